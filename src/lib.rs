@@ -1,0 +1,1 @@
+//! vap-status-controller: a true, complete and alertable status for every ValidatingAdmissionPolicy.
