@@ -1,0 +1,222 @@
+//! Declarations of functions: one row an overload.
+//!
+//! A library is a `&'static [OverloadRow]`. A row holds all that is known of the overload in one
+//! place, so that the checker, the cost model and the evaluator cannot drift apart; further columns
+//! (implementation, costs) are added to the row, not beside it.
+//!
+//! Source: cel-go `common/decls/decls.go` (`FunctionDecl`, `OverloadDecl`).
+
+use std::sync::Arc;
+
+use super::types::{StructType, Type, TypeParam};
+
+/// A type in a signature, as a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sig {
+    /// `dyn`.
+    Dyn,
+    /// `google.protobuf.Any`.
+    Any,
+    /// `null_type`.
+    Null,
+    /// `bool`.
+    Bool,
+    /// `int`.
+    Int,
+    /// `uint`.
+    Uint,
+    /// `double`.
+    Double,
+    /// `string`.
+    String,
+    /// `bytes`.
+    Bytes,
+    /// `google.protobuf.Duration`.
+    Duration,
+    /// `google.protobuf.Timestamp`.
+    Timestamp,
+    /// A type parameter, by name.
+    Param(&'static str),
+    /// `list(elem)`.
+    List(&'static Sig),
+    /// `map(key, value)`.
+    Map(&'static Sig, &'static Sig),
+    /// `optional_type(value)`.
+    Optional(&'static Sig),
+    /// `type(of)`.
+    Type(&'static Sig),
+    /// An abstract type without parameters (cel-go's `OpaqueType`).
+    Opaque(&'static str),
+    /// An object type that is only named, whose fields nothing declares (cel-go's `ObjectType`
+    /// without a provider).
+    Object(&'static str),
+}
+
+impl Sig {
+    /// The type that the signature writes, with its parameters as [`TypeParam::Declared`].
+    #[must_use]
+    pub fn to_type(self) -> Type {
+        match self {
+            Self::Dyn => Type::Dyn,
+            Self::Any => Type::Any,
+            Self::Null => Type::Null,
+            Self::Bool => Type::Bool,
+            Self::Int => Type::Int,
+            Self::Uint => Type::Uint,
+            Self::Double => Type::Double,
+            Self::String => Type::String,
+            Self::Bytes => Type::Bytes,
+            Self::Duration => Type::Duration,
+            Self::Timestamp => Type::Timestamp,
+            Self::Param(name) => Type::Param(TypeParam::Declared(name)),
+            Self::List(elem) => Type::list(elem.to_type()),
+            Self::Map(key, value) => Type::map(key.to_type(), value.to_type()),
+            Self::Optional(value) => Type::optional(value.to_type()),
+            Self::Type(of) => Type::type_of(of.to_type()),
+            Self::Opaque(name) => Type::opaque(name, Vec::new()),
+            Self::Object(name) => Type::Struct(StructType::undeclared(name)),
+        }
+    }
+}
+
+/// How an overload is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStyle {
+    /// `f(a, b)`.
+    Global,
+    /// `a.f(b)`: the first of the arguments is the receiver.
+    Member,
+}
+
+/// One overload of a function.
+#[derive(Clone, Copy, Debug)]
+pub struct OverloadRow {
+    /// The name of the function: `startsWith`, `_+_`, `math.greatest`.
+    pub function: &'static str,
+    /// The overload id, upstream's to the letter.
+    pub id: &'static str,
+    /// Global or member.
+    pub style: CallStyle,
+    /// The types of the arguments; of a member overload the first is the receiver's.
+    pub args: &'static [Sig],
+    /// The type of the result.
+    pub result: Sig,
+    /// The upstream file and symbol that declare it.
+    pub source: &'static str,
+}
+
+impl OverloadRow {
+    /// A global overload.
+    #[must_use]
+    pub const fn global(
+        function: &'static str,
+        id: &'static str,
+        args: &'static [Sig],
+        result: Sig,
+        source: &'static str,
+    ) -> Self {
+        Self { function, id, style: CallStyle::Global, args, result, source }
+    }
+
+    /// A member overload.
+    #[must_use]
+    pub const fn member(
+        function: &'static str,
+        id: &'static str,
+        args: &'static [Sig],
+        result: Sig,
+        source: &'static str,
+    ) -> Self {
+        Self { function, id, style: CallStyle::Member, args, result, source }
+    }
+}
+
+/// An overload as the checker uses it: the row with its types built.
+#[derive(Clone, Debug)]
+pub struct Overload {
+    /// The row that declares it.
+    pub row: &'static OverloadRow,
+    /// The types of the arguments.
+    pub args: Box<[Type]>,
+    /// The type of the result.
+    pub result: Type,
+    /// The names of the type parameters of the signature, in order of first use.
+    pub type_params: Box<[&'static str]>,
+}
+
+impl Overload {
+    /// Builds the types of `row`.
+    #[must_use]
+    pub fn new(row: &'static OverloadRow) -> Self {
+        let mut type_params = Vec::new();
+        for sig in std::iter::once(&row.result).chain(row.args) {
+            collect_params(sig, &mut type_params);
+        }
+        Self {
+            row,
+            args: row.args.iter().map(|sig| sig.to_type()).collect(),
+            result: row.result.to_type(),
+            type_params: type_params.into(),
+        }
+    }
+
+    /// Whether the overload is called on a receiver.
+    #[must_use]
+    pub fn is_member(&self) -> bool {
+        self.row.style == CallStyle::Member
+    }
+}
+
+fn collect_params(sig: &Sig, names: &mut Vec<&'static str>) {
+    match sig {
+        Sig::Param(name) => {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        Sig::List(of) | Sig::Optional(of) | Sig::Type(of) => collect_params(of, names),
+        Sig::Map(key, value) => {
+            collect_params(key, names);
+            collect_params(value, names);
+        }
+        Sig::Dyn
+        | Sig::Any
+        | Sig::Null
+        | Sig::Bool
+        | Sig::Int
+        | Sig::Uint
+        | Sig::Double
+        | Sig::String
+        | Sig::Bytes
+        | Sig::Duration
+        | Sig::Timestamp
+        | Sig::Opaque(_)
+        | Sig::Object(_) => {}
+    }
+}
+
+/// A function: its name and its overloads, in the order of their declaration.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// The fully qualified name.
+    pub name: &'static str,
+    /// The overloads; the order decides the result type of an ambiguous call.
+    pub overloads: Vec<Overload>,
+}
+
+/// A variable: its name and its type.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// The name; it may be qualified (`authorizer.requestResource`).
+    pub name: Arc<str>,
+    /// The type.
+    pub type_: Type,
+}
+
+impl Variable {
+    /// Declares `name`.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, type_: Type) -> Self {
+        Self { name: name.into(), type_ }
+    }
+}

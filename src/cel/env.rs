@@ -1,0 +1,116 @@
+//! The environment of a check: functions, named types and variables.
+//!
+//! An [`Env`] is immutable once built and shared by reference; a check adds its own variables by
+//! [`Env::extend`], which copies nothing but a list of variables.
+//!
+//! Source: cel-go `checker/env.go` (`Env`, `LookupIdent`, `LookupFunction`), `cel/env.go`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::decls::{Function, Overload, OverloadRow, Variable};
+use super::types::Type;
+
+/// Functions and named types that many environments share.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    functions: HashMap<&'static str, Function>,
+    types: HashMap<&'static str, Type>,
+}
+
+impl Library {
+    /// Adds `rows`, in order, behind the overloads that are already there.
+    ///
+    /// A row whose id the function already has is passed over, as cel-go's `FunctionDecl.Merge` does
+    /// with an overload of the same id and signature.
+    pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
+        for row in rows {
+            let function = self
+                .functions
+                .entry(row.function)
+                .or_insert_with(|| Function { name: row.function, overloads: Vec::new() });
+            if !function.overloads.iter().any(|overload| overload.row.id == row.id) {
+                function.overloads.push(Overload::new(row));
+            }
+        }
+    }
+
+    /// Declares `name` as the name of the type `of`, so that `type(x) == name` can be written.
+    pub fn add_type(&mut self, name: &'static str, of: Type) {
+        self.types.insert(name, of);
+    }
+
+    /// All functions, in no order.
+    pub fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.functions.values()
+    }
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ident {
+    /// A variable of the type.
+    Variable(Type),
+    /// A type by its name; the type of the expression is `type(T)`.
+    TypeName(Type),
+}
+
+/// An environment: a library and variables.
+#[derive(Clone, Debug)]
+pub struct Env {
+    library: Arc<Library>,
+    variables: Vec<Variable>,
+    named_types: Vec<(Arc<str>, Type)>,
+}
+
+impl Env {
+    /// An environment without variables.
+    #[must_use]
+    pub fn new(library: Arc<Library>) -> Self {
+        Self { library, variables: Vec::new(), named_types: Vec::new() }
+    }
+
+    /// This environment with `variables` added; a later variable hides an earlier one of its name.
+    #[must_use]
+    pub fn extend(&self, variables: impl IntoIterator<Item = Variable>) -> Self {
+        let mut extended = self.clone();
+        extended.variables.extend(variables);
+        extended
+    }
+
+    /// This environment with the named object types `types` added.
+    #[must_use]
+    pub fn extend_types(&self, types: impl IntoIterator<Item = (Arc<str>, Type)>) -> Self {
+        let mut extended = self.clone();
+        extended.named_types.extend(types);
+        extended
+    }
+
+    /// Replaces the type of the variable `name`, or declares it.
+    pub fn set_variable(&mut self, name: &str, type_: Type) {
+        match self.variables.iter_mut().rev().find(|variable| &*variable.name == name) {
+            Some(variable) => variable.type_ = type_,
+            None => self.variables.push(Variable::new(name, type_)),
+        }
+    }
+
+    /// The meaning of `name` outside of any comprehension.
+    ///
+    /// Source: cel-go `checker/env.go`, `Env.LookupIdent`.
+    #[must_use]
+    pub fn lookup_ident(&self, name: &str) -> Option<Ident> {
+        if let Some(variable) = self.variables.iter().rev().find(|v| &*v.name == name) {
+            return Some(Ident::Variable(variable.type_.clone()));
+        }
+        if let Some((_, of)) = self.named_types.iter().find(|(n, _)| &**n == name) {
+            return Some(Ident::TypeName(of.clone()));
+        }
+        self.library.types.get(name).map(|of| Ident::TypeName(of.clone()))
+    }
+
+    /// The function `name`.
+    #[must_use]
+    pub fn lookup_function(&self, name: &str) -> Option<&Function> {
+        self.library.functions.get(name)
+    }
+}

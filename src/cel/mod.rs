@@ -1,0 +1,16 @@
+//! The language: source, syntax, types, declarations, environment and type checker of CEL.
+//!
+//! The structure, the pass order and the names are cel-go's, which the API server runs (v0.26 under
+//! `k8s.io/apiserver` v0.36.3), so that every answer can be compared with its answer. This module
+//! deliberately knows nothing of Kubernetes, JSON objects, clocks or I/O.
+
+pub mod ast;
+pub mod checker;
+pub mod decls;
+pub mod diagnostic;
+pub mod env;
+pub mod ext;
+pub mod source;
+pub mod stdlib;
+pub mod syntax;
+pub mod types;
