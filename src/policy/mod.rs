@@ -1,1 +1,27 @@
-//! To come.
+//! The model of a ValidatingAdmissionPolicy: compiled, matched and type-checked.
+//!
+//! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
+
+pub mod compile;
+pub mod matching;
+pub mod typecheck;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use crate::schema::Gvk;
+
+/// The kind of the policy's params, or `None` without a paramKind, or where its apiVersion cannot be
+/// read.
+///
+/// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeChecker.paramsGVK`.
+#[must_use]
+pub fn param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
+    let param_kind = policy.spec.as_ref()?.param_kind.as_ref()?;
+    let api_version = param_kind.api_version.as_deref().unwrap_or_default();
+    let kind = param_kind.kind.clone().unwrap_or_default();
+    match api_version.split_once('/') {
+        Some((_, version)) if version.contains('/') => None,
+        Some((group, version)) => Some(Gvk::new(group, version, kind)),
+        None => Some(Gvk::new("", api_version, kind)),
+    }
+}
