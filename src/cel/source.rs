@@ -1,1 +1,116 @@
-//! To come.
+//! The text of an expression: lines, columns and snippets.
+//!
+//! Offsets count code points, as cel-go's do; [`SourceMap`] also translates from bytes.
+//!
+//! Source: cel-go `common/source.go` (`sourceImpl`), `common/location.go`.
+
+/// A place in a source text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Location {
+    /// The line, from 1; -1 where there is no place.
+    pub line: i32,
+    /// The column in code points, from 0; -1 where there is no place.
+    pub column: i32,
+}
+
+impl Location {
+    /// No place: an error of the expression as a whole.
+    ///
+    /// Source: cel-go `common/location.go`, `NoLocation`.
+    pub const NONE: Self = Self { line: -1, column: -1 };
+}
+
+/// The lines of a source text.
+#[derive(Clone, Debug)]
+pub struct SourceMap {
+    /// For each line, from the second on, the offset of its first code point.
+    line_starts: Vec<u32>,
+    /// For texts that are not ASCII: the byte offset of each code point.
+    byte_offsets: Option<Vec<u32>>,
+    n_code_points: u32,
+}
+
+impl SourceMap {
+    /// Indexes `text`.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        let mut line_starts = Vec::new();
+        let mut n_code_points = 0;
+        for c in text.chars() {
+            n_code_points += 1;
+            if c == '\n' {
+                line_starts.push(n_code_points);
+            }
+        }
+        let byte_offsets = (!text.is_ascii())
+            .then(|| text.char_indices().map(|(n, _)| u32::try_from(n).unwrap_or(u32::MAX)).collect());
+        Self { line_starts, byte_offsets, n_code_points }
+    }
+
+    /// The length in code points.
+    #[must_use]
+    pub fn n_code_points(&self) -> u32 {
+        self.n_code_points
+    }
+
+    /// The offset in code points of the byte offset `byte`.
+    #[must_use]
+    pub fn offset_of_byte(&self, byte: u32) -> u32 {
+        match &self.byte_offsets {
+            None => byte.min(self.n_code_points),
+            Some(offsets) => {
+                u32::try_from(offsets.partition_point(|&start| start < byte)).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    /// The place at `offset` code points; offsets beyond the end are on the last line.
+    #[must_use]
+    pub fn location(&self, offset: u32) -> Location {
+        let n_before = self.line_starts.partition_point(|&start| start <= offset);
+        let line_start = n_before
+            .checked_sub(1)
+            .and_then(|last| self.line_starts.get(last))
+            .copied()
+            .unwrap_or(0);
+        Location {
+            line: i32::try_from(n_before + 1).unwrap_or(i32::MAX),
+            column: i32::try_from(offset.saturating_sub(line_start)).unwrap_or(i32::MAX),
+        }
+    }
+
+    /// The text of `line`, from 1, without its line break.
+    #[must_use]
+    pub fn snippet<'a>(&self, text: &'a str, line: i32) -> Option<&'a str> {
+        if text.is_empty() {
+            return None;
+        }
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        text.split('\n').nth(index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, offset: u32, line: i32, column: i32) {
+        assert_eq!(SourceMap::new(text).location(offset), Location { line, column });
+    }
+
+    #[test]
+    fn locations_count_code_points() {
+        check("a + b", 2, 1, 2);
+        check("a\n+ b", 2, 2, 0);
+        check("'é'\n + x", 5, 2, 1);
+        check("a", 9, 1, 9);
+    }
+
+    #[test]
+    fn bytes_become_code_points() {
+        let map = SourceMap::new("'é' + x");
+        assert_eq!(map.offset_of_byte(0), 0);
+        assert_eq!(map.offset_of_byte(5), 4);
+    }
+}
