@@ -5,7 +5,7 @@
 //!
 //! Source: cel-go `checker/env.go` (`Env`, `LookupIdent`, `LookupFunction`), `cel/env.go`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
@@ -16,6 +16,12 @@ use super::types::Type;
 pub struct Library {
     functions: HashMap<&'static str, Function>,
     types: HashMap<&'static str, Type>,
+    /// The first parts of dotted names.
+    namespaces: HashSet<&'static str>,
+}
+
+fn first_part(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(first, _)| first)
 }
 
 impl Library {
@@ -25,6 +31,7 @@ impl Library {
     /// with an overload of the same id and signature.
     pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
         for row in rows {
+            self.namespaces.extend(first_part(row.function));
             let function = self
                 .functions
                 .entry(row.function)
@@ -37,6 +44,7 @@ impl Library {
 
     /// Declares `name` as the name of the type `of`, so that `type(x) == name` can be written.
     pub fn add_type(&mut self, name: &'static str, of: Type) {
+        self.namespaces.extend(first_part(name));
         self.types.insert(name, of);
     }
 
@@ -106,6 +114,15 @@ impl Env {
             return Some(Ident::TypeName(of.clone()));
         }
         self.library.types.get(name).map(|of| Ident::TypeName(of.clone()))
+    }
+
+    /// Whether some dotted name begins with the part `first`.
+    #[must_use]
+    pub fn is_namespace(&self, first: &str) -> bool {
+        let begins = |name: &str| first_part(name).is_some_and(|part| part == first);
+        self.library.namespaces.contains(first)
+            || self.variables.iter().any(|variable| begins(&variable.name))
+            || self.named_types.iter().any(|(name, _)| begins(name))
     }
 
     /// The function `name`.
