@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use crate::cel::decls::Variable;
 use crate::cel::env::Env;
 use crate::cel::types::{FieldTypes, StructType, Type};
-use crate::library::environment::base_env;
+use crate::library::environment::{KubernetesVersion, base_env};
 
 /// The type of `authorizer`, whose fields nothing declares.
 ///
@@ -168,7 +168,7 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
         let type_ = Type::Struct(StructType::undeclared(RESOURCE_CHECK));
         variables.push(Variable::new("authorizer.requestResource", type_));
     }
-    base_env().extend_types(named.all.iter().cloned()).extend(variables)
+    base_env(KubernetesVersion::LATEST).extend_types(named.all.iter().cloned()).extend(variables)
 }
 
 /// The name of the type of `variables`.
