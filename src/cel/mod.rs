@@ -15,3 +15,4 @@ pub mod source;
 pub mod stdlib;
 pub mod syntax;
 pub mod types;
+pub mod validators;

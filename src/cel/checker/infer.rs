@@ -258,7 +258,7 @@ impl<'a> Checker<'a> {
             if optional_indices.iter().any(|&index| index as usize == n) {
                 type_ = self.unwrap_optional_part(element, type_);
             }
-            elem_type = Some(self.join(element, elem_type, type_));
+            elem_type = Some(self.join(elem_type, type_));
         }
         let elem_type = elem_type.unwrap_or_else(|| self.substitution.new_variable());
         self.set_type(id, Type::list(elem_type));
@@ -269,13 +269,13 @@ impl<'a> Checker<'a> {
         for entry in entries {
             self.check(entry.key);
             let type_ = self.type_of(entry.key);
-            key_type = Some(self.join(entry.key, key_type, type_));
+            key_type = Some(self.join(key_type, type_));
             self.check(entry.value);
             let mut type_ = self.type_of(entry.value);
             if entry.optional {
                 type_ = self.unwrap_optional_part(entry.value, type_);
             }
-            value_type = Some(self.join(entry.value, value_type, type_));
+            value_type = Some(self.join(value_type, type_));
         }
         let key_type = key_type.unwrap_or_else(|| self.substitution.new_variable());
         let value_type = value_type.unwrap_or_else(|| self.substitution.new_variable());
@@ -284,14 +284,16 @@ impl<'a> Checker<'a> {
 
     /// The common type of the elements so far and the next one.
     ///
-    /// Source: cel-go `checker/checker.go`, `joinTypes`, with homogeneous aggregate literals.
-    fn join(&mut self, id: ExprId, previous: Option<Type>, current: Type) -> Type {
+    /// Unlike elements are joined to `dyn` here; that they are refused is up to a validator.
+    ///
+    /// Source: cel-go `checker/checker.go`, `joinTypes`, `dynAggregateLiteralElementTypesEnabled`.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else { return current };
         if self.substitution.is_assignable(&previous, &current) {
-            return most_general(&previous, &current);
+            most_general(&previous, &current)
+        } else {
+            Type::Dyn
         }
-        self.report_mismatch(id, &previous, &current);
-        Type::Error
     }
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
