@@ -35,8 +35,15 @@ impl Library {
             let function = self
                 .functions
                 .entry(row.function)
-                .or_insert_with(|| Function { name: row.function, overloads: Vec::new() });
-            if !function.overloads.iter().any(|overload| overload.row.id == row.id) {
+                .or_insert_with(|| Function {
+                    name: row.function,
+                    overloads: Vec::new(),
+                });
+            if !function
+                .overloads
+                .iter()
+                .any(|overload| overload.row.id == row.id)
+            {
                 function.overloads.push(Overload::new(row));
             }
         }
@@ -75,7 +82,11 @@ impl Env {
     /// An environment without variables.
     #[must_use]
     pub fn new(library: Arc<Library>) -> Self {
-        Self { library, variables: Vec::new(), named_types: Vec::new() }
+        Self {
+            library,
+            variables: Vec::new(),
+            named_types: Vec::new(),
+        }
     }
 
     /// This environment with `variables` added; a later variable hides an earlier one of its name.
@@ -96,7 +107,12 @@ impl Env {
 
     /// Replaces the type of the variable `name`, or declares it.
     pub fn set_variable(&mut self, name: &str, type_: Type) {
-        match self.variables.iter_mut().rev().find(|variable| &*variable.name == name) {
+        match self
+            .variables
+            .iter_mut()
+            .rev()
+            .find(|variable| &*variable.name == name)
+        {
             Some(variable) => variable.type_ = type_,
             None => self.variables.push(Variable::new(name, type_)),
         }
@@ -113,7 +129,10 @@ impl Env {
         if let Some((_, of)) = self.named_types.iter().find(|(n, _)| &**n == name) {
             return Some(Ident::TypeName(of.clone()));
         }
-        self.library.types.get(name).map(|of| Ident::TypeName(of.clone()))
+        self.library
+            .types
+            .get(name)
+            .map(|of| Ident::TypeName(of.clone()))
     }
 
     /// Whether some dotted name begins with the part `first`.

@@ -40,7 +40,10 @@ impl CompiledPolicy {
             .as_ref()
             .and_then(|spec| spec.validations.as_ref())
             .map_or(0, Vec::len);
-        Self { findings: Vec::new(), n_expressions }
+        Self {
+            findings: Vec::new(),
+            n_expressions,
+        }
     }
 
     /// The expressions that do not compile, in the order of the policy's fields.

@@ -50,7 +50,23 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     }
     let may_be_deep = text
         .bytes()
-        .filter(|byte| matches!(byte, b'(' | b'[' | b'{' | b'.' | b'+' | b'-' | b'*' | b'/' | b'%' | b'?' | b'<' | b'>' | b'='))
+        .filter(|byte| {
+            matches!(
+                byte,
+                b'(' | b'['
+                    | b'{'
+                    | b'.'
+                    | b'+'
+                    | b'-'
+                    | b'*'
+                    | b'/'
+                    | b'%'
+                    | b'?'
+                    | b'<'
+                    | b'>'
+                    | b'='
+            )
+        })
         .count()
         > SHALLOW_LIMIT;
     run_on_deep_stack(may_be_deep, || lower::parse(text, &source))
