@@ -54,7 +54,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report(code, location, message);
+        self.found.report_at(code, location, id, message);
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {
