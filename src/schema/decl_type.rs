@@ -95,6 +95,10 @@ impl DeclField {
 
 /// A declared type.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of its own"
+)]
 pub struct DeclType {
     /// What kind of values the type has.
     pub kind: DeclKind,
