@@ -326,10 +326,13 @@ impl<'a> Checker<'a> {
                     self.field_type(field.id, object, &field.field).unwrap_or(Type::Error)
                 }
                 Type::Error => Type::Error,
-                _ => {
-                    let message = format!("undefined field '{}'", field.field);
-                    self.report(field.id, Code::UndefinedField, message);
-                    Type::Error
+                well_known => {
+                    let message = self.env.library().message(well_known_name(well_known));
+                    message.and_then(|message| message.field(&field.field)).unwrap_or_else(|| {
+                        let message = format!("undefined field '{}'", field.field);
+                        self.report(field.id, Code::UndefinedField, message);
+                        Type::Error
+                    })
                 }
             };
             let mut value = self.type_of(field.value);
@@ -413,6 +416,28 @@ fn declared_name(type_: &Type) -> String {
     match type_ {
         Type::Wrapper(_) => format!("wrapper({})", type_.type_name()),
         _ => type_.type_name(),
+    }
+}
+
+/// The message that a well-known type is written by; the empty string for other types.
+///
+/// Source: cel-go `checker/checker.go`, `getWellKnownTypeName`.
+fn well_known_name(type_: &Type) -> &'static str {
+    match type_ {
+        Type::Any => "google.protobuf.Any",
+        Type::Wrapper(Primitive::Bool) => "google.protobuf.BoolValue",
+        Type::Wrapper(Primitive::Bytes) => "google.protobuf.BytesValue",
+        Type::Wrapper(Primitive::Double) => "google.protobuf.DoubleValue",
+        Type::Wrapper(Primitive::Int) => "google.protobuf.Int64Value",
+        Type::Wrapper(Primitive::String) => "google.protobuf.StringValue",
+        Type::Wrapper(Primitive::Uint) => "google.protobuf.UInt64Value",
+        Type::Duration => "google.protobuf.Duration",
+        Type::Dyn => "google.protobuf.Value",
+        Type::List(_) => "google.protobuf.ListValue",
+        Type::Null => "google.protobuf.NullValue",
+        Type::Map(_) => "google.protobuf.Struct",
+        Type::Timestamp => "google.protobuf.Timestamp",
+        _ => "",
     }
 }
 

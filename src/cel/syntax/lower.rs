@@ -23,6 +23,11 @@ const MAX_NODES: usize = 250_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
 const ERROR_RECOVERY_LIMIT: u32 = 30;
 
+/// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].
+///
+/// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
+pub(super) const TOO_DEEP: &str = "max recursion depth exceeded";
+
 /// Parses `text`, whose nesting has been found bounded.
 pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics) {
     let parser = Env::default()
@@ -39,6 +44,7 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
         found: Diagnostics::default(),
         info: &info,
         source,
+        text,
         depth: 0,
     };
     let root = lowering.expr(root);
@@ -98,6 +104,7 @@ pub(super) struct Lowering<'a> {
     found: Diagnostics,
     info: &'a SourceInfo,
     source: &'a SourceMap,
+    text: &'a str,
     depth: u32,
 }
 
@@ -123,7 +130,7 @@ impl Lowering<'_> {
             if self.depth > MAX_RECURSION_DEPTH {
                 return Err(Abort {
                     code: Code::LimitExceeded,
-                    message: "max recursion depth exceeded".into(),
+                    message: TOO_DEEP.into(),
                 });
             }
         }
@@ -139,7 +146,14 @@ impl Lowering<'_> {
         match parsed.expr {
             ParsedExpr::Unspecified => self.add(id, Expr::Unspecified),
             ParsedExpr::Ident(name) => self.add(id, Expr::Ident(name.into())),
-            ParsedExpr::Literal(value) => self.add(id, Expr::Literal(literal(value))),
+            ParsedExpr::Literal(value) => {
+                let literal = literal(value);
+                let expr = self.add(id, Expr::Literal(literal.clone()))?;
+                if is_negative(&literal) {
+                    self.place_at_sign(expr);
+                }
+                Ok(expr)
+            }
             ParsedExpr::Select(select) => {
                 let operand = self.expr(*select.operand)?;
                 let field = select.field.into();
@@ -185,6 +199,15 @@ impl Lowering<'_> {
                 code: Code::Syntax,
                 message: "unexpected comprehension in the parsed expression".into(),
             }),
+        }
+    }
+
+    /// Moves a negative literal to its sign, where cel-go places it; the parser places it at its digits.
+    fn place_at_sign(&mut self, id: ExprId) {
+        let offset = self.builder.offset(id) as usize;
+        let before = self.text.chars().take(offset).collect::<Vec<_>>();
+        if let Some(sign) = before.iter().rposition(|&c| c == '-') {
+            self.builder.set_offset(id, u32::try_from(sign).unwrap_or(u32::MAX));
         }
     }
 
@@ -292,5 +315,17 @@ fn literal(value: LiteralValue) -> Literal {
         LiteralValue::Double(value) => Literal::Double(*value.inner()),
         LiteralValue::String(value) => Literal::String(Arc::from(value.inner())),
         LiteralValue::Bytes(value) => Literal::Bytes(Arc::from(value.inner())),
+    }
+}
+
+fn is_negative(literal: &Literal) -> bool {
+    match literal {
+        Literal::Int(value) => *value < 0,
+        Literal::Double(value) => value.is_sign_negative(),
+        Literal::Null
+        | Literal::Bool(_)
+        | Literal::Uint(_)
+        | Literal::String(_)
+        | Literal::Bytes(_) => false,
     }
 }
