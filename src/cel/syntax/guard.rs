@@ -94,7 +94,10 @@ pub(super) const MAX_CHAIN: u32 = MAX_RECURSION_DEPTH + 50;
 /// How deep `text` nests; the scan ends where a limit is exceeded.
 pub(super) fn nesting(text: &str) -> Nesting {
     let mut deepest = Nesting::default();
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0 };
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: 0,
+    };
     let mut levels: Vec<Level> = Vec::new();
     let mut level = Level::new(Active::default());
     // Whether the last token ends an operand, so that a `-`, `(` or `[` behind it is an operator.
@@ -159,7 +162,9 @@ pub(super) fn nesting(text: &str) -> Nesting {
         }
         let active = level.active();
         deepest.brackets = deepest.brackets.max(active.expr);
-        deepest.chain = deepest.chain.max(active.relation.max(active.calc).max(active.member));
+        deepest.chain = deepest
+            .chain
+            .max(active.relation.max(active.calc).max(active.member));
         if deepest.brackets > MAX_RECURSION_DEPTH || deepest.chain > MAX_CHAIN {
             break;
         }
@@ -267,13 +272,19 @@ impl Scanner<'_> {
         }
         let word = self.bytes.get(start..self.at).unwrap_or_default();
         if matches!(self.peek(0), b'"' | b'\'') && word.len() <= 2 {
-            let is_prefix = word.iter().all(|c| matches!(c.to_ascii_lowercase(), b'r' | b'b'));
+            let is_prefix = word
+                .iter()
+                .all(|c| matches!(c.to_ascii_lowercase(), b'r' | b'b'));
             if is_prefix {
                 self.string(word.iter().any(|c| c.eq_ignore_ascii_case(&b'r')));
                 return Token::Operand;
             }
         }
-        if word == b"in" { Token::Relation } else { Token::Operand }
+        if word == b"in" {
+            Token::Relation
+        } else {
+            Token::Operand
+        }
     }
 
     fn number(&mut self) -> Token {
@@ -281,7 +292,10 @@ impl Scanner<'_> {
             let byte = self.peek(0);
             let is_exponent_sign = matches!(byte, b'+' | b'-')
                 && self.at > 0
-                && self.bytes.get(self.at - 1).is_some_and(|c| c.eq_ignore_ascii_case(&b'e'));
+                && self
+                    .bytes
+                    .get(self.at - 1)
+                    .is_some_and(|c| c.eq_ignore_ascii_case(&b'e'));
             let is_fraction = byte == b'.' && self.peek(1).is_ascii_digit();
             if byte.is_ascii_alphanumeric() || is_fraction || is_exponent_sign {
                 self.at += 1;
@@ -327,7 +341,10 @@ mod tests {
     fn brackets() {
         check(&format!("{}1{}", "(".repeat(249), ")".repeat(249)), false);
         check(&format!("{}1{}", "(".repeat(250), ")".repeat(250)), true);
-        check(&format!("{}{}", "(".repeat(10_000), ")".repeat(10_000)), true);
+        check(
+            &format!("{}{}", "(".repeat(10_000), ")".repeat(10_000)),
+            true,
+        );
         check(&format!("'{}'", "(".repeat(10_000)), false);
     }
 

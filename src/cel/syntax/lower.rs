@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use cel::Env;
-use cel::common::ast::{EntryExpr, Expr as ParsedExpr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo};
+use cel::common::ast::{
+    EntryExpr, Expr as ParsedExpr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo,
+};
 use cel::parser::ParseErrors;
 
 use super::guard::MAX_RECURSION_DEPTH;
@@ -49,7 +51,9 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
     };
     let root = lowering.expr(root);
     if let Err(Abort { code, message }) = &root {
-        lowering.found.report(*code, Location::NONE, message.clone());
+        lowering
+            .found
+            .report(*code, Location::NONE, message.clone());
     }
     match root {
         Ok(root) if lowering.found.is_empty() => {
@@ -74,7 +78,11 @@ fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
         found.report(Code::Syntax, location, error.msg.clone());
     }
     if found.is_empty() {
-        found.report(Code::Syntax, Location::NONE, "the expression cannot be parsed");
+        found.report(
+            Code::Syntax,
+            Location::NONE,
+            "the expression cannot be parsed",
+        );
     }
     found
 }
@@ -112,7 +120,9 @@ type Lowered = Result<ExprId, Abort>;
 
 impl Lowering<'_> {
     fn offset(&self, id: u64) -> u32 {
-        self.info.offset_for(id).map_or(0, |(start, _)| self.source.offset_of_byte(start))
+        self.info
+            .offset_for(id)
+            .map_or(0, |(start, _)| self.source.offset_of_byte(start))
     }
 
     fn add(&mut self, id: u64, expr: Expr) -> Lowered {
@@ -157,7 +167,14 @@ impl Lowering<'_> {
             ParsedExpr::Select(select) => {
                 let operand = self.expr(*select.operand)?;
                 let field = select.field.into();
-                self.add(id, Expr::Select { operand, field, test_only: select.test })
+                self.add(
+                    id,
+                    Expr::Select {
+                        operand,
+                        field,
+                        test_only: select.test,
+                    },
+                )
             }
             ParsedExpr::Call(call) => {
                 let target = call.target.map(|target| self.expr(*target)).transpose()?;
@@ -173,7 +190,14 @@ impl Lowering<'_> {
                     }
                     None => {
                         let function = call.func_name.into();
-                        self.add(id, Expr::Call { function, target, args: args.into() })
+                        self.add(
+                            id,
+                            Expr::Call {
+                                function,
+                                target,
+                                args: args.into(),
+                            },
+                        )
                     }
                 }
             }
@@ -184,7 +208,13 @@ impl Lowering<'_> {
                     .iter()
                     .map(|&index| u32::try_from(index).unwrap_or(u32::MAX))
                     .collect();
-                self.add(id, Expr::List { elements, optional_indices })
+                self.add(
+                    id,
+                    Expr::List {
+                        elements,
+                        optional_indices,
+                    },
+                )
             }
             ParsedExpr::Map(map) => {
                 let entries = self.map_entries(map.entries)?;
@@ -192,7 +222,13 @@ impl Lowering<'_> {
             }
             ParsedExpr::Struct(object) => {
                 let fields = self.struct_fields(object.entries)?;
-                self.add(id, Expr::Struct { type_name: object.type_name.into(), fields })
+                self.add(
+                    id,
+                    Expr::Struct {
+                        type_name: object.type_name.into(),
+                        fields,
+                    },
+                )
             }
             // The parser knows no macros, so that it makes no folds.
             ParsedExpr::Comprehension(_) => Err(Abort {
@@ -207,7 +243,8 @@ impl Lowering<'_> {
         let offset = self.builder.offset(id) as usize;
         let before = self.text.chars().take(offset).collect::<Vec<_>>();
         if let Some(sign) = before.iter().rposition(|&c| c == '-') {
-            self.builder.set_offset(id, u32::try_from(sign).unwrap_or(u32::MAX));
+            self.builder
+                .set_offset(id, u32::try_from(sign).unwrap_or(u32::MAX));
         }
     }
 
@@ -222,7 +259,12 @@ impl Lowering<'_> {
                 let id = self.add(entry.id, Expr::Unspecified)?;
                 let key = self.expr(pair.key)?;
                 let value = self.expr(pair.value)?;
-                entries.push(MapEntry { id, key, value, optional: pair.optional });
+                entries.push(MapEntry {
+                    id,
+                    key,
+                    value,
+                    optional: pair.optional,
+                });
             }
         }
         Ok(entries.into())
@@ -235,7 +277,12 @@ impl Lowering<'_> {
                 let id = self.add(entry.id, Expr::Unspecified)?;
                 let value = self.expr(init.value)?;
                 let field = init.field.into();
-                fields.push(StructField { id, field, value, optional: init.optional });
+                fields.push(StructField {
+                    id,
+                    field,
+                    value,
+                    optional: init.optional,
+                });
             }
         }
         Ok(fields.into())
@@ -298,8 +345,22 @@ fn counts_as_depth(expr: &ParsedExpr) -> bool {
             call.target.is_some()
                 || matches!(
                     call.func_name.as_str(),
-                    "_?_:_" | "_+_" | "_-_" | "_*_" | "_/_" | "_%_" | "_==_" | "_!=_" | "_<_"
-                        | "_<=_" | "_>_" | "_>=_" | "@in" | "_[_]" | "_[?_]" | "_?._"
+                    "_?_:_"
+                        | "_+_"
+                        | "_-_"
+                        | "_*_"
+                        | "_/_"
+                        | "_%_"
+                        | "_==_"
+                        | "_!=_"
+                        | "_<_"
+                        | "_<=_"
+                        | "_>_"
+                        | "_>=_"
+                        | "@in"
+                        | "_[_]"
+                        | "_[?_]"
+                        | "_?._"
                 )
         }
         _ => false,
