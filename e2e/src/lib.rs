@@ -1,1 +1,3 @@
 //! What the end-to-end tests, the demo and the benches share.
+
+pub mod parity;

@@ -47,7 +47,11 @@ pub fn load_policies(paths: &[PathBuf]) -> Result<Vec<PolicyDoc>> {
     let mut policies = Vec::new();
     for Document { file, index, value } in load_documents(paths)? {
         if let Some(policy) = value.and_then(parse_policy).transpose() {
-            policies.push(PolicyDoc { file, index, policy });
+            policies.push(PolicyDoc {
+                file,
+                index,
+                policy,
+            });
         }
     }
     Ok(policies)
@@ -90,7 +94,9 @@ fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
         return Ok(());
     }
     let is_manifest = path.extension().is_some_and(|extension| {
-        ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        ["yaml", "yml", "json"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
     });
     if !is_manifest && !given {
         return Ok(());
@@ -108,7 +114,11 @@ fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Re
             Err(error) => vec![Err(error)],
         };
         for value in items {
-            documents.push(Document { file: file.to_owned(), index, value });
+            documents.push(Document {
+                file: file.to_owned(),
+                index,
+                value,
+            });
             index += 1;
         }
     }
@@ -117,7 +127,9 @@ fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Re
 
 /// A document as YAML, and where it is none, as JSON.
 fn parse(raw: &[u8]) -> Result<Value> {
-    let yaml = str::from_utf8(raw).map_err(anyhow::Error::from).and_then(yaml::to_json);
+    let yaml = str::from_utf8(raw)
+        .map_err(anyhow::Error::from)
+        .and_then(yaml::to_json);
     yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
 }
 
@@ -135,7 +147,10 @@ fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
         if let Some(rest) = line.strip_prefix(b"---") {
             let rest = rest.trim_ascii();
             if !rest.is_empty() && !rest.starts_with(b"#") {
-                bail!("invalid YAML document separator: {}", String::from_utf8_lossy(rest));
+                bail!(
+                    "invalid YAML document separator: {}",
+                    String::from_utf8_lossy(rest)
+                );
             }
             if !current.is_empty() {
                 documents.push(std::mem::take(&mut current));
@@ -153,7 +168,10 @@ fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
 
 /// The items of a list, and otherwise the document itself.
 fn list_items(value: Value) -> Vec<Value> {
-    let is_list = value.get("kind").and_then(Value::as_str).is_some_and(|k| k.ends_with("List"));
+    let is_list = value
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_some_and(|k| k.ends_with("List"));
     match value {
         Value::Object(mut fields) if is_list => match fields.remove("items") {
             None | Some(Value::Null) => Vec::new(),
@@ -179,7 +197,10 @@ fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     }
     drop_nulls(&mut value);
     if let Value::Object(fields) = &mut value {
-        fields.insert("apiVersion".to_owned(), "admissionregistration.k8s.io/v1".into());
+        fields.insert(
+            "apiVersion".to_owned(),
+            "admissionregistration.k8s.io/v1".into(),
+        );
     }
     let mut policy: ValidatingAdmissionPolicy = serde_json::from_value(value)?;
     set_defaults(&mut policy);
@@ -245,13 +266,22 @@ fn set_defaults(policy: &mut ValidatingAdmissionPolicy) {
 }
 
 fn default_match_resources(resources: &mut MatchResources) {
-    resources.match_policy.get_or_insert_with(|| "Equivalent".to_owned());
-    resources.namespace_selector.get_or_insert_with(LabelSelector::default);
-    resources.object_selector.get_or_insert_with(LabelSelector::default);
-    for rule in [&mut resources.resource_rules, &mut resources.exclude_resource_rules]
-        .into_iter()
-        .flatten()
-        .flatten()
+    resources
+        .match_policy
+        .get_or_insert_with(|| "Equivalent".to_owned());
+    resources
+        .namespace_selector
+        .get_or_insert_with(LabelSelector::default);
+    resources
+        .object_selector
+        .get_or_insert_with(LabelSelector::default);
+    for rule in [
+        &mut resources.resource_rules,
+        &mut resources.exclude_resource_rules,
+    ]
+    .into_iter()
+    .flatten()
+    .flatten()
     {
         rule.scope.get_or_insert_with(|| "*".to_owned());
     }

@@ -98,7 +98,9 @@ fn float(text: &str) -> Option<f64> {
         && all_digits(exponent_digits)
         && !exponent_digits.is_empty();
     // What is out of range is text to go-yaml.
-    well_formed.then(|| text.parse::<f64>().ok())?.filter(|number| number.is_finite())
+    well_formed
+        .then(|| text.parse::<f64>().ok())?
+        .filter(|number| number.is_finite())
 }
 
 #[cfg(test)]
@@ -125,7 +127,10 @@ mod tests {
             ("--1", Scalar::Text),
             ("18446744073709551615", Scalar::Uint(u64::MAX)),
             ("-9223372036854775808", Scalar::Int(i64::MIN)),
-            ("18446744073709551616", Scalar::Float(18_446_744_073_709_551_616.0)),
+            (
+                "18446744073709551616",
+                Scalar::Float(18_446_744_073_709_551_616.0),
+            ),
             ("1.5", Scalar::Float(1.5)),
             (".5", Scalar::Float(0.5)),
             ("1.", Scalar::Float(1.0)),

@@ -35,7 +35,9 @@ pub fn to_json(text: &str) -> Result<Value> {
         if matches!(event, Event::DocumentEnd) {
             break;
         }
-        loader.event(event).with_context(|| format!("line {}", span.start.line()))?;
+        loader
+            .event(event)
+            .with_context(|| format!("line {}", span.start.line()))?;
     }
     Ok(loader.root.unwrap_or_default())
 }
@@ -47,8 +49,15 @@ struct Node {
 }
 
 enum Open {
-    Sequence { anchor: usize, items: Vec<Value> },
-    Mapping { anchor: usize, entries: Map<String, Value>, key: Option<Key> },
+    Sequence {
+        anchor: usize,
+        items: Vec<Value>,
+    },
+    Mapping {
+        anchor: usize,
+        entries: Map<String, Value>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
@@ -71,32 +80,59 @@ impl Loader {
                 let plain = style == ScalarStyle::Plain;
                 let node = Node {
                     value: scalar_value(&text, plain, tag.as_deref())?,
-                    is_merge: text == "<<" && (plain && tag.is_none() || is_merge_tag(tag.as_deref())),
+                    is_merge: text == "<<"
+                        && (plain && tag.is_none() || is_merge_tag(tag.as_deref())),
                 };
                 self.done(node, anchor)
             }
             Event::SequenceStart(_, anchor, _) => {
-                self.open.push(Open::Sequence { anchor, items: Vec::new() });
+                self.open.push(Open::Sequence {
+                    anchor,
+                    items: Vec::new(),
+                });
                 Ok(())
             }
             Event::MappingStart(_, anchor, _) => {
-                self.open.push(Open::Mapping { anchor, entries: Map::new(), key: None });
+                self.open.push(Open::Mapping {
+                    anchor,
+                    entries: Map::new(),
+                    key: None,
+                });
                 Ok(())
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open::Sequence { anchor, items }) => {
-                    self.done(Node { value: Value::Array(items), is_merge: false }, anchor)
-                }
-                Some(Open::Mapping { anchor, entries, .. }) => {
-                    self.done(Node { value: Value::Object(entries), is_merge: false }, anchor)
-                }
+                Some(Open::Sequence { anchor, items }) => self.done(
+                    Node {
+                        value: Value::Array(items),
+                        is_merge: false,
+                    },
+                    anchor,
+                ),
+                Some(Open::Mapping {
+                    anchor, entries, ..
+                }) => self.done(
+                    Node {
+                        value: Value::Object(entries),
+                        is_merge: false,
+                    },
+                    anchor,
+                ),
                 None => bail!("unbalanced end of a collection"),
             },
             Event::Alias(anchor) => {
-                let value =
-                    self.anchors.get(&anchor).context("an anchor's value contains itself")?.clone();
+                let value = self
+                    .anchors
+                    .get(&anchor)
+                    .context("an anchor's value contains itself")?
+                    .clone();
                 self.nodes = self.nodes.saturating_add(count(&value));
-                self.done(Node { value, is_merge: false }, 0)
+                self.done(
+                    Node {
+                        value,
+                        is_merge: false,
+                    },
+                    0,
+                )
             }
             _ => Ok(()),
         }
@@ -186,7 +222,9 @@ fn scalar_value(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Value> {
         Some("binary") => {
             let bytes: k8s_openapi::ByteString = serde_json::from_value(Value::from(text))
                 .context("!!binary value contains invalid base64 data")?;
-            return Ok(Value::String(String::from_utf8_lossy(&bytes.0).into_owned()));
+            return Ok(Value::String(
+                String::from_utf8_lossy(&bytes.0).into_owned(),
+            ));
         }
         Some(kind @ ("bool" | "int" | "float" | "null")) => {
             let value = scalar::resolve(text);
@@ -194,7 +232,10 @@ fn scalar_value(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Value> {
                 (&value, kind),
                 (scalar::Scalar::Bool(_), "bool")
                     | (scalar::Scalar::Null, "null")
-                    | (scalar::Scalar::Int(_) | scalar::Scalar::Uint(_), "int" | "float")
+                    | (
+                        scalar::Scalar::Int(_) | scalar::Scalar::Uint(_),
+                        "int" | "float"
+                    )
                     | (scalar::Scalar::Float(_), "float")
             );
             if !fits {
@@ -222,5 +263,7 @@ fn float(number: f64) -> Result<Value> {
         #[expect(clippy::cast_possible_truncation, reason = "integral and below 2^53")]
         return Ok(Value::from(number as i64));
     }
-    Number::from_f64(number).map(Value::Number).context("unsupported value: NaN or infinity")
+    Number::from_f64(number)
+        .map(Value::Number)
+        .context("unsupported value: NaN or infinity")
 }
