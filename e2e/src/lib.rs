@@ -4,5 +4,6 @@ pub mod control_plane;
 pub mod controller;
 pub mod corpus;
 pub mod live;
+pub mod parity;
 
 pub use control_plane::{ControlPlane, User};
