@@ -61,7 +61,7 @@ async fn main() -> Result<()> {
             started.elapsed() < TIMEOUT,
             "not all policies have a status"
         );
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let all = started.elapsed();
     let resident_kib = controller.resident_kib()?;
