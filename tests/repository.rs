@@ -1,0 +1,149 @@
+//! Holds files of the repository that say the same thing twice equal: the alert rules in their two
+//! forms, the recipes of `dev` and `justfile`, versions. Also the deadlines of `deny.toml`, and what
+//! the manifests may grant.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_norway::Value;
+
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn yaml(path: &str) -> Value {
+    serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The strings of a YAML list, or none where it is missing.
+fn strings(value: &Value) -> Vec<String> {
+    let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
+    items
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn prometheus_rule_carries_the_tested_rules() {
+    let groups = &yaml("config/alerts/rules.yaml")["groups"];
+    assert!(groups.is_sequence());
+    assert_eq!(
+        groups,
+        &yaml("config/alerts/prometheusrule.yaml")["spec"]["groups"],
+        "the groups of config/alerts/rules.yaml and prometheusrule.yaml differ"
+    );
+}
+
+#[test]
+fn every_alert_is_tested() {
+    let tests = read("config/alerts/tests.yaml");
+    let rules = yaml("config/alerts/rules.yaml");
+    let groups = rules["groups"].as_sequence().unwrap();
+    let alerts = groups
+        .iter()
+        .flat_map(|group| group["rules"].as_sequence().unwrap());
+    for alert in alerts {
+        let name = alert["alert"].as_str().unwrap();
+        // Once for its silence, at least once for its firing.
+        assert!(tests.matches(name).count() > 1, "{name} has no test");
+        for annotation in ["summary", "description"] {
+            assert!(alert["annotations"][annotation].is_string(), "{name}: no {annotation}");
+        }
+        assert!(alert["labels"]["severity"].is_string(), "{name}: no severity");
+    }
+}
+
+#[test]
+fn just_and_dev_have_the_same_recipes() {
+    let dev = read("dev");
+    let listed: BTreeSet<_> = dev
+        .lines()
+        .filter_map(|line| line.strip_prefix("#? ")?.split(' ').next())
+        .collect();
+    let written: BTreeSet<_> = dev
+        .lines()
+        .filter_map(|line| line.strip_prefix("recipe_")?.split_once('(').map(|(name, _)| name))
+        .filter(|name| *name != "list")
+        .collect();
+    let justfile = read("justfile");
+    let just: BTreeSet<_> = justfile
+        .lines()
+        .filter_map(|line| line.strip_suffix(" *args:"))
+        .collect();
+    assert!(listed.contains("ci"));
+    assert_eq!(listed, written, "the list of `dev` and its functions differ");
+    assert_eq!(listed, just, "the recipes of `dev` and of `justfile` differ");
+}
+
+#[test]
+fn no_skipped_duplicate_is_past_its_deadline() {
+    let deny = read("deny.toml");
+    let n_skips = deny.matches("{ crate = ").count();
+    let deadlines: Vec<_> = deny
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("# FIX-DEADLINE: "))
+        .collect();
+    assert_eq!(deadlines.len(), n_skips, "a skip of deny.toml has no FIX-DEADLINE");
+    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    for deadline in deadlines {
+        let date: jiff::civil::Date = deadline.parse().unwrap();
+        assert!(
+            today <= date,
+            "a skip of deny.toml was to be looked at again by {date}: drop it, or say why it stays"
+        );
+    }
+}
+
+#[test]
+fn the_version_is_one() {
+    let version = env!("CARGO_PKG_VERSION");
+    let image = format!("vap-status-controller:{version}");
+    let deployment = yaml("config/controller/deployment.yaml");
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"].as_str(), Some(image.as_str()));
+    assert!(read("dev").contains(&image), "dev builds another version");
+    let labels = &yaml("config/default/kustomization.yaml")["labels"][0]["pairs"];
+    assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
+}
+
+#[test]
+fn the_cluster_role_writes_statuses_only() {
+    let role = yaml("config/rbac/cluster_role.yaml");
+    for rule in role["rules"].as_sequence().unwrap() {
+        for key in ["apiGroups", "resources", "verbs"] {
+            assert!(!strings(&rule[key]).contains(&"*".to_owned()), "a wildcard: {rule:?}");
+        }
+        let writes: Vec<_> = strings(&rule["verbs"])
+            .into_iter()
+            .filter(|verb| !["get", "list", "watch"].contains(&verb.as_str()))
+            .collect();
+        let is_status = strings(&rule["resources"]) == ["validatingadmissionpolicies/status"];
+        assert_eq!(is_status, !writes.is_empty(), "{rule:?}");
+    }
+}
+
+/// What the restricted pod security standard asks for; the namespace's labels make the API server
+/// ask again.
+///
+/// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
+#[test]
+fn the_pod_is_restricted() {
+    let deployment = yaml("config/controller/deployment.yaml");
+    let pod = &deployment["spec"]["template"]["spec"];
+    assert_eq!(pod["securityContext"]["runAsNonRoot"].as_bool(), Some(true));
+    let seccomp = &pod["securityContext"]["seccompProfile"]["type"];
+    assert_eq!(seccomp.as_str(), Some("RuntimeDefault"));
+    for container in pod["containers"].as_sequence().unwrap() {
+        let context = &container["securityContext"];
+        assert_eq!(context["allowPrivilegeEscalation"].as_bool(), Some(false));
+        assert_eq!(context["readOnlyRootFilesystem"].as_bool(), Some(true));
+        assert_eq!(strings(&context["capabilities"]["drop"]), ["ALL"]);
+        assert!(context["capabilities"]["add"].is_null());
+    }
+    let namespace = yaml("config/controller/namespace.yaml");
+    let enforced = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
+    assert_eq!(enforced.as_str(), Some("restricted"));
+}
