@@ -118,9 +118,14 @@ impl<'a> References<'a> {
         self.targets.get(id.idx()).copied().flatten()
     }
 
+    /// The circle of the reference, of which it may be the only one.
+    pub(super) fn circle(&self, id: RefId) -> Option<u32> {
+        self.circles.get(id.idx()).copied()
+    }
+
     /// Whether the two lead to each other.
     pub(super) fn in_one_circle(&self, a: RefId, b: RefId) -> bool {
-        self.circles.get(a.idx()) == self.circles.get(b.idx())
+        self.circle(a) == self.circle(b)
     }
 
     /// All references, so that what one leads to comes before it, except within a circle.
