@@ -292,6 +292,13 @@ impl AstBuilder {
         self.offsets.get(id.index()).copied().unwrap_or(0)
     }
 
+    /// Moves `id` to the place `offset`.
+    pub fn set_offset(&mut self, id: ExprId, offset: u32) {
+        if let Some(slot) = self.offsets.get_mut(id.index()) {
+            *slot = offset;
+        }
+    }
+
     /// How many nodes there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
+use super::stdlib::messages::MessageRow;
 use super::types::Type;
 
 /// Functions and named types that many environments share.
@@ -16,6 +17,8 @@ use super::types::Type;
 pub struct Library {
     functions: HashMap<&'static str, Function>,
     types: HashMap<&'static str, Type>,
+    messages: HashMap<&'static str, &'static MessageRow>,
+    constants: HashMap<&'static str, i64>,
     /// The first parts of dotted names.
     namespaces: HashSet<&'static str>,
 }
@@ -53,6 +56,38 @@ impl Library {
     pub fn add_type(&mut self, name: &'static str, of: Type) {
         self.namespaces.extend(first_part(name));
         self.types.insert(name, of);
+    }
+
+    /// Declares a message: its name as that of its type, and its fields.
+    pub fn add_message(&mut self, row: &'static MessageRow) {
+        self.namespaces.extend(first_part(row.name));
+        self.types.insert(row.name, row.to_type());
+        self.messages.insert(row.name, row);
+    }
+
+    /// Declares `name` as an `int` of the value `value`, as enumerations do.
+    pub fn add_constant(&mut self, name: &'static str, value: i64) {
+        self.namespaces.extend(first_part(name));
+        self.constants.insert(name, value);
+    }
+
+    /// Removes the overloads that `keep` is false for.
+    pub fn retain_overloads(&mut self, keep: impl Fn(&OverloadRow) -> bool) {
+        self.functions.values_mut().for_each(|function| {
+            function.overloads.retain(|overload| keep(overload.row));
+        });
+    }
+
+    /// The message `name`.
+    #[must_use]
+    pub fn message(&self, name: &str) -> Option<&'static MessageRow> {
+        self.messages.get(name).copied()
+    }
+
+    /// The value of the constant `name`.
+    #[must_use]
+    pub fn constant(&self, name: &str) -> Option<i64> {
+        self.constants.get(name).copied()
     }
 
     /// All functions, in no order.
@@ -129,10 +164,19 @@ impl Env {
         if let Some((_, of)) = self.named_types.iter().find(|(n, _)| &**n == name) {
             return Some(Ident::TypeName(of.clone()));
         }
+        if let Some(of) = self.library.types.get(name) {
+            return Some(Ident::TypeName(of.clone()));
+        }
         self.library
-            .types
+            .constants
             .get(name)
-            .map(|of| Ident::TypeName(of.clone()))
+            .map(|_| Ident::Variable(Type::Int))
+    }
+
+    /// What all environments on the same base share.
+    #[must_use]
+    pub fn library(&self) -> &Arc<Library> {
+        &self.library
     }
 
     /// Whether some dotted name begins with the part `first`.

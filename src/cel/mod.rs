@@ -5,6 +5,7 @@
 //! deliberately knows nothing of Kubernetes, JSON objects, clocks or I/O.
 
 pub mod ast;
+pub mod ast_validators;
 pub mod checker;
 pub mod decls;
 pub mod diagnostic;
@@ -14,3 +15,4 @@ pub mod source;
 pub mod stdlib;
 pub mod syntax;
 pub mod types;
+pub mod validators;

@@ -1,1 +1,19 @@
-//! To come.
+//! The CEL of the Kubernetes API server: its libraries, which of them a version has, and its limits.
+//!
+//! A file a library, each a table of overloads; [`environment`] puts them together. Nothing here knows of
+//! policies or schemas.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
+
+pub mod authz;
+pub mod cidr;
+pub mod environment;
+pub mod format;
+pub mod ip;
+pub mod limits;
+pub mod lists;
+pub mod quantity;
+pub mod regex;
+pub mod semver;
+pub mod types;
+pub mod url;

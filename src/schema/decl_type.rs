@@ -348,4 +348,9 @@ impl FieldTypes for DeclType {
             .filter(|field| field.type_.exposed);
         exposed.map(|field| &*field.name).collect()
     }
+
+    fn may_hold(&self, field: &str) -> bool {
+        self.as_object().is_some_and(|object| object.is_open)
+            || self.declared_field(field).is_some()
+    }
 }

@@ -54,10 +54,19 @@ impl<'a> Checker<'a> {
 
     pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report(code, location, message);
+        self.found.report_at(code, location, id, message);
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {
+        let type_ = if n_parts_exceeds(&type_, MAX_TYPE_PARTS) {
+            let message = format!(
+                "the type of the expression has more than {MAX_TYPE_PARTS} parts; simplify it"
+            );
+            self.report(id, Code::TooComplex, message);
+            Type::Dyn
+        } else {
+            type_
+        };
         if let Some(slot) = self.types.get_mut(id.index()) {
             *slot = Some(type_);
         }
@@ -298,7 +307,7 @@ impl<'a> Checker<'a> {
             if optional_indices.iter().any(|&index| index as usize == n) {
                 type_ = self.unwrap_optional_part(element, type_);
             }
-            elem_type = Some(self.join(element, elem_type, type_));
+            elem_type = Some(self.join(elem_type, type_));
         }
         let elem_type = elem_type.unwrap_or_else(|| self.substitution.new_variable());
         self.set_type(id, Type::list(elem_type));
@@ -309,13 +318,13 @@ impl<'a> Checker<'a> {
         for entry in entries {
             self.check(entry.key);
             let type_ = self.type_of(entry.key);
-            key_type = Some(self.join(entry.key, key_type, type_));
+            key_type = Some(self.join(key_type, type_));
             self.check(entry.value);
             let mut type_ = self.type_of(entry.value);
             if entry.optional {
                 type_ = self.unwrap_optional_part(entry.value, type_);
             }
-            value_type = Some(self.join(entry.value, value_type, type_));
+            value_type = Some(self.join(value_type, type_));
         }
         let key_type = key_type.unwrap_or_else(|| self.substitution.new_variable());
         let value_type = value_type.unwrap_or_else(|| self.substitution.new_variable());
@@ -324,16 +333,18 @@ impl<'a> Checker<'a> {
 
     /// The common type of the elements so far and the next one.
     ///
-    /// Source: cel-go `checker/checker.go`, `joinTypes`, with homogeneous aggregate literals.
-    fn join(&mut self, id: ExprId, previous: Option<Type>, current: Type) -> Type {
+    /// Unlike elements are joined to `dyn` here; that they are refused is up to a validator.
+    ///
+    /// Source: cel-go `checker/checker.go`, `joinTypes`, `dynAggregateLiteralElementTypesEnabled`.
+    fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
         let Some(previous) = previous else {
             return current;
         };
         if self.substitution.is_assignable(&previous, &current) {
-            return most_general(&previous, &current);
+            most_general(&previous, &current)
+        } else {
+            Type::Dyn
         }
-        self.report_mismatch(id, &previous, &current);
-        Type::Error
     }
 
     fn check_struct(&mut self, id: ExprId, type_name: &str, fields: &[StructField]) {
@@ -366,10 +377,15 @@ impl<'a> Checker<'a> {
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
                 Type::Error => Type::Error,
-                _ => {
-                    let message = format!("undefined field '{}'", field.field);
-                    self.report(field.id, Code::UndefinedField, message);
-                    Type::Error
+                well_known => {
+                    let message = self.env.library().message(well_known_name(well_known));
+                    message
+                        .and_then(|message| message.field(&field.field))
+                        .unwrap_or_else(|| {
+                            let message = format!("undefined field '{}'", field.field);
+                            self.report(field.id, Code::UndefinedField, message);
+                            Type::Error
+                        })
                 }
             };
             let mut value = self.type_of(field.value);
@@ -435,6 +451,28 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// The most parts that a type may have. Map literals can double a type with each step, which cel-go does
+/// not bound.
+const MAX_TYPE_PARTS: usize = 2_000;
+
+/// Whether `type_` is made of more than `limit` types.
+fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
+    fn count(type_: &Type, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else {
+            return false;
+        };
+        *left = rest;
+        match type_ {
+            Type::List(elem) | Type::Type(Some(elem)) => count(elem, left),
+            Type::Map(entry) => count(&entry.0, left) && count(&entry.1, left),
+            Type::Opaque(opaque) => opaque.params.iter().all(|param| count(param, left)),
+            _ => true,
+        }
+    }
+    let mut left = limit;
+    !count(type_, &mut left)
+}
+
 fn literal_type(literal: &Literal) -> Type {
     match literal {
         Literal::Null => Type::Null,
@@ -454,6 +492,28 @@ fn declared_name(type_: &Type) -> String {
     match type_ {
         Type::Wrapper(_) => format!("wrapper({})", type_.type_name()),
         _ => type_.type_name(),
+    }
+}
+
+/// The message that a well-known type is written by; the empty string for other types.
+///
+/// Source: cel-go `checker/checker.go`, `getWellKnownTypeName`.
+fn well_known_name(type_: &Type) -> &'static str {
+    match type_ {
+        Type::Any => "google.protobuf.Any",
+        Type::Wrapper(Primitive::Bool) => "google.protobuf.BoolValue",
+        Type::Wrapper(Primitive::Bytes) => "google.protobuf.BytesValue",
+        Type::Wrapper(Primitive::Double) => "google.protobuf.DoubleValue",
+        Type::Wrapper(Primitive::Int) => "google.protobuf.Int64Value",
+        Type::Wrapper(Primitive::String) => "google.protobuf.StringValue",
+        Type::Wrapper(Primitive::Uint) => "google.protobuf.UInt64Value",
+        Type::Duration => "google.protobuf.Duration",
+        Type::Dyn => "google.protobuf.Value",
+        Type::List(_) => "google.protobuf.ListValue",
+        Type::Null => "google.protobuf.NullValue",
+        Type::Map(_) => "google.protobuf.Struct",
+        Type::Timestamp => "google.protobuf.Timestamp",
+        _ => "",
     }
 }
 

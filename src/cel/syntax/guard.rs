@@ -1,9 +1,8 @@
 //! Limits that hold before a text reaches the parser: its length, and the depth of its nesting.
 //!
 //! The parser behind [`super::parse`] recurses where the text nests, so a text is scanned once, without
-//! recursion, and refused where cel-go would refuse it. cel-go counts how often each grammar rule is
-//! active; the rules that recurse are `expr`, `relation`, `calc` and `member`, and the left-recursive
-//! ones stay active along a chain of operators.
+//! recursion, and refused where cel-go would refuse it. cel-go counts how often the grammar's `expr` is
+//! active, and later how deep operators and selections nest; a chain of these nests to the left.
 //!
 //! Source: cel-go `parser/parser.go` (`recursionListener`, `expressionSizeCodePointLimit`),
 //! `parser/gen/CEL.g4`.
@@ -80,8 +79,21 @@ impl Level {
     }
 }
 
-/// Whether some grammar rule would be active more than [`MAX_RECURSION_DEPTH`] times.
-pub(super) fn nests_too_deeply(text: &str) -> bool {
+/// How deep a text nests, at its deepest place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Nesting {
+    /// How often `expr` is active: by brackets and conditionals.
+    pub(super) brackets: u32,
+    /// How often one of the rules of operators and selections is active.
+    pub(super) chain: u32,
+}
+
+/// Chains longer than this are refused before they are parsed; the exact bound is kept by lowering.
+pub(super) const MAX_CHAIN: u32 = MAX_RECURSION_DEPTH + 50;
+
+/// How deep `text` nests; the scan ends where a limit is exceeded.
+pub(super) fn nesting(text: &str) -> Nesting {
+    let mut deepest = Nesting::default();
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
         at: 0,
@@ -94,7 +106,7 @@ pub(super) fn nests_too_deeply(text: &str) -> bool {
         match token {
             Token::Operand => after_operand = true,
             Token::Open(open) => {
-                if after_operand && open != b'{' {
+                if after_operand && open == b'[' {
                     level.n_members += 1;
                 }
                 levels.push(level);
@@ -149,16 +161,15 @@ pub(super) fn nests_too_deeply(text: &str) -> bool {
             Token::Additive | Token::Other => after_operand = false,
         }
         let active = level.active();
-        let deepest = active
-            .expr
-            .max(active.relation)
-            .max(active.calc)
-            .max(active.member);
-        if deepest > MAX_RECURSION_DEPTH {
-            return true;
+        deepest.brackets = deepest.brackets.max(active.expr);
+        deepest.chain = deepest
+            .chain
+            .max(active.relation.max(active.calc).max(active.member));
+        if deepest.brackets > MAX_RECURSION_DEPTH || deepest.chain > MAX_CHAIN {
+            break;
         }
     }
-    false
+    deepest
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -321,7 +332,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, too_deep: bool) {
-        assert_eq!(nests_too_deeply(text), too_deep);
+        let nesting = nesting(text);
+        let is_too_deep = nesting.brackets > MAX_RECURSION_DEPTH || nesting.chain > MAX_CHAIN;
+        assert_eq!(is_too_deep, too_deep, "{nesting:?}");
     }
 
     #[test]
@@ -337,8 +350,8 @@ mod tests {
 
     #[test]
     fn chains() {
-        check(&format!("a{}", ".b".repeat(249)), false);
-        check(&format!("a{}", ".b".repeat(250)), true);
+        check(&format!("a{}", ".b".repeat(250)), false);
+        check(&format!("a{}", ".b".repeat(350)), true);
         check(&format!("true{}", " && true".repeat(5_000)), false);
         check(&format!("1{}", " + 1".repeat(5_000)), true);
         check(&format!("[{}]", "1 + 1, ".repeat(5_000)), false);

@@ -25,6 +25,11 @@ const MAX_NODES: usize = 250_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
 const ERROR_RECOVERY_LIMIT: u32 = 30;
 
+/// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].
+///
+/// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
+pub(super) const TOO_DEEP: &str = "max recursion depth exceeded";
+
 /// Parses `text`, whose nesting has been found bounded.
 pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics) {
     let parser = Env::default()
@@ -34,13 +39,14 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
         .error_recovery_limit(ERROR_RECOVERY_LIMIT);
     let (root, info) = match parser.parse_with_source_info(text) {
         Ok(parsed) => parsed,
-        Err(errors) => return (None, syntax_errors(&errors)),
+        Err(errors) => return (None, syntax_errors(&errors, text)),
     };
     let mut lowering = Lowering {
         builder: AstBuilder::default(),
         found: Diagnostics::default(),
         info: &info,
         source,
+        text,
         depth: 0,
     };
     let root = lowering.expr(root);
@@ -57,11 +63,11 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
     }
 }
 
-fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
+fn syntax_errors(errors: &ParseErrors, text: &str) -> Diagnostics {
     let mut found = Diagnostics::default();
     for error in &errors.errors {
         let (line, column) = error.pos;
-        let location = if line < 1 {
+        let mut location = if line < 1 {
             Location::NONE
         } else {
             Location {
@@ -69,6 +75,9 @@ fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
                 column: i32::try_from(column - 1).unwrap_or(i32::MAX),
             }
         };
+        if error.msg == ESCAPED_IDENT {
+            location.column += columns_to_backtick(text, location);
+        }
         found.report(Code::Syntax, location, error.msg.clone());
     }
     if found.is_empty() {
@@ -79,6 +88,22 @@ fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
         );
     }
     found
+}
+
+/// The parser's finding about a field name in backticks, which the API server's environment does not
+/// accept. The parser places it at the dot before the name, cel-go at the name.
+const ESCAPED_IDENT: &str = "unsupported syntax: '`'";
+
+/// How many columns the next backtick is behind `from`, on its line.
+fn columns_to_backtick(text: &str, from: Location) -> i32 {
+    let (Ok(line), Ok(column)) = (usize::try_from(from.line - 1), usize::try_from(from.column))
+    else {
+        return 0;
+    };
+    text.split('\n')
+        .nth(line)
+        .and_then(|line| line.chars().skip(column).position(|c| c == '`'))
+        .map_or(0, |n| i32::try_from(n).unwrap_or(0))
 }
 
 /// Lowering gave up.
@@ -106,6 +131,7 @@ pub(super) struct Lowering<'a> {
     found: Diagnostics,
     info: &'a SourceInfo,
     source: &'a SourceMap,
+    text: &'a str,
     depth: u32,
 }
 
@@ -133,7 +159,7 @@ impl Lowering<'_> {
             if self.depth > MAX_RECURSION_DEPTH {
                 return Err(Abort {
                     code: Code::LimitExceeded,
-                    message: "max recursion depth exceeded".into(),
+                    message: TOO_DEEP.into(),
                 });
             }
         }
@@ -149,7 +175,14 @@ impl Lowering<'_> {
         match parsed.expr {
             ParsedExpr::Unspecified => self.add(id, Expr::Unspecified),
             ParsedExpr::Ident(name) => self.add(id, Expr::Ident(name.into())),
-            ParsedExpr::Literal(value) => self.add(id, Expr::Literal(literal(value))),
+            ParsedExpr::Literal(value) => {
+                let literal = literal(value);
+                let expr = self.add(id, Expr::Literal(literal.clone()))?;
+                if is_negative(&literal) {
+                    self.place_at_sign(expr);
+                }
+                Ok(expr)
+            }
             ParsedExpr::Select(select) => {
                 let operand = self.expr(*select.operand)?;
                 let field = select.field.into();
@@ -221,6 +254,16 @@ impl Lowering<'_> {
                 code: Code::Syntax,
                 message: "unexpected comprehension in the parsed expression".into(),
             }),
+        }
+    }
+
+    /// Moves a negative literal to its sign, where cel-go places it; the parser places it at its digits.
+    fn place_at_sign(&mut self, id: ExprId) {
+        let offset = self.builder.offset(id) as usize;
+        let before = self.text.chars().take(offset).collect::<Vec<_>>();
+        if let Some(sign) = before.iter().rposition(|&c| c == '-') {
+            self.builder
+                .set_offset(id, u32::try_from(sign).unwrap_or(u32::MAX));
         }
     }
 
@@ -352,5 +395,17 @@ fn literal(value: LiteralValue) -> Literal {
         LiteralValue::Double(value) => Literal::Double(*value.inner()),
         LiteralValue::String(value) => Literal::String(Arc::from(value.inner())),
         LiteralValue::Bytes(value) => Literal::Bytes(Arc::from(value.inner())),
+    }
+}
+
+fn is_negative(literal: &Literal) -> bool {
+    match literal {
+        Literal::Int(value) => *value < 0,
+        Literal::Double(value) => value.is_sign_negative(),
+        Literal::Null
+        | Literal::Bool(_)
+        | Literal::Uint(_)
+        | Literal::String(_)
+        | Literal::Bytes(_) => false,
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn expand(
         ("exists", Some(range), &[var, test]) => {
             factory.quantifier(Quantifier::Exists, range, var, test)
         }
-        ("exists_one" | "existsOne", Some(range), &[var, test]) => {
+        ("exists_one", Some(range), &[var, test]) => {
             factory.quantifier(Quantifier::ExistsOne, range, var, test)
         }
         ("map", Some(range), &[var, transform]) => factory.map(range, var, None, transform),

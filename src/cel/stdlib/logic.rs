@@ -1,0 +1,23 @@
+//! The logical operators and the conditional.
+
+use crate::cel::decls::{OverloadRow, Sig};
+use Sig::{Bool, Param};
+
+const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+
+const A: Sig = Param("A");
+
+/// `?:`, `&&`, `||`, `!` and the operator that comprehensions use to stop early.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("_?_:_", "conditional", &[Bool, A, A], A, SOURCE),
+    OverloadRow::global("_&&_", "logical_and", &[Bool, Bool], Bool, SOURCE),
+    OverloadRow::global("_||_", "logical_or", &[Bool, Bool], Bool, SOURCE),
+    OverloadRow::global("!_", "logical_not", &[Bool], Bool, SOURCE),
+    OverloadRow::global(
+        "@not_strictly_false",
+        "not_strictly_false",
+        &[Bool],
+        Bool,
+        SOURCE,
+    ),
+];
