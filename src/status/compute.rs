@@ -58,12 +58,12 @@ pub struct Compiled<'a> {
 }
 
 /// The outcome of type checking.
-#[derive(Clone, Debug)]
-pub enum Types<'a> {
-    /// The expressions were checked against all schemas that are published.
-    Checked(&'a TypeCheck),
-    /// Schemas are published and could not be had now; the text says which and why.
-    Waiting(String),
+#[derive(Clone, Copy, Debug)]
+pub struct Types<'a> {
+    /// What the checker found.
+    pub outcome: &'a TypeCheck,
+    /// Group versions whose schemas are published and could not be had now, with the reason.
+    pub waiting: &'a [(String, String)],
 }
 
 /// The status that a policy should have.
@@ -82,12 +82,20 @@ impl DesiredStatus {
     #[must_use]
     pub fn is_met_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
         let Some(live) = live else { return false };
-        let Some(type_checking) = live.type_checking.as_ref() else { return false };
+        let Some(type_checking) = live.type_checking.as_ref() else {
+            return false;
+        };
         let live_conditions = live.conditions.as_deref().unwrap_or_default();
         live.observed_generation == Some(self.observed_generation)
-            && type_checking.expression_warnings.as_deref().unwrap_or_default()
+            && type_checking
+                .expression_warnings
+                .as_deref()
+                .unwrap_or_default()
                 == self.expression_warnings
-            && self.conditions.iter().all(|condition| live_conditions.contains(condition))
+            && self
+                .conditions
+                .iter()
+                .all(|condition| live_conditions.contains(condition))
     }
 }
 
@@ -97,13 +105,18 @@ pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
-    /// Whether waiting is enough for it to be known.
+    /// Whether it lacks what cannot be had now, so that it may change by waiting alone.
     pub(super) pending: bool,
 }
 
 impl Verdict {
     fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self { status, reason, message: message.into(), pending: false }
+        Self {
+            status,
+            reason,
+            message: message.into(),
+            pending: false,
+        }
     }
 
     fn pending(mut self) -> Self {
@@ -127,14 +140,22 @@ impl Verdict {
 pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let generation = observed.policy.metadata.generation.unwrap_or_default();
     let live = observed.policy.status.as_ref();
-    let live_conditions = live.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let live_conditions = live
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
     let fails_closed = fails_closed(observed.policy);
     // The order in which a failing condition is reported, see `ConditionType::ALL`.
     let found = [
         (ConditionType::Compiled, compiled(observed, fails_closed)),
         (ConditionType::ResourcesMatched, resources_matched(observed)),
-        (ConditionType::ParamsResolved, params::verdict(&observed.params, fails_closed)),
-        (ConditionType::TypeChecked, type_checked(observed, fails_closed)),
+        (
+            ConditionType::ParamsResolved,
+            params::verdict(&observed.params, fails_closed),
+        ),
+        (
+            ConditionType::TypeChecked,
+            type_checked(observed, fails_closed),
+        ),
     ];
     let keeps_warnings = found.iter().any(|(type_, verdict)| {
         *type_ == ConditionType::TypeChecked
@@ -149,7 +170,12 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let ours: Vec<Condition> = std::iter::once(&ready)
         .chain(&parts)
         .map(|(type_, verdict)| {
-            let Verdict { status, reason, message, .. } = verdict;
+            let Verdict {
+                status,
+                reason,
+                message,
+                ..
+            } = verdict;
             condition::condition(*type_, *status, *reason, message, generation, now)
         })
         .collect();
@@ -190,7 +216,11 @@ fn standing(
 
 /// Whether errors deny requests: failurePolicy Fail, the default.
 fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
-    policy.spec.as_ref().and_then(|spec| spec.failure_policy.as_deref()) != Some("Ignore")
+    policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.failure_policy.as_deref())
+        != Some("Ignore")
 }
 
 /// What an expression that fails does to a request.
@@ -204,12 +234,18 @@ fn when_evaluated(fails_closed: bool) -> &'static str {
 
 /// The condition `Compiled`.
 fn compiled(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
-    let Checked::Done(Compiled { findings, n_expressions }) = observed.compiled else {
+    let Checked::Done(Compiled {
+        findings,
+        n_expressions,
+    }) = observed.compiled
+    else {
         return Verdict::broken_off();
     };
     let of_kind = |kind: CompileFindingKind| {
-        let found: Vec<&CompileFinding> =
-            findings.iter().filter(|finding| finding.kind == kind).collect();
+        let found: Vec<&CompileFinding> = findings
+            .iter()
+            .filter(|finding| finding.kind == kind)
+            .collect();
         let (first, rest) = found.split_first()?;
         let more = match rest.len() {
             0 => String::new(),
@@ -284,32 +320,34 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
             format!("{what}; the policy never runs"),
         );
     }
-    let mut text = format!("the rules match {}", message::count(matches.resources.len(), "resource"));
+    let mut parts = vec![format!(
+        "the rules match {}",
+        message::count(matches.resources.len(), "resource")
+    )];
     if !unserved.is_empty() {
-        text.push_str(&format!("; not served: {}", message::list(&unserved)));
+        parts.push(format!("not served: {}", message::list(&unserved)));
     }
     if !undiscovered.is_empty() {
-        text.push_str(&format!("; not discovered: {}", message::list(&undiscovered)));
+        parts.push(format!("not discovered: {}", message::list(&undiscovered)));
     }
+    let text = parts.join("; ");
     Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text)
 }
 
 /// The condition `TypeChecked`.
 fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
-    let types = match &observed.types {
-        Checked::BrokenOff => return Verdict::broken_off(),
-        Checked::Done(Types::Waiting(what)) => {
-            return Verdict::new(
-                ConditionStatus::Unknown,
-                Reason::SchemaUnavailable,
-                format!("schemas cannot be had now: {what}"),
-            )
-            .pending();
-        }
-        Checked::Done(Types::Checked(types)) => types,
+    let Checked::Done(Types {
+        outcome: types,
+        waiting,
+    }) = observed.types
+    else {
+        return Verdict::broken_off();
     };
     let gaps = gaps(observed, types);
-    let (n_checked, n_kinds) = (types.checked.len(), types.checked.len() + types.unchecked.len());
+    let (n_checked, n_kinds) = (
+        types.checked.len(),
+        types.checked.len() + types.unchecked.len(),
+    );
     let coverage = if types.unchecked.is_empty() {
         format!("{} checked", message::count(n_checked, "kind"))
     } else {
@@ -323,36 +361,49 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     if let Some(first) = types.warnings.first() {
         let (what, consequence) = match types.warnings.len() {
             1 => (first.field_ref.clone(), when_evaluated(fails_closed)),
-            n => (format!("{} and {} more", first.field_ref, n - 1), when_evaluated(fails_closed)),
+            n => (
+                format!("{} and {} more", first.field_ref, n - 1),
+                when_evaluated(fails_closed),
+            ),
         };
         return Verdict::new(
             ConditionStatus::False,
             Reason::ExpressionWarnings,
             format!(
-                "{what} may fail when evaluated, {consequence}; see status.typeChecking;                  {coverage}{not_checked}"
+                "{what} may fail when evaluated, {consequence}; see status.typeChecking; \
+                 {coverage}{not_checked}"
             ),
         );
     }
-    if n_kinds == 0 {
-        return Verdict::new(
+    let (status, reason, text) = if n_kinds == 0 {
+        let text = "the rules match no kind whose objects could be checked";
+        (
             ConditionStatus::Unknown,
             Reason::NoTypesToCheck,
-            format!("the rules match no kind whose objects could be checked{not_checked}"),
-        );
-    }
-    if n_checked == 0 {
-        return Verdict::new(
+            text.to_owned(),
+        )
+    } else if n_checked == 0 {
+        let text = "no schema of a matched kind could be used";
+        (
             ConditionStatus::Unknown,
             Reason::SchemaUnavailable,
-            format!("no schema of a matched kind can be used{not_checked}"),
-        );
-    }
-    if gaps.is_empty() {
-        let text = format!("no warnings; {coverage}");
-        return Verdict::new(ConditionStatus::True, Reason::NoWarnings, text);
-    }
-    let text = format!("no warnings; {coverage}{not_checked}");
-    Verdict::new(ConditionStatus::True, Reason::PartiallyChecked, text)
+            text.to_owned(),
+        )
+    } else {
+        let reason = if gaps.is_empty() {
+            Reason::NoWarnings
+        } else {
+            Reason::PartiallyChecked
+        };
+        (
+            ConditionStatus::True,
+            reason,
+            format!("no warnings; {coverage}"),
+        )
+    };
+    let mut verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
+    verdict.pending = !waiting.is_empty();
+    verdict
 }
 
 /// What type checking did not see, each with its reason.
@@ -361,14 +412,24 @@ fn gaps(observed: &Observed<'_>, types: &TypeCheck) -> Vec<String> {
         let gvk = &unchecked.gvk;
         format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
     });
-    let params = types.params.iter().filter(|(_, has_schema)| !has_schema).map(|(gvk, _)| {
-        format!("params of kind {} {} (no schema)", gvk.api_version(), gvk.kind)
-    });
+    let params = types
+        .params
+        .iter()
+        .filter(|(_, has_schema)| !has_schema)
+        .map(|(gvk, _)| {
+            format!(
+                "params of kind {} {} (no schema)",
+                gvk.api_version(),
+                gvk.kind
+            )
+        });
     let groups = match observed.matches {
         Checked::Done(matches) => matches.incomplete.as_slice(),
         Checked::BrokenOff => &[],
     };
-    let groups = groups.iter().map(|(group, _)| format!("{group} (not discovered)"));
+    let groups = groups
+        .iter()
+        .map(|(group, _)| format!("{group} (not discovered)"));
     kinds.chain(params).chain(groups).collect()
 }
 
@@ -383,9 +444,15 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
     if let Some((_, failing)) =
         counting().find(|(_, verdict)| verdict.status == ConditionStatus::False)
     {
-        return Verdict::new(ConditionStatus::False, failing.reason, failing.message.clone());
+        return Verdict::new(
+            ConditionStatus::False,
+            failing.reason,
+            failing.message.clone(),
+        );
     }
-    if let Some((type_, verdict)) = counting().find(|(_, verdict)| verdict.pending) {
+    let is_pending =
+        |verdict: &Verdict| verdict.pending && verdict.status == ConditionStatus::Unknown;
+    if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::Pending,
@@ -399,19 +466,22 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
     let text = if unknown.is_empty() {
         "nothing wrong was found".to_owned()
     } else {
-        format!("nothing wrong was found; cannot be told: {}", message::list(&unknown))
+        format!(
+            "nothing wrong was found; cannot be told: {}",
+            message::list(&unknown)
+        )
     };
     Verdict::new(ConditionStatus::True, Reason::Ready, text)
 }
 
 /// The warnings that type checking gave.
 fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
-    match &observed.types {
-        Checked::Done(Types::Checked(types)) => warnings::expression_warnings(
-            &types.warnings,
+    match observed.types {
+        Checked::Done(Types { outcome, .. }) => warnings::expression_warnings(
+            &outcome.warnings,
             warnings::budget_bytes(observed.policy),
         ),
-        Checked::Done(Types::Waiting(_)) | Checked::BrokenOff => Vec::new(),
+        Checked::BrokenOff => Vec::new(),
     }
 }
 

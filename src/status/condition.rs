@@ -29,8 +29,13 @@ pub enum ConditionType {
 impl ConditionType {
     /// All types, `Ready` first, then those it is made of, in the order in which a failing one is
     /// reported.
-    pub const ALL: [Self; 5] =
-        [Self::Ready, Self::Compiled, Self::ResourcesMatched, Self::ParamsResolved, Self::TypeChecked];
+    pub const ALL: [Self; 5] = [
+        Self::Ready,
+        Self::Compiled,
+        Self::ResourcesMatched,
+        Self::ParamsResolved,
+        Self::TypeChecked,
+    ];
 
     /// The name in the API.
     #[must_use]
@@ -63,7 +68,10 @@ impl FromStr for ConditionType {
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         Self::from_name(name).ok_or_else(|| {
             let known: Vec<&str> = Self::ALL.iter().map(|type_| type_.as_str()).collect();
-            format!("`{name}` is not a condition, expected one of {}", known.join(", "))
+            format!(
+                "`{name}` is not a condition, expected one of {}",
+                known.join(", ")
+            )
         })
     }
 }
@@ -222,7 +230,10 @@ pub fn condition(
 pub fn merge(old: &[Condition], new: Vec<Condition>) -> Vec<Condition> {
     let mut merged = old.to_vec();
     for mut condition in new {
-        match merged.iter_mut().find(|existing| existing.type_ == condition.type_) {
+        match merged
+            .iter_mut()
+            .find(|existing| existing.type_ == condition.type_)
+        {
             Some(existing) => {
                 if existing.status == condition.status {
                     condition.last_transition_time = existing.last_transition_time.clone();
@@ -238,5 +249,7 @@ pub fn merge(old: &[Condition], new: Vec<Condition>) -> Vec<Condition> {
 /// The condition of type `type_` among `conditions`.
 #[must_use]
 pub fn find(conditions: &[Condition], type_: ConditionType) -> Option<&Condition> {
-    conditions.iter().find(|condition| condition.type_ == type_.as_str())
+    conditions
+        .iter()
+        .find(|condition| condition.type_ == type_.as_str())
 }

@@ -14,15 +14,22 @@ pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
     if text.len() <= max_bytes {
         return text.to_owned();
     }
-    let keep = text.floor_char_boundary(max_bytes.saturating_sub(ELLIPSIS.len()));
-    let mut kept = text.get(..keep).unwrap_or_default().to_owned();
+    let mut end = max_bytes.saturating_sub(ELLIPSIS.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut kept = text.get(..end).unwrap_or_default().to_owned();
     kept.push_str(ELLIPSIS);
     kept
 }
 
 /// `1 kind`, `2 kinds`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+    if n == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{n} {noun}s")
+    }
 }
 
 /// `a, b, c, d and 3 more`.
@@ -51,7 +58,10 @@ mod tests {
     fn lists_name_four() {
         assert_eq!(list::<&str>(&[]), "");
         assert_eq!(list(&["a", "b", "c", "d"]), "a, b, c, d");
-        assert_eq!(list(&["a", "b", "c", "d", "e", "f"]), "a, b, c, d and 2 more");
+        assert_eq!(
+            list(&["a", "b", "c", "d", "e", "f"]),
+            "a, b, c, d and 2 more"
+        );
     }
 
     #[test]

@@ -140,7 +140,12 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
         ),
     };
     let pending = matches!(state, ParamKindState::Undiscovered { .. });
-    Verdict { status, reason, message: text, pending }
+    Verdict {
+        status,
+        reason,
+        message: text,
+        pending,
+    }
 }
 
 fn why_not_served(gvk: &Gvk, why: &NotServed) -> String {
@@ -151,14 +156,19 @@ fn why_not_served(gvk: &Gvk, why: &NotServed) -> String {
         NotServed::NoVersion { crd } => {
             format!("CustomResourceDefinition {crd} serves no version")
         }
-        NotServed::NotEstablished { crd, reason: Some(reason) } => {
+        NotServed::NotEstablished {
+            crd,
+            reason: Some(reason),
+        } => {
             format!("CustomResourceDefinition {crd} is not established ({reason})")
         }
         NotServed::NotEstablished { crd, reason: None } => {
             format!("CustomResourceDefinition {crd} is not established")
         }
         NotServed::NotListed { crd } => {
-            format!("CustomResourceDefinition {crd} is established, but the API server does not list it")
+            format!(
+                "CustomResourceDefinition {crd} is established, but the API server does not list it"
+            )
         }
     }
 }

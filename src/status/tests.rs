@@ -6,7 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ExpressionWarning, TypeChecking, ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
     ValidatingAdmissionPolicyStatus, Validation,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 
 use super::compute::{
@@ -32,7 +32,7 @@ struct Facts {
     findings: Vec<CompileFinding>,
     matches: Matches,
     types: TypeCheck,
-    waiting: Option<String>,
+    waiting: Vec<(String, String)>,
     broken_off: bool,
     params: ParamKindState,
     ready_requires: BTreeSet<ConditionType>,
@@ -59,8 +59,11 @@ impl Facts {
                 }],
                 ..Matches::default()
             },
-            types: TypeCheck { checked: vec![deployment()], ..TypeCheck::default() },
-            waiting: None,
+            types: TypeCheck {
+                checked: vec![deployment()],
+                ..TypeCheck::default()
+            },
+            waiting: Vec::new(),
             broken_off: false,
             params: ParamKindState::NotRequired,
             ready_requires: ConditionType::ALL
@@ -82,11 +85,14 @@ impl Facts {
     }
 
     fn compute(&self, now: Timestamp) -> DesiredStatus {
-        let types = match &self.waiting {
-            Some(what) => Types::Waiting(what.clone()),
-            None => Types::Checked(&self.types),
+        let types = Types {
+            outcome: &self.types,
+            waiting: &self.waiting,
         };
-        let compiled = Compiled { findings: &self.findings, n_expressions: 4 };
+        let compiled = Compiled {
+            findings: &self.findings,
+            n_expressions: 4,
+        };
         compute(
             &Observed {
                 policy: &self.policy,
@@ -109,7 +115,11 @@ impl Facts {
 }
 
 fn checked<T>(broken_off: bool, value: T) -> Checked<T> {
-    if broken_off { Checked::BrokenOff } else { Checked::Done(value) }
+    if broken_off {
+        Checked::BrokenOff
+    } else {
+        Checked::Done(value)
+    }
 }
 
 /// The status that a cluster has once `desired` was applied.
@@ -140,11 +150,18 @@ fn finding(kind: CompileFindingKind, message: &str) -> CompileFinding {
 }
 
 fn warning(field_ref: &str, text: &str) -> Warning {
-    Warning { field_ref: field_ref.into(), warning: text.into() }
+    Warning {
+        field_ref: field_ref.into(),
+        warning: text.into(),
+    }
 }
 
 fn unchecked(kind: &str) -> UncheckedKind {
-    UncheckedKind { gvk: Gvk::new("apps", "v1", kind), reason: "no schema".into() }
+    UncheckedKind {
+        gvk: Gvk::new("apps", "v1", kind),
+        reason: "no schema".into(),
+        unavailable: false,
+    }
 }
 
 fn get(desired: &DesiredStatus, type_: ConditionType) -> &Condition {
@@ -168,7 +185,12 @@ fn a_sound_policy_is_ready() {
     let summary: Vec<String> = desired
         .conditions
         .iter()
-        .map(|condition| format!("{} {} {}", condition.type_, condition.status, condition.reason))
+        .map(|condition| {
+            format!(
+                "{} {} {}",
+                condition.type_, condition.status, condition.reason
+            )
+        })
         .collect();
     assert_eq!(
         summary,
@@ -191,7 +213,10 @@ fn compiled_false_names_the_field_and_the_consequence() {
     let facts = Facts::sound().with(|facts| {
         facts.findings = vec![
             finding(CompileFindingKind::Unsupported, "beyond"),
-            finding(CompileFindingKind::Failed, "undeclared reference to 'foo'\n | foo"),
+            finding(
+                CompileFindingKind::Failed,
+                "undeclared reference to 'foo'\n | foo",
+            ),
             finding(CompileFindingKind::Failed, "another"),
         ];
     });
@@ -246,9 +271,11 @@ fn unsupported_is_unknown_and_does_not_stop_ready() {
 fn a_check_that_broke_off_is_unknown_and_pending() {
     let facts = Facts::sound().with(|facts| facts.broken_off = true);
     let desired = facts.compute(at(1));
-    for type_ in
-        [ConditionType::Compiled, ConditionType::TypeChecked, ConditionType::ResourcesMatched]
-    {
+    for type_ in [
+        ConditionType::Compiled,
+        ConditionType::TypeChecked,
+        ConditionType::ResourcesMatched,
+    ] {
         assert_eq!(get(&desired, type_).status, "Unknown");
         assert_eq!(get(&desired, type_).reason, "InternalError");
     }
@@ -256,7 +283,10 @@ fn a_check_that_broke_off_is_unknown_and_pending() {
     assert_eq!(get(&desired, ConditionType::Ready).reason, "Pending");
     // An earlier verdict does not cover it up.
     let desired = facts.after(&Facts::sound(), at(1)).compute(at(2));
-    assert_eq!(get(&desired, ConditionType::Compiled).reason, "InternalError");
+    assert_eq!(
+        get(&desired, ConditionType::Compiled).reason,
+        "InternalError"
+    );
 }
 
 #[test]
@@ -272,9 +302,20 @@ fn no_served_resource_means_it_never_runs() {
         };
         facts.types = TypeCheck::default();
     });
-    let text = "nothing serves apps/v1 deployment (did you mean deployments?); the policy never runs";
-    check(&facts, ConditionType::ResourcesMatched, "False NoServedResources", text);
-    check(&facts, ConditionType::Ready, "False NoServedResources", text);
+    let text =
+        "nothing serves apps/v1 deployment (did you mean deployments?); the policy never runs";
+    check(
+        &facts,
+        ConditionType::ResourcesMatched,
+        "False NoServedResources",
+        text,
+    );
+    check(
+        &facts,
+        ConditionType::Ready,
+        "False NoServedResources",
+        text,
+    );
     check(
         &facts,
         ConditionType::TypeChecked,
@@ -305,6 +346,19 @@ fn some_unserved_resources_are_named() {
         "True ResourcesServed",
         "the rules match 1 resource; not served: apps/v1 statefulset",
     );
+}
+
+/// The schema of the one kind cannot be had now.
+fn timed_out(facts: &mut Facts) {
+    facts.waiting = vec![("apps/v1".into(), "timeout".into())];
+    facts.types = TypeCheck {
+        unchecked: vec![UncheckedKind {
+            gvk: deployment(),
+            reason: "timeout".into(),
+            unavailable: true,
+        }],
+        ..TypeCheck::default()
+    };
 }
 
 fn undiscovered(facts: &mut Facts) {
@@ -340,7 +394,7 @@ fn what_cannot_be_told_now_does_not_overwrite_what_was_found() {
     let waiting = Facts::sound()
         .with(|facts| {
             undiscovered(facts);
-            facts.waiting = Some("apps/v1 (timeout)".into());
+            timed_out(facts);
         })
         .after(&sound, at(5));
     let now = waiting.compute(at(50));
@@ -350,15 +404,24 @@ fn what_cannot_be_told_now_does_not_overwrite_what_was_found() {
 
 #[test]
 fn a_standing_verdict_covers_its_own_generation_only() {
-    let mut waiting = Facts::sound()
-        .with(|facts| facts.waiting = Some("apps/v1 (timeout)".into()))
-        .after(&Facts::sound(), at(5));
+    let mut waiting = Facts::sound().with(timed_out).after(&Facts::sound(), at(5));
     waiting.policy.metadata.generation = Some(GENERATION + 1);
     let desired = waiting.compute(at(50));
-    assert_eq!(get(&desired, ConditionType::TypeChecked).reason, "SchemaUnavailable");
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "SchemaUnavailable"
+    );
     assert_eq!(get(&desired, ConditionType::Ready).status, "Unknown");
-    assert_eq!(get(&desired, ConditionType::Ready).last_transition_time.0, at(50));
-    assert_eq!(get(&desired, ConditionType::Compiled).last_transition_time.0, at(5));
+    assert_eq!(
+        get(&desired, ConditionType::Ready).last_transition_time.0,
+        at(50)
+    );
+    assert_eq!(
+        get(&desired, ConditionType::Compiled)
+            .last_transition_time
+            .0,
+        at(5)
+    );
 }
 
 #[test]
@@ -366,9 +429,7 @@ fn a_standing_verdict_keeps_its_warnings() {
     let warned = Facts::sound().with(|facts| {
         facts.types.warnings = vec![warning("spec.validations[0].expression", "text\n")];
     });
-    let waiting = Facts::sound()
-        .with(|facts| facts.waiting = Some("apps/v1 (timeout)".into()))
-        .after(&warned, at(5));
+    let waiting = Facts::sound().with(timed_out).after(&warned, at(5));
     let desired = waiting.compute(at(9));
     assert_eq!(desired, warned.compute(at(5)));
     assert_eq!(desired.expression_warnings.len(), 1);
@@ -376,13 +437,67 @@ fn a_standing_verdict_keeps_its_warnings() {
 
 #[test]
 fn schemas_that_cannot_be_had_are_unknown() {
-    let facts = Facts::sound().with(|facts| facts.waiting = Some("apps/v1 (timeout)".into()));
+    let facts = Facts::sound().with(timed_out);
     check(
         &facts,
         ConditionType::TypeChecked,
         "Unknown SchemaUnavailable",
-        "schemas cannot be had now: apps/v1 (timeout)",
+        "no schema of a matched kind could be used; not checked: apps/v1 Deployment (timeout)",
     );
+    assert_eq!(
+        get(&facts.compute(at(1)), ConditionType::Ready).reason,
+        "Pending"
+    );
+}
+
+#[test]
+fn a_schema_that_can_never_be_used_does_not_hold_up_ready() {
+    let facts = Facts::sound().with(|facts| {
+        timed_out(facts);
+        facts.waiting.clear();
+    });
+    let desired = facts.compute(at(1));
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "SchemaUnavailable"
+    );
+    assert_eq!(get(&desired, ConditionType::Ready).status, "True");
+}
+
+#[test]
+fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
+    // Nothing stands for this generation: what is known is said.
+    let partly = || {
+        Facts::sound().with(|facts| {
+            timed_out(facts);
+            facts.types.checked = vec![Gvk::new("apps", "v1", "StatefulSet")];
+        })
+    };
+    check(
+        &partly(),
+        ConditionType::TypeChecked,
+        "True PartiallyChecked",
+        "no warnings; 1 of 2 kinds checked; not checked: apps/v1 Deployment (timeout)",
+    );
+    assert_eq!(
+        get(&partly().compute(at(1)), ConditionType::Ready).status,
+        "True"
+    );
+    // A complete verdict is not replaced by a partial one, unless that finds something wrong.
+    let desired = partly().after(&Facts::sound(), at(1)).compute(at(2));
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "NoWarnings"
+    );
+    let desired = partly()
+        .with(|facts| facts.types.warnings = vec![warning("spec.validations[0].expression", "x")])
+        .after(&Facts::sound(), at(1))
+        .compute(at(2));
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "ExpressionWarnings"
+    );
+    assert_eq!(desired.expression_warnings.len(), 1);
 }
 
 #[test]
@@ -404,7 +519,7 @@ fn type_checked_says_its_coverage() {
             0,
             1,
             "Unknown SchemaUnavailable",
-            "no schema of a matched kind can be used; not checked: apps/v1 Odd0 (no schema)",
+            "no schema of a matched kind could be used; not checked: apps/v1 Odd0 (no schema)",
         ),
         (
             1,
@@ -433,7 +548,9 @@ fn type_checked_says_its_coverage() {
                 checked: (0..n_checked)
                     .map(|n| Gvk::new("apps", "v1", format!("Kind{n}")))
                     .collect(),
-                unchecked: (0..n_unchecked).map(|n| unchecked(&format!("Odd{n}"))).collect(),
+                unchecked: (0..n_unchecked)
+                    .map(|n| unchecked(&format!("Odd{n}")))
+                    .collect(),
                 params: None,
             };
         });
@@ -456,20 +573,38 @@ fn params_without_schema_and_unknown_groups_are_gaps() {
          (no schema), metrics.k8s.io/v1 (not discovered)",
     );
     let typed = Facts::sound().with(|facts| facts.types.params = Some((limit(), true)));
-    check(&typed, ConditionType::TypeChecked, "True NoWarnings", "no warnings; 1 kind checked");
+    check(
+        &typed,
+        ConditionType::TypeChecked,
+        "True NoWarnings",
+        "no warnings; 1 kind checked",
+    );
 }
 
 #[test]
 fn params_not_found_state_the_consequence() {
     let facts = Facts::sound().with(|facts| {
-        facts.params = ParamKindState::NotFound { gvk: limit(), similar: Vec::new() };
+        facts.params = ParamKindState::NotFound {
+            gvk: limit(),
+            similar: Vec::new(),
+        };
     });
     let denied = "nothing serves paramKind rules.example.com/v1 ReplicaLimit and no \
                   CustomResourceDefinition defines it; with failurePolicy Fail every request that \
                   the rules match is denied once the policy has a binding (\"failed to find \
                   resource referenced by paramKind: 'rules.example.com/v1, Kind=ReplicaLimit'\")";
-    check(&facts, ConditionType::ParamsResolved, "False ParamKindNotFound", denied);
-    check(&facts, ConditionType::Ready, "False ParamKindNotFound", denied);
+    check(
+        &facts,
+        ConditionType::ParamsResolved,
+        "False ParamKindNotFound",
+        denied,
+    );
+    check(
+        &facts,
+        ConditionType::Ready,
+        "False ParamKindNotFound",
+        denied,
+    );
     check(
         &facts.ignoring().with(|facts| {
             facts.params = ParamKindState::NotFound {
@@ -499,11 +634,17 @@ fn params_not_served_say_why() {
             "CustomResourceDefinition replicalimits.rules.example.com serves no version",
         ),
         (
-            NotServed::NotEstablished { crd: crd(), reason: None },
+            NotServed::NotEstablished {
+                crd: crd(),
+                reason: None,
+            },
             "CustomResourceDefinition replicalimits.rules.example.com is not established",
         ),
         (
-            NotServed::NotEstablished { crd: crd(), reason: Some("name taken".into()) },
+            NotServed::NotEstablished {
+                crd: crd(),
+                reason: Some("name taken".into()),
+            },
             "CustomResourceDefinition replicalimits.rules.example.com is not established (name taken)",
         ),
         (
@@ -519,8 +660,13 @@ fn params_not_served_say_why() {
         let condition = get(&desired, ConditionType::ParamsResolved);
         assert_eq!(condition.status, "False");
         assert_eq!(condition.reason, "ParamKindNotServed");
-        let start = format!("paramKind rules.example.com/v1 ReplicaLimit is not served: {text}; with");
-        assert!(condition.message.starts_with(&start), "{}", condition.message);
+        let start =
+            format!("paramKind rules.example.com/v1 ReplicaLimit is not served: {text}; with");
+        assert!(
+            condition.message.starts_with(&start),
+            "{}",
+            condition.message
+        );
     }
 }
 
@@ -535,8 +681,10 @@ fn served_params_claim_no_more_than_was_seen() {
          refer to exist was not examined",
     );
     let facts = Facts::sound().with(|facts| {
-        facts.params =
-            ParamKindState::Undiscovered { gvk: limit(), reason: "503 unavailable".into() };
+        facts.params = ParamKindState::Undiscovered {
+            gvk: limit(),
+            reason: "503 unavailable".into(),
+        };
     });
     check(
         &facts,
@@ -553,15 +701,24 @@ fn ready_reports_the_first_failing_condition_that_counts() {
         Facts::sound().with(|facts| {
             facts.findings = vec![finding(CompileFindingKind::Failed, "bad")];
             facts.matches = Matches::default();
-            facts.params = ParamKindState::NotFound { gvk: limit(), similar: Vec::new() };
+            facts.params = ParamKindState::NotFound {
+                gvk: limit(),
+                similar: Vec::new(),
+            };
             facts.types.warnings = vec![warning("spec.validations[0].expression", "text")];
             facts.ready_requires = requires.iter().copied().collect();
         })
     };
     use ConditionType::{Compiled, ParamsResolved, ResourcesMatched, TypeChecked};
     let table: [(&[ConditionType], &str); 6] = [
-        (&[TypeChecked, ParamsResolved, ResourcesMatched, Compiled], "False CompilationFailed"),
-        (&[TypeChecked, ParamsResolved, ResourcesMatched], "False NoServedResources"),
+        (
+            &[TypeChecked, ParamsResolved, ResourcesMatched, Compiled],
+            "False CompilationFailed",
+        ),
+        (
+            &[TypeChecked, ParamsResolved, ResourcesMatched],
+            "False NoServedResources",
+        ),
         (&[TypeChecked, ParamsResolved], "False ParamKindNotFound"),
         (&[TypeChecked], "False ExpressionWarnings"),
         (&[Compiled], "False CompilationFailed"),
@@ -570,7 +727,11 @@ fn ready_reports_the_first_failing_condition_that_counts() {
     for (requires, expect) in table {
         let desired = spoilt(requires).compute(at(1));
         let ready = get(&desired, ConditionType::Ready);
-        assert_eq!(format!("{} {}", ready.status, ready.reason), expect, "{requires:?}");
+        assert_eq!(
+            format!("{} {}", ready.status, ready.reason),
+            expect,
+            "{requires:?}"
+        );
     }
 }
 
@@ -600,7 +761,10 @@ fn a_status_is_met_only_when_all_of_it_is() {
         |status| status.type_checking = None,
         |status| {
             status.type_checking.as_mut().unwrap().expression_warnings =
-                Some(vec![ExpressionWarning { field_ref: "f".into(), warning: "w".into() }]);
+                Some(vec![ExpressionWarning {
+                    field_ref: "f".into(),
+                    warning: "w".into(),
+                }]);
         },
         |status| status.conditions = None,
         |status| status.conditions.as_mut().unwrap().truncate(4),
@@ -620,28 +784,87 @@ fn a_status_is_met_only_when_all_of_it_is() {
 }
 
 fn of_others() -> Condition {
-    Condition { type_: "example.com/Reviewed".into(), status: "True".into(), ..Condition::default() }
+    Condition {
+        type_: "example.com/Reviewed".into(),
+        status: "True".into(),
+        reason: "Reviewed".into(),
+        message: String::new(),
+        observed_generation: None,
+        last_transition_time: Time(at(1)),
+    }
 }
 
 #[test]
 fn merge_moves_the_time_with_the_status_only() {
     let make = |status, reason, message: &str, generation, second| {
-        condition(ConditionType::Compiled, status, reason, message, generation, at(second))
+        condition(
+            ConditionType::Compiled,
+            status,
+            reason,
+            message,
+            generation,
+            at(second),
+        )
     };
-    let old = make(ConditionStatus::True, Reason::AllExpressionsCompile, "a", 1, 10);
+    let old = make(
+        ConditionStatus::True,
+        Reason::AllExpressionsCompile,
+        "a",
+        1,
+        10,
+    );
     let table = [
         // The same again, another message, another generation: the time stays.
-        (make(ConditionStatus::True, Reason::AllExpressionsCompile, "a", 1, 20), 10),
-        (make(ConditionStatus::True, Reason::AllExpressionsCompile, "b", 1, 20), 10),
-        (make(ConditionStatus::True, Reason::AllExpressionsCompile, "a", 2, 20), 10),
+        (
+            make(
+                ConditionStatus::True,
+                Reason::AllExpressionsCompile,
+                "a",
+                1,
+                20,
+            ),
+            10,
+        ),
+        (
+            make(
+                ConditionStatus::True,
+                Reason::AllExpressionsCompile,
+                "b",
+                1,
+                20,
+            ),
+            10,
+        ),
+        (
+            make(
+                ConditionStatus::True,
+                Reason::AllExpressionsCompile,
+                "a",
+                2,
+                20,
+            ),
+            10,
+        ),
         // Another status: it moves.
-        (make(ConditionStatus::False, Reason::CompilationFailed, "a", 1, 20), 20),
-        (make(ConditionStatus::Unknown, Reason::InternalError, "a", 1, 20), 20),
+        (
+            make(
+                ConditionStatus::False,
+                Reason::CompilationFailed,
+                "a",
+                1,
+                20,
+            ),
+            20,
+        ),
+        (
+            make(ConditionStatus::Unknown, Reason::InternalError, "a", 1, 20),
+            20,
+        ),
     ];
     for (new, second) in table {
         let merged = merge(std::slice::from_ref(&old), vec![new.clone()]);
         let expect = Condition {
-            last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(at(second)),
+            last_transition_time: Time(at(second)),
             ..new
         };
         assert_eq!(merged, [expect]);
@@ -679,9 +902,11 @@ fn names_are_api_names() {
     }
     assert_eq!(
         "ready".parse::<ConditionType>(),
-        Err("`ready` is not a condition, expected one of Ready, Compiled, ResourcesMatched, \
+        Err(
+            "`ready` is not a condition, expected one of Ready, Compiled, ResourcesMatched, \
              ParamsResolved, TypeChecked"
-            .to_owned())
+                .to_owned()
+        )
     );
     for reason in Reason::ALL {
         assert_eq!(Reason::from_name(reason.as_str()), Some(*reason));
@@ -693,8 +918,14 @@ fn names_are_api_names() {
 fn times_have_no_fractions_and_messages_an_end() {
     let now = Timestamp::new(100, 999_999_999).unwrap();
     let long = "é".repeat(5000);
-    let made =
-        condition(ConditionType::Ready, ConditionStatus::True, Reason::Ready, &long, 1, now);
+    let made = condition(
+        ConditionType::Ready,
+        ConditionStatus::True,
+        Reason::Ready,
+        &long,
+        1,
+        now,
+    );
     assert_eq!(made.last_transition_time.0, at(100));
     assert!(made.message.len() <= message::MAX_BYTES);
     assert!(made.message.ends_with('…'));
@@ -703,7 +934,10 @@ fn times_have_no_fractions_and_messages_an_end() {
 #[test]
 fn small_warnings_are_written_to_the_byte() {
     let text = "apps/v1, Kind=Deployment: ERROR: <input>:1:1: x\n | é\n | ．\n\n/v1, Kind=Pod: …\n";
-    let given = [warning("spec.validations[0].expression", text), warning("b", "")];
+    let given = [
+        warning("spec.validations[0].expression", text),
+        warning("b", ""),
+    ];
     let expect: Vec<ExpressionWarning> = given
         .iter()
         .map(|warning| ExpressionWarning {
@@ -717,16 +951,23 @@ fn small_warnings_are_written_to_the_byte() {
 
 #[test]
 fn a_long_list_ends_with_a_count() {
-    let given: Vec<Warning> =
-        (0..1000).map(|n| warning(&format!("f{n}"), &"x".repeat(1000))).collect();
+    let given: Vec<Warning> = (0..1000)
+        .map(|n| warning(&format!("f{n}"), &"x".repeat(1000)))
+        .collect();
     let kept = expression_warnings(&given, MAX_TOTAL_BYTES);
     let (last, shown) = kept.split_last().unwrap();
     assert_eq!(
         last.warning,
-        format!("{} more expression warnings left out to keep the status small", 1000 - shown.len())
+        format!(
+            "{} more expression warnings left out to keep the status small",
+            1000 - shown.len()
+        )
     );
     assert!(shown.len() > 200);
-    let bytes: usize = kept.iter().map(|w| w.field_ref.len() + w.warning.len()).sum();
+    let bytes: usize = kept
+        .iter()
+        .map(|w| w.field_ref.len() + w.warning.len())
+        .sum();
     assert!(bytes <= MAX_TOTAL_BYTES);
 }
 
@@ -735,22 +976,34 @@ fn a_long_warning_leaves_out_whole_kinds() {
     let part = |n: usize| format!("apps/v1, Kind=Kind{n:03}: ERROR: {}\n", "x".repeat(1000));
     let text: Vec<String> = (0..200).map(part).collect();
     let kept = expression_warnings(&[warning("f", &text.join("\n"))], MAX_TOTAL_BYTES);
-    let [only] = kept.as_slice() else { panic!("one warning") };
+    let [only] = kept.as_slice() else {
+        panic!("one warning")
+    };
     let n_shown = only.warning.matches("Kind=").count();
     assert!((40..200).contains(&n_shown), "{n_shown}");
     assert!(only.warning.starts_with(&part(0)));
-    let end = format!("\n{} more kinds left out to keep the status small\n", 200 - n_shown);
-    assert!(only.warning.ends_with(&end), "{}", &only.warning[only.warning.len() - 100..]);
+    let end = format!(
+        "\n{} more kinds left out to keep the status small\n",
+        200 - n_shown
+    );
+    assert!(
+        only.warning.ends_with(&end),
+        "{}",
+        &only.warning[only.warning.len() - 100..]
+    );
     assert!(only.warning.len() <= 64 * 1024);
 }
 
 #[test]
 fn one_endless_warning_is_cut() {
     let kept = expression_warnings(&[warning("f", &"é".repeat(1_000_000))], MAX_TOTAL_BYTES);
-    let [only] = kept.as_slice() else { panic!("one warning") };
+    let [only] = kept.as_slice() else {
+        panic!("one warning")
+    };
     assert!(only.warning.len() <= 64 * 1024);
     assert!(
-        only.warning.ends_with("…\n\nthe rest of this warning is left out to keep the status small\n")
+        only.warning
+            .ends_with("…\n\nthe rest of this warning is left out to keep the status small\n")
     );
 }
 
@@ -758,8 +1011,10 @@ fn one_endless_warning_is_cut() {
 fn a_large_policy_leaves_less_room() {
     let with_bytes = |n: usize| {
         let mut facts = Facts::sound();
-        facts.policy.spec.as_mut().unwrap().validations =
-            Some(vec![Validation { expression: "x".repeat(n), ..Validation::default() }]);
+        facts.policy.spec.as_mut().unwrap().validations = Some(vec![Validation {
+            expression: "x".repeat(n),
+            ..Validation::default()
+        }]);
         budget_bytes(&facts.policy)
     };
     assert_eq!(with_bytes(1000), MAX_TOTAL_BYTES);

@@ -45,14 +45,31 @@ fn expression_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
     let validations = spec.validations.iter().flatten().map(|validation| {
         validation.expression.len()
             + validation.message.as_ref().map_or(0, String::len)
-            + validation.message_expression.as_ref().map_or(0, String::len)
+            + validation
+                .message_expression
+                .as_ref()
+                .map_or(0, String::len)
     });
-    let variables = spec.variables.iter().flatten().map(|variable| variable.expression.len());
-    let conditions =
-        spec.match_conditions.iter().flatten().map(|condition| condition.expression.len());
-    let annotations =
-        spec.audit_annotations.iter().flatten().map(|annotation| annotation.value_expression.len());
-    validations.chain(variables).chain(conditions).chain(annotations).sum()
+    let variables = spec
+        .variables
+        .iter()
+        .flatten()
+        .map(|variable| variable.expression.len());
+    let conditions = spec
+        .match_conditions
+        .iter()
+        .flatten()
+        .map(|condition| condition.expression.len());
+    let annotations = spec
+        .audit_annotations
+        .iter()
+        .flatten()
+        .map(|annotation| annotation.value_expression.len());
+    validations
+        .chain(variables)
+        .chain(conditions)
+        .chain(annotations)
+        .sum()
 }
 
 /// The warnings as the API has them, cut to `budget_bytes`.
@@ -75,7 +92,10 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
             break;
         }
         remaining -= size;
-        kept.push(ExpressionWarning { field_ref: warning.field_ref.clone(), warning: text });
+        kept.push(ExpressionWarning {
+            field_ref: warning.field_ref.clone(),
+            warning: text,
+        });
     }
     kept
 }
@@ -101,16 +121,18 @@ fn cut_warning(text: &str, max_bytes: usize) -> String {
         n_kept += 1;
     }
     if n_kept == 0 {
-        kept.push_str(&message::cut(parts.first().copied().unwrap_or_default(), room));
+        kept.push_str(&message::cut(
+            parts.first().copied().unwrap_or_default(),
+            room,
+        ));
         kept.push_str("\n\n");
         n_kept = 1;
     }
-    match parts.len() - n_kept {
-        0 => kept.push_str("the rest of this warning is left out to keep the status small\n"),
-        n => {
-            let kinds = message::count(n, "more kind");
-            kept.push_str(&format!("{kinds} left out to keep the status small\n"));
-        }
-    }
+    let left_out = match parts.len() - n_kept {
+        0 => "the rest of this warning is".to_owned(),
+        n => message::count(n, "more kind"),
+    };
+    kept.push_str(&left_out);
+    kept.push_str(" left out to keep the status small\n");
     kept
 }
