@@ -94,7 +94,11 @@ impl Diagnostics {
     pub fn report(&mut self, code: Code, location: Location, message: impl Into<String>) {
         self.n_found += 1;
         if self.reported.len() < MAX_REPORTED {
-            self.reported.push(Diagnostic { code, location, message: message.into() });
+            self.reported.push(Diagnostic {
+                code,
+                location,
+                message: message.into(),
+            });
         }
     }
 
@@ -146,8 +150,14 @@ impl Diagnostics {
 
 fn render_one(diagnostic: &Diagnostic, text: &str, source: &SourceMap, out: &mut String) {
     let Location { line, column } = diagnostic.location;
-    out.push_str(&format!("ERROR: <input>:{line}:{}: {}", column + 1, diagnostic.message));
-    let Some(snippet) = source.snippet(text, line) else { return };
+    out.push_str(&format!(
+        "ERROR: <input>:{line}:{}: {}",
+        column + 1,
+        diagnostic.message
+    ));
+    let Some(snippet) = source.snippet(text, line) else {
+        return;
+    };
     if snippet.len() > MAX_SNIPPET_BYTES {
         return;
     }
@@ -158,7 +168,11 @@ fn render_one(diagnostic: &Diagnostic, text: &str, source: &SourceMap, out: &mut
     for c in chars.by_ref().take(usize::try_from(column).unwrap_or(0)) {
         out.push(if c.len_utf8() > 1 { '\u{ff0e}' } else { '.' });
     }
-    out.push(if chars.next().is_some_and(|c| c.len_utf8() > 1) { '\u{ff3e}' } else { '^' });
+    out.push(if chars.next().is_some_and(|c| c.len_utf8() > 1) {
+        '\u{ff3e}'
+    } else {
+        '^'
+    });
 }
 
 #[cfg(test)]
@@ -169,7 +183,10 @@ mod tests {
     fn carets_are_wide_under_wide_characters() {
         let mut found = Diagnostics::default();
         found.report(Code::TypeMismatch, Location { line: 1, column: 4 }, "m");
-        assert_eq!(found.render("'é' + 1"), "ERROR: <input>:1:5: m\n | 'é' + 1\n | .\u{ff0e}..^");
+        assert_eq!(
+            found.render("'é' + 1"),
+            "ERROR: <input>:1:5: m\n | 'é' + 1\n | .\u{ff0e}..^"
+        );
     }
 
     #[test]
@@ -178,7 +195,11 @@ mod tests {
         for _ in 0..103 {
             found.report(Code::Syntax, Location { line: 1, column: 0 }, "m");
         }
-        assert!(found.render("x").ends_with("\n3 more errors were truncated"));
+        assert!(
+            found
+                .render("x")
+                .ends_with("\n3 more errors were truncated")
+        );
     }
 
     #[test]

@@ -78,18 +78,23 @@ pub fn type_check(
     let mut typed = Vec::new();
     for gvk in kinds_to_check(policy, mapper, profile) {
         let (reason, unavailable) = match schemas.resolve(&gvk) {
-            Resolution::Found(type_) => {
+            Resolution::Found(schema) => {
+                let type_ = schema.cel_type(&gvk.type_name());
                 typed.push((gvk, type_));
                 continue;
             }
             Resolution::NotFound => ("no schema is published".to_owned(), false),
             Resolution::Unavailable(reason) => (reason, true),
         };
-        outcome.unchecked.push(UncheckedKind { gvk, reason, unavailable });
+        outcome.unchecked.push(UncheckedKind {
+            gvk,
+            reason,
+            unavailable,
+        });
     }
     let params_kind = param_kind(policy.policy());
     let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
-        Resolution::Found(type_) => type_,
+        Resolution::Found(schema) => schema.cel_type(&gvk.type_name()),
         Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
     });
     outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
@@ -97,7 +102,10 @@ pub fn type_check(
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     for (gvk, object) in typed {
         check_kind(policy, &object, params.as_ref(), profile, |n, rendered| {
-            issues.entry(n).or_default().push(format!("{gvk}: {rendered}\n"));
+            issues
+                .entry(n)
+                .or_default()
+                .push(format!("{gvk}: {rendered}\n"));
         });
         outcome.checked.push(gvk);
     }
@@ -105,7 +113,10 @@ pub fn type_check(
         .into_iter()
         .filter_map(|(n, texts)| {
             let expression = policy.expressions().get(n)?;
-            Some(Warning { field_ref: expression.field_ref.clone(), warning: texts.join("\n") })
+            Some(Warning {
+                field_ref: expression.field_ref.clone(),
+                warning: texts.join("\n"),
+            })
         })
         .collect();
     outcome
