@@ -19,8 +19,9 @@ use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub use super::params::{NotServed, ParamKindState};
 use super::{message, params, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
-use crate::policy::matching::Matches;
-use crate::policy::typecheck::TypeCheck;
+use crate::policy::matching::{Matches, UnservedResource};
+use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
+use crate::schema::Gvk;
 
 /// What was found out about a policy.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub struct Observed<'a> {
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
     /// What its rules match.
-    pub matches: Checked<&'a Matches>,
+    pub matches: Checked<&'a Matched>,
     /// The outcome of type checking.
     pub types: Checked<Types<'a>>,
     /// Its paramKind.
@@ -61,9 +62,55 @@ pub struct Compiled<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Types<'a> {
     /// What the checker found.
-    pub outcome: &'a TypeCheck,
+    pub outcome: &'a Typed,
     /// Group versions whose schemas are published and could not be had now, with the reason.
     pub waiting: &'a [(String, String)],
+}
+
+/// What rules match, without the names of all that they match: a wildcard matches hundreds of
+/// resources, and there may be hundreds of policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matched {
+    /// How many served resources.
+    pub n_resources: usize,
+    /// The resources that rules name and nothing serves.
+    pub unserved: Vec<UnservedResource>,
+    /// Group versions that a rule touches and that could not be discovered, with the reason.
+    pub incomplete: Vec<(String, String)>,
+}
+
+impl From<Matches> for Matched {
+    fn from(matches: Matches) -> Self {
+        Self {
+            n_resources: matches.resources.len(),
+            unserved: matches.unserved,
+            incomplete: matches.incomplete,
+        }
+    }
+}
+
+/// What type checking found, without the names of all that was checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Typed {
+    /// The warnings.
+    pub warnings: Vec<Warning>,
+    /// How many kinds were checked.
+    pub n_checked: usize,
+    /// The kinds that were not checked.
+    pub unchecked: Vec<UncheckedKind>,
+    /// The kind of the params with whether its schema was found, where there is a paramKind.
+    pub params: Option<(Gvk, bool)>,
+}
+
+impl From<TypeCheck> for Typed {
+    fn from(outcome: TypeCheck) -> Self {
+        Self {
+            warnings: outcome.warnings,
+            n_checked: outcome.checked.len(),
+            unchecked: outcome.unchecked,
+            params: outcome.params,
+        }
+    }
 }
 
 /// The status that a policy should have.
@@ -300,7 +347,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
         .iter()
         .map(|(group_version, reason)| format!("{group_version} ({reason})"))
         .collect();
-    if matches.resources.is_empty() {
+    if matches.n_resources == 0 {
         if !undiscovered.is_empty() {
             let text = format!(
                 "whether the rules match anything cannot be told, not discovered: {}",
@@ -322,7 +369,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
     }
     let mut parts = vec![format!(
         "the rules match {}",
-        message::count(matches.resources.len(), "resource")
+        message::count(matches.n_resources, "resource")
     )];
     if !unserved.is_empty() {
         parts.push(format!("not served: {}", message::list(&unserved)));
@@ -344,10 +391,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
         return Verdict::broken_off();
     };
     let gaps = gaps(observed, types);
-    let (n_checked, n_kinds) = (
-        types.checked.len(),
-        types.checked.len() + types.unchecked.len(),
-    );
+    let (n_checked, n_kinds) = (types.n_checked, types.n_checked + types.unchecked.len());
     let coverage = if types.unchecked.is_empty() {
         format!("{} checked", message::count(n_checked, "kind"))
     } else {
@@ -407,7 +451,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
 }
 
 /// What type checking did not see, each with its reason.
-fn gaps(observed: &Observed<'_>, types: &TypeCheck) -> Vec<String> {
+fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let kinds = types.unchecked.iter().map(|unchecked| {
         let gvk = &unchecked.gvk;
         format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)

@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use k8s_openapi::jiff::Timestamp;
 
 use super::compute::{
-    Checked, Compiled, DesiredStatus, NotServed, Observed, ParamKindState, Types, compute,
+    Checked, Compiled, DesiredStatus, Matched, NotServed, Observed, ParamKindState, Typed, Types,
+    compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
@@ -85,8 +86,10 @@ impl Facts {
     }
 
     fn compute(&self, now: Timestamp) -> DesiredStatus {
+        let outcome = Typed::from(self.types.clone());
+        let matched = Matched::from(self.matches.clone());
         let types = Types {
-            outcome: &self.types,
+            outcome: &outcome,
             waiting: &self.waiting,
         };
         let compiled = Compiled {
@@ -97,7 +100,7 @@ impl Facts {
             &Observed {
                 policy: &self.policy,
                 compiled: checked(self.broken_off, compiled),
-                matches: checked(self.broken_off, &self.matches),
+                matches: checked(self.broken_off, &matched),
                 types: checked(self.broken_off, types),
                 params: self.params.clone(),
                 ready_requires: &self.ready_requires,
