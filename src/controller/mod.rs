@@ -1,1 +1,9 @@
-//! To come.
+//! The controller: the only place that talks to the cluster.
+#![allow(dead_code, reason = "wip")]
+
+pub mod crds;
+mod discovery;
+pub mod error;
+mod http;
+#[cfg(test)]
+mod testing;
