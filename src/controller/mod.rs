@@ -5,5 +5,7 @@ pub mod crds;
 mod discovery;
 pub mod error;
 mod http;
+mod openapi;
+mod schemas;
 #[cfg(test)]
 mod testing;
