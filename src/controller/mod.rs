@@ -5,7 +5,10 @@ pub mod crds;
 mod discovery;
 pub mod error;
 mod http;
+mod mapper;
 mod openapi;
 mod schemas;
+mod settle;
 #[cfg(test)]
 mod testing;
+mod world;
