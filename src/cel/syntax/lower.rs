@@ -39,7 +39,7 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
         .error_recovery_limit(ERROR_RECOVERY_LIMIT);
     let (root, info) = match parser.parse_with_source_info(text) {
         Ok(parsed) => parsed,
-        Err(errors) => return (None, syntax_errors(&errors)),
+        Err(errors) => return (None, syntax_errors(&errors, text)),
     };
     let mut lowering = Lowering {
         builder: AstBuilder::default(),
@@ -63,11 +63,11 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
     }
 }
 
-fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
+fn syntax_errors(errors: &ParseErrors, text: &str) -> Diagnostics {
     let mut found = Diagnostics::default();
     for error in &errors.errors {
         let (line, column) = error.pos;
-        let location = if line < 1 {
+        let mut location = if line < 1 {
             Location::NONE
         } else {
             Location {
@@ -75,6 +75,9 @@ fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
                 column: i32::try_from(column - 1).unwrap_or(i32::MAX),
             }
         };
+        if error.msg == ESCAPED_IDENT {
+            location.column += columns_to_backtick(text, location);
+        }
         found.report(Code::Syntax, location, error.msg.clone());
     }
     if found.is_empty() {
@@ -85,6 +88,22 @@ fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
         );
     }
     found
+}
+
+/// The parser's finding about a field name in backticks, which the API server's environment does not
+/// accept. The parser places it at the dot before the name, cel-go at the name.
+const ESCAPED_IDENT: &str = "unsupported syntax: '`'";
+
+/// How many columns the next backtick is behind `from`, on its line.
+fn columns_to_backtick(text: &str, from: Location) -> i32 {
+    let (Ok(line), Ok(column)) = (usize::try_from(from.line - 1), usize::try_from(from.column))
+    else {
+        return 0;
+    };
+    text.split('\n')
+        .nth(line)
+        .and_then(|line| line.chars().skip(column).position(|c| c == '`'))
+        .map_or(0, |n| i32::try_from(n).unwrap_or(0))
 }
 
 /// Lowering gave up.
