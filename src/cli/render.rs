@@ -380,19 +380,20 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
     types
 }
 
-/// What to know about a policy, a paragraph each: its state, and the conditions that are not True.
+/// What to know about a policy, a paragraph each: its state, then the conditions that are not True,
+/// those that are False first.
 fn notes(policy: &PolicyReport) -> Vec<String> {
     let mut notes: Vec<_> = state_note(policy).into_iter().collect();
-    notes.extend(
-        policy
-            .conditions
-            .iter()
-            .filter(|condition| !condition.is_ready() && condition.status != "True")
-            .map(condition_note),
-    );
-    if notes.is_empty() && policy.state != State::Ready {
-        notes.extend(policy.ready().map(condition_note));
+    let mut conditions: Vec<_> = policy
+        .conditions
+        .iter()
+        .filter(|condition| !condition.is_ready() && condition.status != "True")
+        .collect();
+    if conditions.is_empty() && policy.state != State::Ready {
+        conditions.extend(policy.ready().filter(|ready| ready.status != "True"));
     }
+    conditions.sort_by_key(|condition| condition.status != "False");
+    notes.extend(conditions.into_iter().map(condition_note));
     notes
 }
 

@@ -163,7 +163,11 @@ mod tests {
         let missing = Status::failure("not found", "NotFound").with_code(404);
         let details = StatusDetails {
             name: "a".to_owned(),
-            ..StatusDetails::default()
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: 0,
         };
         check(
             missing.clone().with_details(details),
