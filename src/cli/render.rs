@@ -338,7 +338,7 @@ fn columns(
     if is_wide {
         let warnings = |policy: &PolicyReport| {
             let n_warnings = policy.expression_warnings.len();
-            Cell::plain(&if policy.type_checked {
+            Cell::plain(&if policy.type_checking_completed {
                 n_warnings.to_string()
             } else {
                 "-".to_owned()
@@ -411,7 +411,7 @@ fn condition_note(condition: &ConditionReport) -> String {
 /// Why the conditions, or the lack of them, say nothing about the policy as it stands.
 fn state_note(policy: &PolicyReport) -> Option<String> {
     match policy.state {
-        State::NoStatus if policy.type_checked => Some(format!(
+        State::NoStatus if policy.type_checking_completed => Some(format!(
             "no status from vap-status-controller; kube-controller-manager alone has checked types: {}",
             count(policy.expression_warnings.len(), "warning", "warnings"),
         )),

@@ -80,8 +80,8 @@ pub struct PolicyReport {
     pub failure_policy: String,
     /// `spec.paramKind` as `<apiVersion> <kind>`; null without one.
     pub param_kind: Option<String>,
-    /// Whether Kubernetes' own type check has been done, by whomever.
-    pub type_checked: bool,
+    /// Whether types have been checked, by whomever: `status.typeChecking` is there.
+    pub type_checking_completed: bool,
     /// All of `status.conditions`, ours first.
     pub conditions: Vec<ConditionReport>,
     /// All of `status.typeChecking.expressionWarnings`.
@@ -234,7 +234,7 @@ impl PolicyReport {
             param_kind: spec
                 .and_then(|spec| spec.param_kind.as_ref())
                 .map(param_kind),
-            type_checked: status.type_checking.is_some(),
+            type_checking_completed: status.type_checking.is_some(),
             conditions,
             expression_warnings: status
                 .type_checking
