@@ -76,7 +76,12 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     for line in text.lines() {
         match (line.strip_prefix("```"), &mut open) {
             (Some(_), Some(_)) => blocks.extend(open.take()),
-            (Some(language), None) => open = Some(Block { language, lines: Vec::new() }),
+            (Some(language), None) => {
+                open = Some(Block {
+                    language,
+                    lines: Vec::new(),
+                })
+            }
             (None, Some(block)) => block.lines.push(line),
             (None, None) => {}
         }
@@ -86,27 +91,37 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 fn check_case(case: &[&str], variables: &[Variable]) -> Result<(), String> {
-    let (expected, source): (Vec<&str>, Vec<&str>) =
-        case.iter().partition(|line| line.starts_with("// type: ") || line.starts_with("// error: "));
+    let (expected, source): (Vec<&str>, Vec<&str>) = case
+        .iter()
+        .partition(|line| line.starts_with("// type: ") || line.starts_with("// error: "));
     assert!(!expected.is_empty(), "nothing is expected of {source:?}");
     let text = source.join("\n");
     let actual = describe(&text, variables);
     if actual == expected {
         return Ok(());
     }
-    Err(format!("{text}\n  expected {}\n  actual   {}", expected.join(" | "), actual.join(" | ")))
+    Err(format!(
+        "{text}\n  expected {}\n  actual   {}",
+        expected.join(" | "),
+        actual.join(" | ")
+    ))
 }
 
 fn describe(text: &str, variables: &[Variable]) -> Vec<String> {
     let env: Env = base_env(KubernetesVersion::LATEST).extend(variables.iter().cloned());
     let (ast, found) = syntax::parse(text);
-    let Some(ast) = ast else { return errors(&found) };
+    let Some(ast) = ast else {
+        return errors(&found);
+    };
     let (checked, mut found) = checker::check(&Arc::new(ast), text, &env);
     if found.is_empty() {
         ast_validators::validate(&checked, text, &mut found);
     }
     if found.is_empty() {
-        vec![format!("// type: {}", checked.output_type().declared_string())]
+        vec![format!(
+            "// type: {}",
+            checked.output_type().declared_string()
+        )]
     } else {
         errors(&found)
     }
@@ -117,7 +132,14 @@ fn errors(found: &Diagnostics) -> Vec<String> {
     sorted.sort_by_key(|diagnostic| diagnostic.location);
     sorted
         .iter()
-        .map(|d| format!("// error: {}:{}: {}", d.location.line, d.location.column + 1, d.message))
+        .map(|d| {
+            format!(
+                "// error: {}:{}: {}",
+                d.location.line,
+                d.location.column + 1,
+                d.message
+            )
+        })
         .collect()
 }
 
@@ -127,14 +149,23 @@ fn variable(line: &str) -> Variable {
 }
 
 fn parse_type(text: &str) -> Type {
-    if let Some(inner) = text.strip_prefix("list(").and_then(|rest| rest.strip_suffix(')')) {
+    if let Some(inner) = text
+        .strip_prefix("list(")
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
         return Type::list(parse_type(inner));
     }
-    if let Some(inner) = text.strip_prefix("map(").and_then(|rest| rest.strip_suffix(')')) {
+    if let Some(inner) = text
+        .strip_prefix("map(")
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
         let (key, value) = inner.split_once(", ").unwrap();
         return Type::map(parse_type(key), parse_type(value));
     }
-    if let Some(inner) = text.strip_prefix("optional_type(").and_then(|rest| rest.strip_suffix(')')) {
+    if let Some(inner) = text
+        .strip_prefix("optional_type(")
+        .and_then(|rest| rest.strip_suffix(')'))
+    {
         return Type::optional(parse_type(inner));
     }
     match text {

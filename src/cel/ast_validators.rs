@@ -19,8 +19,14 @@ const EXEMPT_FUNCTIONS: &[&str] = &["format"];
 /// Reports the literals in `checked`, which was parsed from `text`, that the API server refuses.
 pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
     let exempt = exempt_expressions(checked);
-    let mut validator =
-        Validator { checked, ast: checked.ast(), text, source: None, found, exempt };
+    let mut validator = Validator {
+        checked,
+        ast: checked.ast(),
+        text,
+        source: None,
+        found,
+        exempt,
+    };
     for id in validator.ast.descendants(validator.ast.root()) {
         validator.check_aggregate(id);
     }
@@ -40,18 +46,21 @@ impl Validator<'_> {
     fn report(&mut self, id: ExprId, code: Code, message: String) {
         let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
         let location = source.location(self.ast.offset(id));
-        self.found.report(code, location, message);
+        self.found.report_at(code, location, id, message);
     }
 
     fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {
         let message = format!("expected type '{expected}' but found '{actual}'");
-        self.report(id, Code::TypeMismatch, message);
+        self.report(id, Code::MixedLiteral, message);
     }
 
     fn check_aggregate(&mut self, id: ExprId) {
         let ast = self.ast;
         match ast.expr(id) {
-            Expr::List { elements, optional_indices } if !self.is_exempt(id) => {
+            Expr::List {
+                elements,
+                optional_indices,
+            } if !self.is_exempt(id) => {
                 self.check_list(elements, optional_indices);
             }
             Expr::Map(entries) if !self.is_exempt(id) => self.check_map(entries),
@@ -145,7 +154,11 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
         (Type::Opaque(left), Type::Opaque(right)) => {
             left.name == right.name
                 && left.params.len() == right.params.len()
-                && left.params.iter().zip(&right.params).all(|(l, r)| is_equivalent(l, r))
+                && left
+                    .params
+                    .iter()
+                    .zip(&right.params)
+                    .all(|(l, r)| is_equivalent(l, r))
         }
         (Type::Type(Some(left)), Type::Type(Some(right))) => is_equivalent(left, right),
         _ => left == right,

@@ -38,8 +38,15 @@ impl Library {
             let function = self
                 .functions
                 .entry(row.function)
-                .or_insert_with(|| Function { name: row.function, overloads: Vec::new() });
-            if !function.overloads.iter().any(|overload| overload.row.id == row.id) {
+                .or_insert_with(|| Function {
+                    name: row.function,
+                    overloads: Vec::new(),
+                });
+            if !function
+                .overloads
+                .iter()
+                .any(|overload| overload.row.id == row.id)
+            {
                 function.overloads.push(Overload::new(row));
             }
         }
@@ -110,7 +117,11 @@ impl Env {
     /// An environment without variables.
     #[must_use]
     pub fn new(library: Arc<Library>) -> Self {
-        Self { library, variables: Vec::new(), named_types: Vec::new() }
+        Self {
+            library,
+            variables: Vec::new(),
+            named_types: Vec::new(),
+        }
     }
 
     /// This environment with `variables` added; a later variable hides an earlier one of its name.
@@ -131,7 +142,12 @@ impl Env {
 
     /// Replaces the type of the variable `name`, or declares it.
     pub fn set_variable(&mut self, name: &str, type_: Type) {
-        match self.variables.iter_mut().rev().find(|variable| &*variable.name == name) {
+        match self
+            .variables
+            .iter_mut()
+            .rev()
+            .find(|variable| &*variable.name == name)
+        {
             Some(variable) => variable.type_ = type_,
             None => self.variables.push(Variable::new(name, type_)),
         }
@@ -151,7 +167,10 @@ impl Env {
         if let Some(of) = self.library.types.get(name) {
             return Some(Ident::TypeName(of.clone()));
         }
-        self.library.constants.get(name).map(|_| Ident::Variable(Type::Int))
+        self.library
+            .constants
+            .get(name)
+            .map(|_| Ident::Variable(Type::Int))
     }
 
     /// What all environments on the same base share.

@@ -79,9 +79,16 @@ impl CompiledPolicy {
     #[must_use]
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
         let expressions = parse_all(policy);
-        let mut slim = ValidatingAdmissionPolicy { spec: policy.spec.clone(), ..Default::default() };
+        let mut slim = ValidatingAdmissionPolicy {
+            spec: policy.spec.clone(),
+            ..Default::default()
+        };
         slim.metadata.name.clone_from(&policy.metadata.name);
-        let mut compiled = Self { policy: slim, expressions, findings: Vec::new() };
+        let mut compiled = Self {
+            policy: slim,
+            expressions,
+            findings: Vec::new(),
+        };
         compiled.findings = compiled
             .compile(CompileMode::Stored)
             .into_iter()
@@ -116,6 +123,17 @@ impl CompiledPolicy {
         &self.findings
     }
 
+    /// Whether the expression of the index `n` compiles without schemas.
+    #[must_use]
+    pub fn compiles(&self, n: usize) -> bool {
+        self.expressions.get(n).is_some_and(|expression| {
+            !self
+                .findings
+                .iter()
+                .any(|finding| finding.field_ref == expression.field_ref)
+        })
+    }
+
     /// How many expressions the policy has.
     #[must_use]
     pub fn n_expressions(&self) -> usize {
@@ -126,7 +144,11 @@ impl CompiledPolicy {
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let dyn_type = Type::Dyn;
-        let has_params = self.policy.spec.as_ref().is_some_and(|spec| spec.param_kind.is_some());
+        let has_params = self
+            .policy
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.param_kind.is_some());
         let declared = Declared {
             object: &dyn_type,
             params: has_params.then_some(&dyn_type),
@@ -134,7 +156,10 @@ impl CompiledPolicy {
             request_resource: true,
         };
         let plain = policy_env(&declared);
-        let plain_message = policy_env(&Declared { authorizer: false, ..declared });
+        let plain_message = policy_env(&Declared {
+            authorizer: false,
+            ..declared
+        });
         let mut variables = VariableTypes::default();
         let with_variables = |env: &Env, variables: &VariableTypes| {
             let mut env = env.clone();
@@ -151,12 +176,18 @@ impl CompiledPolicy {
         }
         for variable in of_role(Role::Variable) {
             let outcome = compile_one(variable, &with_variables(&plain, &variables), mode);
-            let type_ = outcome.outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+            let type_ = outcome
+                .outcome
+                .as_ref()
+                .map_or(Type::Dyn, variable_type_upstream);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             compiled.push(outcome);
         }
         let (env, message_env) = if declares_variables {
-            (with_variables(&plain, &variables), with_variables(&plain_message, &variables))
+            (
+                with_variables(&plain, &variables),
+                with_variables(&plain_message, &variables),
+            )
         } else {
             (plain, plain_message)
         };
@@ -190,7 +221,9 @@ fn outcome(
     env: &Env,
     mode: CompileMode,
 ) -> Result<Type, CompileError> {
-    if mode == CompileMode::New && expression.role != Role::Variable && expression.text.trim().is_empty()
+    if mode == CompileMode::New
+        && expression.role != Role::Variable
+        && expression.text.trim().is_empty()
     {
         return Err(CompileError {
             required: true,
@@ -202,14 +235,17 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => Err(compile_error(found, &expression.text)),
-        Checked::Failed(found) => Err(compile_error(&found, &expression.text)),
+        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text)),
         Checked::Passed(checked) => check_result_type(expression.role, &checked),
     }
 }
 
 /// The expression without the white space around it, where the API server takes that away.
 fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
-    let trims = matches!(expression.role, Role::MatchCondition | Role::AuditAnnotation);
+    let trims = matches!(
+        expression.role,
+        Role::MatchCondition | Role::AuditAnnotation
+    );
     let text = expression.text.trim();
     (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {
         PolicyExpression::new(
@@ -228,7 +264,11 @@ fn compile_error(found: &Diagnostics, text: &str) -> CompileError {
     } else {
         CompileFindingKind::Failed
     };
-    CompileError { required: false, kind, message: format!("compilation failed: {}", found.render(text)) }
+    CompileError {
+        required: false,
+        kind,
+        message: format!("compilation failed: {}", found.render(text)),
+    }
 }
 
 /// The result types that the API server accepts; `None` is any.
@@ -247,7 +287,9 @@ fn accepted_types(role: Role) -> Option<&'static [Type]> {
 
 fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileError> {
     let type_ = checked.output_type();
-    let Some(accepted) = accepted_types(role) else { return Ok(type_) };
+    let Some(accepted) = accepted_types(role) else {
+        return Ok(type_);
+    };
     if accepted.contains(&type_) {
         return Ok(type_);
     }
@@ -268,11 +310,17 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
 /// Variables declared twice of which the second reads the first: it would evaluate itself without end,
 /// which ends the API server's process.
 fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFinding> {
-    let variables: Vec<_> = expressions.iter().filter(|e| e.role == Role::Variable).collect();
+    let variables: Vec<_> = expressions
+        .iter()
+        .filter(|e| e.role == Role::Variable)
+        .collect();
     let mut findings = Vec::new();
     for (n, variable) in variables.iter().enumerate() {
         let name = variable.name.as_deref().unwrap_or_default();
-        let is_second = variables.iter().take(n).any(|earlier| earlier.name == variable.name);
+        let is_second = variables
+            .iter()
+            .take(n)
+            .any(|earlier| earlier.name == variable.name);
         if is_second && super::variables::reads_itself(name, &variables) {
             findings.push(CompileFinding {
                 field_ref: variable.field_ref.clone(),

@@ -27,7 +27,10 @@ struct FixedFields(Vec<(&'static str, Type)>);
 
 impl FieldTypes for FixedFields {
     fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
-        self.0.iter().find(|(name, _)| *name == field).map(|(_, type_)| type_.clone())
+        self.0
+            .iter()
+            .find(|(name, _)| *name == field)
+            .map(|(_, type_)| type_.clone())
     }
 
     fn field_names(&self) -> Vec<&str> {
@@ -55,11 +58,19 @@ impl NamedTypes {
         let strings = || Type::list(Type::String);
         let gvk = object(
             "kubernetes.GroupVersionKind",
-            vec![("group", Type::String), ("version", Type::String), ("kind", Type::String)],
+            vec![
+                ("group", Type::String),
+                ("version", Type::String),
+                ("kind", Type::String),
+            ],
         );
         let gvr = object(
             "kubernetes.GroupVersionResource",
-            vec![("group", Type::String), ("version", Type::String), ("resource", Type::String)],
+            vec![
+                ("group", Type::String),
+                ("version", Type::String),
+                ("resource", Type::String),
+            ],
         );
         let user_info = object(
             "kubernetes.UserInfo",
@@ -100,7 +111,10 @@ impl NamedTypes {
         let spec = object("kubernetes.NamespaceSpec", vec![("finalizers", strings())]);
         let status = object(
             "kubernetes.NamespaceStatus",
-            vec![("conditions", Type::list(condition.clone())), ("phase", Type::String)],
+            vec![
+                ("conditions", Type::list(condition.clone())),
+                ("phase", Type::String),
+            ],
         );
         let metadata = object(
             "kubernetes.NamespaceMetadata",
@@ -127,11 +141,17 @@ impl NamedTypes {
                 ("status", status.clone()),
             ],
         );
-        let all = [&gvk, &gvr, &user_info, &request, &condition, &spec, &status, &metadata, &namespace]
-            .into_iter()
-            .map(|type_| (Arc::from(type_.type_name()), type_.clone()))
-            .collect();
-        Self { request, namespace, all }
+        let all = [
+            &gvk, &gvr, &user_info, &request, &condition, &spec, &status, &metadata, &namespace,
+        ]
+        .into_iter()
+        .map(|type_| (Arc::from(type_.type_name()), type_.clone()))
+        .collect();
+        Self {
+            request,
+            namespace,
+            all,
+        }
     }
 }
 
@@ -168,7 +188,9 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
         let type_ = Type::Struct(StructType::undeclared(RESOURCE_CHECK));
         variables.push(Variable::new("authorizer.requestResource", type_));
     }
-    base_env(KubernetesVersion::LATEST).extend_types(named.all.iter().cloned()).extend(variables)
+    base_env(KubernetesVersion::LATEST)
+        .extend_types(named.all.iter().cloned())
+        .extend(variables)
 }
 
 /// The name of the type of `variables`.
@@ -197,7 +219,10 @@ impl VariableTypes {
 
 impl FieldTypes for VariableTypes {
     fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
-        self.0.iter().find(|(name, _)| **name == *field).map(|(_, type_)| type_.clone())
+        self.0
+            .iter()
+            .find(|(name, _)| **name == *field)
+            .map(|(_, type_)| type_.clone())
     }
 
     fn field_names(&self) -> Vec<&str> {
@@ -223,9 +248,10 @@ pub(super) fn variable_type_upstream(type_: &Type) -> Type {
         | Type::Timestamp
         | Type::Uint => type_.clone(),
         Type::List(elem) => Type::list(variable_type_upstream(elem)),
-        Type::Map(entry) => {
-            Type::map(variable_type_upstream(&entry.0), variable_type_upstream(&entry.1))
-        }
+        Type::Map(entry) => Type::map(
+            variable_type_upstream(&entry.0),
+            variable_type_upstream(&entry.1),
+        ),
         Type::Error
         | Type::Dyn
         | Type::Wrapper(_)

@@ -7,11 +7,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use crate::cel::ast::Ast;
+use crate::cel::ast_validators;
 use crate::cel::checker::{self, CheckedAst};
 use crate::cel::diagnostic::Diagnostics;
 use crate::cel::env::Env;
 use crate::cel::syntax;
-use crate::cel::ast_validators;
 
 /// What an expression is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ pub struct PolicyExpression {
 pub(super) enum Checked<'a> {
     /// The text could not be parsed.
     Unparsed(&'a Diagnostics),
-    /// Type errors.
-    Failed(Diagnostics),
+    /// Type errors, with the types as far as they are known.
+    Failed(CheckedAst, Diagnostics),
     /// No errors.
     Passed(CheckedAst),
 }
@@ -56,7 +56,13 @@ impl PolicyExpression {
     pub(super) fn new(field_ref: String, role: Role, name: Option<&str>, text: &str) -> Self {
         let (ast, found) = syntax::parse(text);
         let parsed = ast.map(Arc::new).ok_or(found);
-        Self { field_ref, role, name: name.map(Into::into), text: text.into(), parsed }
+        Self {
+            field_ref,
+            role,
+            name: name.map(Into::into),
+            text: text.into(),
+            parsed,
+        }
     }
 
     /// The tree, or the findings of the parser.
@@ -76,7 +82,11 @@ impl PolicyExpression {
         if found.is_empty() {
             ast_validators::validate(&checked, &self.text, &mut found);
         }
-        if found.is_empty() { Checked::Passed(checked) } else { Checked::Failed(found) }
+        if found.is_empty() {
+            Checked::Passed(checked)
+        } else {
+            Checked::Failed(checked, found)
+        }
     }
 }
 
@@ -115,7 +125,11 @@ fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
             None,
             &validation.expression,
         ));
-        if let Some(message) = validation.message_expression.as_deref().filter(|m| !m.is_empty()) {
+        if let Some(message) = validation
+            .message_expression
+            .as_deref()
+            .filter(|m| !m.is_empty())
+        {
             let field_ref = format!("spec.validations[{n}].messageExpression");
             expressions.push(PolicyExpression::new(
                 field_ref,

@@ -76,7 +76,11 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
                 n_found += 1;
                 let wildcard = name.contains('*')
                     || !list(rule.api_groups.as_ref()).contains(&resource.gvr.group);
-                let set = if wildcard { &mut by_wildcard } else { &mut named };
+                let set = if wildcard {
+                    &mut by_wildcard
+                } else {
+                    &mut named
+                };
                 set.insert((resource.gvr.clone(), resource.gvk.clone()));
             }
             if n_found == 0 {
@@ -84,14 +88,22 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
             }
         }
         matches.incomplete.extend(
-            mapper.incomplete.iter().filter(|(gv, _)| touches(rule, gv)).cloned(),
+            mapper
+                .incomplete
+                .iter()
+                .filter(|(gv, _)| touches(rule, gv))
+                .cloned(),
         );
     }
     matches.incomplete.sort();
     matches.incomplete.dedup();
     let wildcard_only = by_wildcard.difference(&named).cloned();
     matches.resources = wildcard_only
-        .map(|(gvr, gvk)| MatchedResource { gvr, gvk, by_wildcard: true })
+        .map(|(gvr, gvk)| MatchedResource {
+            gvr,
+            gvk,
+            by_wildcard: true,
+        })
         .chain(named.iter().cloned().map(|(gvr, gvk)| MatchedResource {
             gvr,
             gvk,
@@ -106,8 +118,11 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
 fn matches_rule(rule: &NamedRuleWithOperations, name: &str, resource: &ApiResource) -> bool {
     let is_in = |values: &[String], value: &str| values.iter().any(|v| v == "*" || v == value);
     let (wanted, wanted_sub) = name.split_once('/').unwrap_or((name, ""));
-    let (served, served_sub) =
-        resource.gvr.resource.split_once('/').unwrap_or((&resource.gvr.resource, ""));
+    let (served, served_sub) = resource
+        .gvr
+        .resource
+        .split_once('/')
+        .unwrap_or((&resource.gvr.resource, ""));
     let in_scope = match rule.scope.as_deref() {
         Some("Cluster") => !resource.namespaced,
         Some("Namespaced") => resource.namespaced,
@@ -155,7 +170,12 @@ fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<Stri
             || resource.gvk.kind.eq_ignore_ascii_case(name)
             || resource.singular.eq_ignore_ascii_case(name)
     };
-    let candidates = || mapper.resources.iter().filter(|r| !r.gvr.resource.contains('/'));
+    let candidates = || {
+        mapper
+            .resources
+            .iter()
+            .filter(|r| !r.gvr.resource.contains('/'))
+    };
     candidates()
         .find(|r| groups.contains(&r.gvr.group) && is_respelt(r) && r.gvr.resource != name)
         .map(|r| r.gvr.resource.clone())
@@ -194,7 +214,11 @@ pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -
     for rule in rules(policy) {
         let groups = sorted(list(rule.api_groups.as_ref()));
         let versions = sorted(list(rule.api_versions.as_ref()));
-        if groups.iter().chain(&versions).any(|value| value.contains('*')) {
+        if groups
+            .iter()
+            .chain(&versions)
+            .any(|value| value.contains('*'))
+        {
             continue;
         }
         let mut resources = sorted(list(rule.resources.as_ref()));

@@ -54,7 +54,7 @@ impl<'a> Checker<'a> {
 
     pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report(code, location, message);
+        self.found.report_at(code, location, id, message);
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {
@@ -64,7 +64,11 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn type_of(&self, id: ExprId) -> Type {
-        self.types.get(id.index()).cloned().flatten().unwrap_or(Type::Error)
+        self.types
+            .get(id.index())
+            .cloned()
+            .flatten()
+            .unwrap_or(Type::Error)
     }
 
     pub(super) fn set_reference(&mut self, id: ExprId, reference: Reference) {
@@ -81,13 +85,24 @@ impl<'a> Checker<'a> {
             }
             Expr::Literal(literal) => self.set_type(id, literal_type(literal)),
             Expr::Ident(name) => self.check_ident(id, name),
-            Expr::Select { operand, field, test_only } => {
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => {
                 self.check_select(id, *operand, field, *test_only);
             }
-            Expr::Call { function, target, args } => {
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => {
                 self.check_call(id, function, *target, args);
             }
-            Expr::List { elements, optional_indices } => {
+            Expr::List {
+                elements,
+                optional_indices,
+            } => {
                 self.check_list(id, elements, optional_indices);
             }
             Expr::Map(entries) => self.check_map(id, entries),
@@ -101,7 +116,12 @@ impl<'a> Checker<'a> {
     /// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`, for the empty container.
     fn lookup(&self, name: &str) -> Option<Ident> {
         let name = name.strip_prefix('.').unwrap_or(name);
-        match self.scopes.iter().rev().find(|(variable, _)| **variable == *name) {
+        match self
+            .scopes
+            .iter()
+            .rev()
+            .find(|(variable, _)| **variable == *name)
+        {
             Some((_, type_)) => Some(Ident::Variable(type_.clone())),
             None => self.env.lookup_ident(name),
         }
@@ -142,7 +162,11 @@ impl<'a> Checker<'a> {
             return;
         }
         let selected = self.check_select_field(id, operand, field, false);
-        let type_ = if test_only { Type::Bool } else { self.substitution.resolve(&selected) };
+        let type_ = if test_only {
+            Type::Bool
+        } else {
+            self.substitution.resolve(&selected)
+        };
         self.set_type(id, type_);
     }
 
@@ -152,7 +176,11 @@ impl<'a> Checker<'a> {
         loop {
             match self.ast.expr(leftmost) {
                 Expr::Ident(name) => return self.env.is_namespace(name.trim_start_matches('.')),
-                Expr::Select { operand, test_only: false, .. } => leftmost = *operand,
+                Expr::Select {
+                    operand,
+                    test_only: false,
+                    ..
+                } => leftmost = *operand,
                 _ => return false,
             }
         }
@@ -161,7 +189,11 @@ impl<'a> Checker<'a> {
     /// `operand.?field`: the parser gives the field as a literal.
     pub(super) fn check_opt_select(&mut self, id: ExprId, target: Option<ExprId>, args: &[ExprId]) {
         let (None, [operand, field]) = (target, args) else {
-            let member = if target.is_some() { " member call with" } else { "" };
+            let member = if target.is_some() {
+                " member call with"
+            } else {
+                ""
+            };
             let message = format!(
                 "unsupported optional field selection: incorrect signature.{member} argument count: {}",
                 args.len()
@@ -215,7 +247,11 @@ impl<'a> Checker<'a> {
                 Type::Dyn
             }
         };
-        if is_optional { Type::optional(selected) } else { selected }
+        if is_optional {
+            Type::optional(selected)
+        } else {
+            selected
+        }
     }
 
     /// The type of a field, or `None` with a finding.
@@ -229,7 +265,11 @@ impl<'a> Checker<'a> {
         };
         let type_ = fields.field_type(&object.name, field);
         if type_.is_none() {
-            self.report(id, Code::UndefinedField, format!("undefined field '{field}'"));
+            self.report(
+                id,
+                Code::UndefinedField,
+                format!("undefined field '{field}'"),
+            );
         }
         type_
     }
@@ -288,7 +328,9 @@ impl<'a> Checker<'a> {
     ///
     /// Source: cel-go `checker/checker.go`, `joinTypes`, `dynAggregateLiteralElementTypesEnabled`.
     fn join(&mut self, previous: Option<Type>, current: Type) -> Type {
-        let Some(previous) = previous else { return current };
+        let Some(previous) = previous else {
+            return current;
+        };
         if self.substitution.is_assignable(&previous, &current) {
             most_general(&previous, &current)
         } else {
@@ -322,14 +364,19 @@ impl<'a> Checker<'a> {
         for field in fields {
             self.check(field.value);
             let declared = match &result {
-                Type::Struct(object) => {
-                    self.field_type(field.id, object, &field.field).unwrap_or(Type::Error)
-                }
+                Type::Struct(object) => self
+                    .field_type(field.id, object, &field.field)
+                    .unwrap_or(Type::Error),
                 Type::Error => Type::Error,
-                _ => {
-                    let message = format!("undefined field '{}'", field.field);
-                    self.report(field.id, Code::UndefinedField, message);
-                    Type::Error
+                well_known => {
+                    let message = self.env.library().message(well_known_name(well_known));
+                    message
+                        .and_then(|message| message.field(&field.field))
+                        .unwrap_or_else(|| {
+                            let message = format!("undefined field '{}'", field.field);
+                            self.report(field.id, Code::UndefinedField, message);
+                            Type::Error
+                        })
                 }
             };
             let mut value = self.type_of(field.value);
@@ -352,7 +399,8 @@ impl<'a> Checker<'a> {
         let range = self.substitution.resolve(&self.type_of(fold.iter_range));
         let accu_type = self.type_of(fold.accu_init);
         let n_outer = self.scopes.len();
-        self.scopes.push((Arc::clone(&fold.accu_var), accu_type.clone()));
+        self.scopes
+            .push((Arc::clone(&fold.accu_var), accu_type.clone()));
         let (var_type, var2_type) = match &range {
             Type::List(elem) if fold.iter_var2.is_some() => (Type::Int, (**elem).clone()),
             Type::List(elem) => ((**elem).clone(), Type::Dyn),
@@ -413,6 +461,28 @@ fn declared_name(type_: &Type) -> String {
     match type_ {
         Type::Wrapper(_) => format!("wrapper({})", type_.type_name()),
         _ => type_.type_name(),
+    }
+}
+
+/// The message that a well-known type is written by; the empty string for other types.
+///
+/// Source: cel-go `checker/checker.go`, `getWellKnownTypeName`.
+fn well_known_name(type_: &Type) -> &'static str {
+    match type_ {
+        Type::Any => "google.protobuf.Any",
+        Type::Wrapper(Primitive::Bool) => "google.protobuf.BoolValue",
+        Type::Wrapper(Primitive::Bytes) => "google.protobuf.BytesValue",
+        Type::Wrapper(Primitive::Double) => "google.protobuf.DoubleValue",
+        Type::Wrapper(Primitive::Int) => "google.protobuf.Int64Value",
+        Type::Wrapper(Primitive::String) => "google.protobuf.StringValue",
+        Type::Wrapper(Primitive::Uint) => "google.protobuf.UInt64Value",
+        Type::Duration => "google.protobuf.Duration",
+        Type::Dyn => "google.protobuf.Value",
+        Type::List(_) => "google.protobuf.ListValue",
+        Type::Null => "google.protobuf.NullValue",
+        Type::Map(_) => "google.protobuf.Struct",
+        Type::Timestamp => "google.protobuf.Timestamp",
+        _ => "",
     }
 }
 

@@ -52,7 +52,11 @@ impl CheckedAst {
     /// The type of `id`; `dyn` where the check has not come by.
     #[must_use]
     pub fn type_of(&self, id: ExprId) -> Type {
-        self.types.get(id.index()).cloned().flatten().unwrap_or(Type::Dyn)
+        self.types
+            .get(id.index())
+            .cloned()
+            .flatten()
+            .unwrap_or(Type::Dyn)
     }
 
     /// What `id` was resolved to.
@@ -74,7 +78,9 @@ const SHALLOW_DEPTH: u32 = 60;
 /// Checks `ast`, which was parsed from `text`, in `env`.
 #[must_use]
 pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics) {
-    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || infer::Checker::new(ast, text, env).run())
+    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
+        infer::Checker::new(ast, text, env).run()
+    })
 }
 
 /// Where an expression is, for findings; the lines are indexed only if there are any.
@@ -86,6 +92,8 @@ struct Places<'a> {
 
 impl Places<'_> {
     fn location(&mut self, offset: u32) -> super::source::Location {
-        self.source.get_or_insert_with(|| SourceMap::new(self.text)).location(offset)
+        self.source
+            .get_or_insert_with(|| SourceMap::new(self.text))
+            .location(offset)
     }
 }

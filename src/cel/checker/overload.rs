@@ -64,8 +64,11 @@ impl Checker<'_> {
         args: &[ExprId],
         namespaced: bool,
     ) {
-        let arg_types: Vec<Type> =
-            target.iter().chain(args).map(|&arg| self.type_of(arg)).collect();
+        let arg_types: Vec<Type> = target
+            .iter()
+            .chain(args)
+            .map(|&arg| self.type_of(arg))
+            .collect();
         if matches!(function.name, "_&&_" | "_||_") {
             self.resolve_logical(id, function, args, &arg_types);
             return;
@@ -86,14 +89,19 @@ impl Checker<'_> {
             }
             let (matches, declared_result) = if variables.is_empty() {
                 (
-                    self.substitution.is_assignable_list(&arg_types, &overload.args),
+                    self.substitution
+                        .is_assignable_list(&arg_types, &overload.args),
                     overload.result.clone(),
                 )
             } else {
-                let candidates: Vec<_> =
-                    overload.args.iter().map(|arg| instantiate(arg, &variables)).collect();
+                let candidates: Vec<_> = overload
+                    .args
+                    .iter()
+                    .map(|arg| instantiate(arg, &variables))
+                    .collect();
                 (
-                    self.substitution.is_assignable_list(&arg_types, &candidates),
+                    self.substitution
+                        .is_assignable_list(&arg_types, &candidates),
                     instantiate(&overload.result, &variables),
                 )
             };
@@ -114,11 +122,16 @@ impl Checker<'_> {
                 let overloads = overloads.into();
                 self.set_reference(
                     id,
-                    Reference::Function { name: function.name, overloads, namespaced },
+                    Reference::Function {
+                        name: function.name,
+                        overloads,
+                        namespaced,
+                    },
                 );
             }
             None => {
-                let message = self.no_matching_overload(function.name, target.is_some(), &arg_types);
+                let message =
+                    self.no_matching_overload(function.name, target.is_some(), &arg_types);
                 self.report(id, Code::NoMatchingOverload, message);
                 self.set_type(id, Type::Error);
             }
@@ -141,18 +154,28 @@ impl Checker<'_> {
             }
         }
         if type_ == Type::Bool {
-            let overloads = function.overloads.iter().map(|overload| overload.row.id).collect();
+            let overloads = function
+                .overloads
+                .iter()
+                .map(|overload| overload.row.id)
+                .collect();
             self.set_reference(
                 id,
-                Reference::Function { name: function.name, overloads, namespaced: false },
+                Reference::Function {
+                    name: function.name,
+                    overloads,
+                    namespaced: false,
+                },
             );
         }
         self.set_type(id, type_);
     }
 
     fn no_matching_overload(&self, function: &str, is_member: bool, arg_types: &[Type]) -> String {
-        let shown: Vec<_> =
-            arg_types.iter().map(|arg| self.substitution.resolve_to_dyn(arg).to_string()).collect();
+        let shown: Vec<_> = arg_types
+            .iter()
+            .map(|arg| self.substitution.resolve_to_dyn(arg).to_string())
+            .collect();
         let signature = match shown.split_first() {
             Some((receiver, args)) if is_member => format!("{receiver}.({})", args.join(", ")),
             _ => format!("({})", shown.join(", ")),

@@ -112,7 +112,9 @@ impl Substitution {
         if *to == Type::Param(param) {
             return Binding::Valid;
         }
-        let TypeParam::Free(number) = param else { return Binding::Unknown };
+        let TypeParam::Free(number) = param else {
+            return Binding::Unknown;
+        };
         if let Some(known) = self.find(number).cloned() {
             if is_exact(to, &known) {
                 return Binding::Valid;
@@ -138,15 +140,18 @@ impl Substitution {
         match within {
             Type::Param(TypeParam::Free(other)) => {
                 *other != number
-                    && self.find(*other).is_none_or(|known| self.is_not_referenced(number, known))
+                    && self
+                        .find(*other)
+                        .is_none_or(|known| self.is_not_referenced(number, known))
             }
             Type::List(elem) => self.is_not_referenced(number, elem),
             Type::Map(entry) => {
                 self.is_not_referenced(number, &entry.0) && self.is_not_referenced(number, &entry.1)
             }
-            Type::Opaque(opaque) => {
-                opaque.params.iter().all(|param| self.is_not_referenced(number, param))
-            }
+            Type::Opaque(opaque) => opaque
+                .params
+                .iter()
+                .all(|param| self.is_not_referenced(number, param)),
             Type::Type(Some(of)) => self.is_not_referenced(number, of),
             _ => true,
         }
@@ -168,9 +173,9 @@ impl Substitution {
         }
         match type_ {
             Type::Param(param) => match param {
-                TypeParam::Free(number) if self.find(*number).is_some() => {
-                    self.find(*number).map_or(Type::Dyn, |known| self.substitute(known, free_to_dyn))
-                }
+                TypeParam::Free(number) if self.find(*number).is_some() => self
+                    .find(*number)
+                    .map_or(Type::Dyn, |known| self.substitute(known, free_to_dyn)),
                 _ if free_to_dyn => Type::Dyn,
                 _ => type_.clone(),
             },
@@ -181,7 +186,11 @@ impl Substitution {
             ),
             Type::Opaque(opaque) => Type::Opaque(Arc::new(OpaqueType {
                 name: Arc::clone(&opaque.name),
-                params: opaque.params.iter().map(|p| self.substitute(p, free_to_dyn)).collect(),
+                params: opaque
+                    .params
+                    .iter()
+                    .map(|p| self.substitute(p, free_to_dyn))
+                    .collect(),
             })),
             Type::Type(Some(of)) => Type::type_of(self.substitute(of, free_to_dyn)),
             _ => type_.clone(),
@@ -207,12 +216,17 @@ pub(super) fn instantiate(type_: &Type, variables: &[(&'static str, Type)]) -> T
             .find(|(param, _)| param == name)
             .map_or_else(|| type_.clone(), |(_, variable)| variable.clone()),
         Type::List(elem) if has_params(elem) => Type::list(instantiate(elem, variables)),
-        Type::Map(entry) if has_params(type_) => {
-            Type::map(instantiate(&entry.0, variables), instantiate(&entry.1, variables))
-        }
+        Type::Map(entry) if has_params(type_) => Type::map(
+            instantiate(&entry.0, variables),
+            instantiate(&entry.1, variables),
+        ),
         Type::Opaque(opaque) if has_params(type_) => Type::Opaque(Arc::new(OpaqueType {
             name: Arc::clone(&opaque.name),
-            params: opaque.params.iter().map(|param| instantiate(param, variables)).collect(),
+            params: opaque
+                .params
+                .iter()
+                .map(|param| instantiate(param, variables))
+                .collect(),
         })),
         Type::Type(Some(of)) if has_params(of) => Type::type_of(instantiate(of, variables)),
         _ => type_.clone(),
@@ -262,7 +276,11 @@ fn is_nullable(type_: &Type) -> bool {
 ///
 /// Source: cel-go `checker/types.go`, `mostGeneral`.
 pub(super) fn most_general(left: &Type, right: &Type) -> Type {
-    if is_equal_or_less_specific(left, right) { left.clone() } else { right.clone() }
+    if is_equal_or_less_specific(left, right) {
+        left.clone()
+    } else {
+        right.clone()
+    }
 }
 
 fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
@@ -276,7 +294,11 @@ fn is_equal_or_less_specific(left: &Type, right: &Type) -> bool {
         (Type::Opaque(left), Type::Opaque(right)) => {
             left.name == right.name
                 && left.params.len() == right.params.len()
-                && left.params.iter().zip(&right.params).all(|(l, r)| is_equal_or_less_specific(l, r))
+                && left
+                    .params
+                    .iter()
+                    .zip(&right.params)
+                    .all(|(l, r)| is_equal_or_less_specific(l, r))
         }
         (Type::List(left), Type::List(right)) => is_equal_or_less_specific(left, right),
         (Type::Map(left), Type::Map(right)) => {
