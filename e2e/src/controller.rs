@@ -21,7 +21,11 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 pub fn service_account() -> User {
     User::new(
         SERVICE_ACCOUNT,
-        &["system:serviceaccounts", "system:serviceaccounts:vap-status-system", "system:authenticated"],
+        &[
+            "system:serviceaccounts",
+            "system:serviceaccounts:vap-status-system",
+            "system:authenticated",
+        ],
     )
 }
 
@@ -33,16 +37,32 @@ pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
     let rbac = repository().join("config/rbac");
     let namespace = ["create", "namespace", "vap-status-system"];
     let outcome = control_plane.kubectl()?.args(namespace).output()?;
-    ensure!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
-    let outcome = control_plane.kubectl()?.arg("apply").arg("-k").arg(rbac).output()?;
-    ensure!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    ensure!(
+        outcome.status.success(),
+        "{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
+    let outcome = control_plane
+        .kubectl()?
+        .arg("apply")
+        .arg("-k")
+        .arg(rbac)
+        .output()?;
+    ensure!(
+        outcome.status.success(),
+        "{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
     Ok(())
 }
 
 /// The root of the checkout.
 #[must_use]
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_owned).unwrap_or_default()
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default()
 }
 
 /// A binary of the workspace, which cargo has put beside this one.
@@ -52,7 +72,9 @@ pub fn repository() -> PathBuf {
 pub fn binary(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe()?;
     let folders = own.ancestors().skip(1).take(2);
-    let found = folders.map(|folder| folder.join(name)).find(|path| path.is_file());
+    let found = folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
     found.with_context(|| {
         format!("{name} is not built; build it first: cargo build --bins -p vap-status-controller")
     })
@@ -81,7 +103,11 @@ impl Controller {
         let process = control_plane.spawn(&format!("controller-{port}"), command)?;
         let controller = Self { process, address };
         let deadline = Instant::now() + READY_TIMEOUT;
-        while !controller.get("/readyz").await.is_ok_and(|(status, _)| status == 200) {
+        while !controller
+            .get("/readyz")
+            .await
+            .is_ok_and(|(status, _)| status == 200)
+        {
             if Instant::now() > deadline {
                 bail!("the controller did not become ready");
             }
@@ -103,11 +129,14 @@ impl Controller {
     pub async fn get(&self, path: &str) -> Result<(u16, String)> {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         let mut stream = tokio::net::TcpStream::connect(&self.address).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no end of the head")?;
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .context("no end of the head")?;
         let status = head.split(' ').nth(1).context("no status")?.parse()?;
         Ok((status, body.to_owned()))
     }
@@ -118,7 +147,10 @@ impl Controller {
     /// When the process has ended.
     pub fn resident_kib(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
     }
 }

@@ -14,7 +14,11 @@ use serde_json::{Value, json};
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn control_plane() -> ControlPlane {
-    let control_plane = ControlPlane::builder().user(service_account()).start().await.unwrap();
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .start()
+        .await
+        .unwrap();
     grant_rights(&control_plane).unwrap();
     control_plane
 }
@@ -41,10 +45,13 @@ fn rule(group: &str, version: &str, resource: &str) -> Value {
 }
 
 fn on_deployments(name: &str, expression: &str) -> ValidatingAdmissionPolicy {
-    policy(name, json!({
-        "matchConstraints": rule("apps", "v1", "deployments"),
-        "validations": [{"expression": expression}],
-    }))
+    policy(
+        name,
+        json!({
+            "matchConstraints": rule("apps", "v1", "deployments"),
+            "validations": [{"expression": expression}],
+        }),
+    )
 }
 
 fn crd(replicas_type: &str) -> CustomResourceDefinition {
@@ -66,7 +73,10 @@ fn crd(replicas_type: &str) -> CustomResourceDefinition {
 
 /// The status and reason of the condition `type_`, as `True/Ready`.
 fn condition(policy: &ValidatingAdmissionPolicy, type_: &str) -> String {
-    let conditions = policy.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let conditions = policy
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_ref());
     conditions
         .into_iter()
         .flatten()
@@ -88,7 +98,11 @@ async fn wait_until(
         if done(&policy) {
             return policy;
         }
-        assert!(Instant::now() < deadline, "{name}: not {what}: {:#?}", policy.status);
+        assert!(
+            Instant::now() < deadline,
+            "{name}: not {what}: {:#?}",
+            policy.status
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -100,14 +114,21 @@ async fn wait_for_condition(
     wanted: &str,
 ) -> ValidatingAdmissionPolicy {
     let what = format!("{type_}={wanted}");
-    wait_until(api, name, &what, |policy| condition(policy, type_) == wanted).await
+    wait_until(api, name, &what, |policy| {
+        condition(policy, type_) == wanted
+    })
+    .await
 }
 
 /// Fails if the policy is written within `duration`.
 async fn assert_rests(api: &Api<ValidatingAdmissionPolicy>, name: &str, duration: Duration) {
     let before = api.get(name).await.unwrap().metadata.resource_version;
     tokio::time::sleep(duration).await;
-    assert_eq!(api.get(name).await.unwrap().metadata.resource_version, before, "{name} was written");
+    assert_eq!(
+        api.get(name).await.unwrap().metadata.resource_version,
+        before,
+        "{name} was written"
+    );
 }
 
 /// Waits until a policy is not written for a second.
@@ -130,19 +151,41 @@ async fn conditions_say_what_is_wrong() {
     let api = policies(&control_plane.client().await.unwrap());
     let create = PostParams::default();
 
-    api.create(&create, &on_deployments("sound", "object.spec.replicas <= 5")).await.unwrap();
+    api.create(
+        &create,
+        &on_deployments("sound", "object.spec.replicas <= 5"),
+    )
+    .await
+    .unwrap();
     let sound = wait_for_condition(&api, "sound", "Ready", "True/Ready").await;
     assert_eq!(condition(&sound, "Compiled"), "True/AllExpressionsCompile");
     assert_eq!(condition(&sound, "TypeChecked"), "True/NoWarnings");
-    assert_eq!(condition(&sound, "ResourcesMatched"), "True/ResourcesServed");
-    assert_eq!(condition(&sound, "ParamsResolved"), "True/ParamsNotRequired");
+    assert_eq!(
+        condition(&sound, "ResourcesMatched"),
+        "True/ResourcesServed"
+    );
+    assert_eq!(
+        condition(&sound, "ParamsResolved"),
+        "True/ParamsNotRequired"
+    );
     let status = sound.status.unwrap();
     assert_eq!(status.observed_generation, Some(1));
     assert!(status.type_checking.is_some());
 
-    api.create(&create, &on_deployments("misspelt", "object.spec.replicsa <= 5")).await.unwrap();
+    api.create(
+        &create,
+        &on_deployments("misspelt", "object.spec.replicsa <= 5"),
+    )
+    .await
+    .unwrap();
     let misspelt = wait_for_condition(&api, "misspelt", "Ready", "False/ExpressionWarnings").await;
-    let warnings = misspelt.status.unwrap().type_checking.unwrap().expression_warnings.unwrap();
+    let warnings = misspelt
+        .status
+        .unwrap()
+        .type_checking
+        .unwrap()
+        .expression_warnings
+        .unwrap();
     assert_eq!(warnings.len(), 1);
     assert_eq!(
         warnings[0].warning,
@@ -150,10 +193,13 @@ async fn conditions_say_what_is_wrong() {
          object.spec.replicsa <= 5\n | ...........^\n"
     );
 
-    let unserved = policy("unserved", json!({
-        "matchConstraints": rule("apps", "v1", "deployment"),
-        "validations": [{"expression": "true"}],
-    }));
+    let unserved = policy(
+        "unserved",
+        json!({
+            "matchConstraints": rule("apps", "v1", "deployment"),
+            "validations": [{"expression": "true"}],
+        }),
+    );
     api.create(&create, &unserved).await.unwrap();
     wait_for_condition(&api, "unserved", "Ready", "False/NoServedResources").await;
 }
@@ -165,22 +211,46 @@ async fn a_policy_turns_with_its_crd() {
     let client = control_plane.client().await.unwrap();
     let api = policies(&client);
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let on_widgets = policy("widgets", json!({
-        "matchConstraints": rule("e2e.example.com", "v1", "widgets"),
-        "validations": [{"expression": "object.spec.replicas <= 5"}],
-    }));
-    api.create(&PostParams::default(), &on_widgets).await.unwrap();
-    let with_params = policy("with-params", json!({
-        "failurePolicy": "Fail",
-        "paramKind": {"apiVersion": "e2e.example.com/v1", "kind": "Widget"},
-        "matchConstraints": rule("apps", "v1", "deployments"),
-        "validations": [{"expression": "object.spec.replicas <= params.spec.replicas"}],
-    }));
-    api.create(&PostParams::default(), &with_params).await.unwrap();
-    wait_for_condition(&api, "widgets", "ResourcesMatched", "False/NoServedResources").await;
-    wait_for_condition(&api, "with-params", "ParamsResolved", "False/ParamKindNotFound").await;
+    let on_widgets = policy(
+        "widgets",
+        json!({
+            "matchConstraints": rule("e2e.example.com", "v1", "widgets"),
+            "validations": [{"expression": "object.spec.replicas <= 5"}],
+        }),
+    );
+    api.create(&PostParams::default(), &on_widgets)
+        .await
+        .unwrap();
+    let with_params = policy(
+        "with-params",
+        json!({
+            "failurePolicy": "Fail",
+            "paramKind": {"apiVersion": "e2e.example.com/v1", "kind": "Widget"},
+            "matchConstraints": rule("apps", "v1", "deployments"),
+            "validations": [{"expression": "object.spec.replicas <= params.spec.replicas"}],
+        }),
+    );
+    api.create(&PostParams::default(), &with_params)
+        .await
+        .unwrap();
+    wait_for_condition(
+        &api,
+        "widgets",
+        "ResourcesMatched",
+        "False/NoServedResources",
+    )
+    .await;
+    wait_for_condition(
+        &api,
+        "with-params",
+        "ParamsResolved",
+        "False/ParamKindNotFound",
+    )
+    .await;
 
-    crds.create(&PostParams::default(), &crd("integer")).await.unwrap();
+    crds.create(&PostParams::default(), &crd("integer"))
+        .await
+        .unwrap();
     wait_for_condition(&api, "widgets", "Ready", "True/Ready").await;
     wait_for_condition(&api, "with-params", "Ready", "True/Ready").await;
 
@@ -189,13 +259,35 @@ async fn a_policy_turns_with_its_crd() {
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": serde_json::to_value(crd("string").spec).unwrap(),
     }));
-    crds.patch("widgets.e2e.example.com", &apply, &patch).await.unwrap();
+    crds.patch("widgets.e2e.example.com", &apply, &patch)
+        .await
+        .unwrap();
     wait_for_condition(&api, "widgets", "TypeChecked", "False/ExpressionWarnings").await;
-    wait_for_condition(&api, "with-params", "TypeChecked", "False/ExpressionWarnings").await;
+    wait_for_condition(
+        &api,
+        "with-params",
+        "TypeChecked",
+        "False/ExpressionWarnings",
+    )
+    .await;
 
-    crds.delete("widgets.e2e.example.com", &DeleteParams::default()).await.unwrap();
-    wait_for_condition(&api, "widgets", "ResourcesMatched", "False/NoServedResources").await;
-    wait_for_condition(&api, "with-params", "ParamsResolved", "False/ParamKindNotFound").await;
+    crds.delete("widgets.e2e.example.com", &DeleteParams::default())
+        .await
+        .unwrap();
+    wait_for_condition(
+        &api,
+        "widgets",
+        "ResourcesMatched",
+        "False/NoServedResources",
+    )
+    .await;
+    wait_for_condition(
+        &api,
+        "with-params",
+        "ParamsResolved",
+        "False/ParamKindNotFound",
+    )
+    .await;
     let generation = api.get("widgets").await.unwrap().metadata.generation;
     assert_eq!(generation, Some(1), "the policy itself was not changed");
 }
@@ -206,9 +298,12 @@ async fn restarts_are_quiet() {
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     for name in ["one", "two"] {
-        api.create(&PostParams::default(), &on_deployments(name, "object.spec.replicas <= 5"))
-            .await
-            .unwrap();
+        api.create(
+            &PostParams::default(),
+            &on_deployments(name, "object.spec.replicas <= 5"),
+        )
+        .await
+        .unwrap();
         wait_for_condition(&api, name, "Ready", "True/Ready").await;
     }
     let before = settle(&api, "one").await;
@@ -216,18 +311,27 @@ async fn restarts_are_quiet() {
     drop(controller);
     let _controller = Controller::start(&control_plane, &[]).await.unwrap();
     assert_rests(&api, "one", Duration::from_secs(5)).await;
-    assert_eq!(api.get("one").await.unwrap().metadata.resource_version, before);
+    assert_eq!(
+        api.get("one").await.unwrap().metadata.resource_version,
+        before
+    );
 
     control_plane.kill_api_server();
     tokio::time::sleep(Duration::from_secs(2)).await;
     control_plane.start_api_server_again().await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     assert_rests(&api, "one", Duration::from_secs(15)).await;
-    assert_eq!(api.get("one").await.unwrap().metadata.resource_version, before);
+    assert_eq!(
+        api.get("one").await.unwrap().metadata.resource_version,
+        before
+    );
     // It is alive: a new policy gets its status.
-    api.create(&PostParams::default(), &on_deployments("three", "object.spec.replicsa <= 5"))
-        .await
-        .unwrap();
+    api.create(
+        &PostParams::default(),
+        &on_deployments("three", "object.spec.replicsa <= 5"),
+    )
+    .await
+    .unwrap();
     wait_for_condition(&api, "three", "Ready", "False/ExpressionWarnings").await;
 }
 
@@ -242,25 +346,34 @@ async fn kcm_and_the_controller_come_to_rest() {
     let api = policies(&control_plane.client().await.unwrap());
     // Upstream warns of the Quantity, we do not, so that each overwrites the other once.
     let quantity = "has(object.spec.template.spec.containers[0].resources.limits.cpu)";
-    api.create(&PostParams::default(), &on_deployments("both", quantity)).await.unwrap();
+    api.create(&PostParams::default(), &on_deployments("both", quantity))
+        .await
+        .unwrap();
     for generation in 1..=3 {
         if generation > 1 {
             let expression = format!("{quantity} || object.spec.replicas <= {generation}");
             let patch = json!({"spec": {"validations": [{"expression": expression}]}});
-            api.patch("both", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+            api.patch("both", &PatchParams::default(), &Patch::Merge(patch))
+                .await
+                .unwrap();
         }
         let writes = count_writes(&api, "both", async {
             wait_until(&api, "both", "at rest", |policy| {
                 let status = policy.status.clone().unwrap_or_default();
                 status.observed_generation == Some(generation)
                     && condition(policy, "Ready") == "True/Ready"
-                    && status.type_checking.is_some_and(|c| c.expression_warnings.is_none_or(|w| w.is_empty()))
+                    && status
+                        .type_checking
+                        .is_some_and(|c| c.expression_warnings.is_none_or(|w| w.is_empty()))
             })
             .await;
             settle(&api, "both").await;
         })
         .await;
-        assert!(writes <= 2, "{writes} writes by the controller after change {generation}");
+        assert!(
+            writes <= 2,
+            "{writes} writes by the controller after change {generation}"
+        );
         assert_rests(&api, "both", Duration::from_secs(10)).await;
     }
 }
@@ -273,7 +386,13 @@ async fn count_writes(
 ) -> usize {
     use futures::{StreamExt as _, TryStreamExt as _};
     use kube::api::{WatchEvent, WatchParams};
-    let from = api.list(&Default::default()).await.unwrap().metadata.resource_version.unwrap();
+    let from = api
+        .list(&Default::default())
+        .await
+        .unwrap()
+        .metadata
+        .resource_version
+        .unwrap();
     let params = WatchParams::default().fields(&format!("metadata.name={name}"));
     let mut events = api.watch(&params, &from).await.unwrap().boxed();
     let mut writes = std::collections::BTreeSet::new();
@@ -304,14 +423,26 @@ async fn kubectl_waits_for_ready() {
     let control_plane = control_plane().await;
     let _controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
-    api.create(&PostParams::default(), &on_deployments("waited", "object.spec.replicas <= 5"))
-        .await
-        .unwrap();
+    api.create(
+        &PostParams::default(),
+        &on_deployments("waited", "object.spec.replicas <= 5"),
+    )
+    .await
+    .unwrap();
     let outcome = control_plane
         .kubectl()
         .unwrap()
-        .args(["wait", "--for=condition=Ready", "--timeout=30s", "validatingadmissionpolicy/waited"])
+        .args([
+            "wait",
+            "--for=condition=Ready",
+            "--timeout=30s",
+            "validatingadmissionpolicy/waited",
+        ])
         .output()
         .unwrap();
-    assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    assert!(
+        outcome.status.success(),
+        "{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
 }

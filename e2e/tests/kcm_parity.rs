@@ -18,7 +18,11 @@ const N_WANTED: usize = 25;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_profile_gives_what_kcm_writes() {
-    let control_plane = ControlPlane::builder().status_controller().start().await.unwrap();
+    let control_plane = ControlPlane::builder()
+        .status_controller()
+        .start()
+        .await
+        .unwrap();
     let client = control_plane.client().await.unwrap();
     let (schemas, mapper) = live::schemas(&client).await.unwrap();
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client);
@@ -49,7 +53,11 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
             created.insert(format!("corpus-{n}.example.com"), expected);
         }
     }
-    assert!(created.len() >= N_WANTED, "only {} policies were accepted", created.len());
+    assert!(
+        created.len() >= N_WANTED,
+        "only {} policies were accepted",
+        created.len()
+    );
 
     let mut n_warned = 0;
     for (name, expected) in &created {
@@ -70,7 +78,10 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
         assert_eq!(actual, wanted, "{name}");
     }
     assert!(n_warned >= 10, "only {n_warned} policies have warnings");
-    println!("{} policies equal, {n_warned} of them with warnings", created.len());
+    println!(
+        "{} policies equal, {n_warned} of them with warnings",
+        created.len()
+    );
 }
 
 type Status = k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyStatus;
@@ -78,7 +89,12 @@ type Status = k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPo
 async fn wait_for_status(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Status {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
-        let status = api.get_status(name).await.unwrap().status.unwrap_or_default();
+        let status = api
+            .get_status(name)
+            .await
+            .unwrap()
+            .status
+            .unwrap_or_default();
         if status.observed_generation.is_some() {
             return status;
         }
@@ -92,11 +108,16 @@ fn normalize(
     warning: &str,
     expected: &vap_status_controller::policy::typecheck::TypeCheck,
 ) -> String {
-    let kinds = expected.checked.iter().chain(expected.params.iter().map(|(gvk, _)| gvk));
+    let kinds = expected
+        .checked
+        .iter()
+        .chain(expected.params.iter().map(|(gvk, _)| gvk));
     let mut kinds: Vec<_> = kinds.map(|gvk| gvk.kind.as_str()).collect();
     kinds.sort_by_key(|kind| std::cmp::Reverse(kind.len()));
     kinds.dedup();
-    kinds.into_iter().fold(warning.to_owned(), |text, kind| normalize_kind(&text, kind))
+    kinds
+        .into_iter()
+        .fold(warning.to_owned(), |text, kind| normalize_kind(&text, kind))
 }
 
 fn normalize_kind(text: &str, kind: &str) -> String {

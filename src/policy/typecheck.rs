@@ -11,7 +11,7 @@ use super::expressions::{Checked, PolicyExpression, Role};
 use super::matching::{self, MatchedResource};
 use super::narrowing::{Const, KnownFacts, narrow};
 use super::{param_kind, truthful};
-use crate::cel::diagnostic::Diagnostics;
+use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::types::Type;
 use crate::schema::Gvk;
@@ -272,7 +272,7 @@ impl KindContext<'_> {
     fn judge(&self, n: usize, expression: &PolicyExpression, env: &Env) -> Judged {
         let (checked, mut found) = match expression.check(env) {
             Checked::Unparsed(found) => {
-                let finding = Some((n, found.render(&expression.text)));
+                let finding = (!is_beyond_us(found)).then(|| (n, found.render(&expression.text)));
                 return Judged {
                     finding,
                     type_: Type::Dyn,
@@ -284,6 +284,7 @@ impl KindContext<'_> {
             Checked::Passed(checked) => (checked, Diagnostics::default()),
         };
         let is_sound = found.is_empty();
+        found.retain(|finding| finding.code != Code::TooComplex);
         let reached = narrow(&checked, &self.facts);
         if self.policy.compiles(n) {
             truthful::keep_true(&mut found, &checked, &reached);
@@ -299,6 +300,15 @@ impl KindContext<'_> {
             variables: reached.variables,
         }
     }
+}
+
+/// Whether an expression was given up for its size: that is told by the policy's compilation, and is no
+/// warning about types.
+fn is_beyond_us(found: &Diagnostics) -> bool {
+    found
+        .as_slice()
+        .iter()
+        .any(|finding| finding.code == Code::TooComplex)
 }
 
 /// What became of one expression in the truthful profile.
