@@ -46,12 +46,12 @@ impl Validator<'_> {
     fn report(&mut self, id: ExprId, code: Code, message: String) {
         let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
         let location = source.location(self.ast.offset(id));
-        self.found.report(code, location, message);
+        self.found.report_at(code, location, id, message);
     }
 
     fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {
         let message = format!("expected type '{expected}' but found '{actual}'");
-        self.report(id, Code::TypeMismatch, message);
+        self.report(id, Code::MixedLiteral, message);
     }
 
     fn check_aggregate(&mut self, id: ExprId) {

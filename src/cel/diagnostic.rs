@@ -3,6 +3,7 @@
 //! Source: cel-go `common/error.go` (`Error.ToDisplayString`), `common/errors.go`
 //! (`Errors.ToDisplayString`).
 
+use super::ast::ExprId;
 use super::source::{Location, SourceMap};
 
 /// What a finding is about. The names are for good once released.
@@ -26,6 +27,8 @@ pub enum Code {
     NotARange,
     /// A type other than the expected one.
     TypeMismatch,
+    /// A list or map literal whose parts are of unlike types.
+    MixedLiteral,
     /// A type that is named but not declared.
     UnresolvedType,
     /// Something that is not a type where one is wanted.
@@ -52,6 +55,7 @@ impl Code {
             Self::NoFieldSelection => "no-field-selection",
             Self::NotARange => "not-a-range",
             Self::TypeMismatch => "type-mismatch",
+            Self::MixedLiteral => "mixed-literal",
             Self::UnresolvedType => "unresolved-type",
             Self::NotAType => "not-a-type",
             Self::InvalidOptionalSelection => "invalid-optional-selection",
@@ -68,6 +72,8 @@ pub struct Diagnostic {
     pub code: Code,
     /// Where it is.
     pub location: Location,
+    /// The expression that it is about; findings of the parser have none.
+    pub expr: Option<ExprId>,
     /// What is wrong, in cel-go's words where it has some.
     pub message: String,
 }
@@ -90,15 +96,36 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Adds a finding.
+    /// Adds a finding of the parser.
     pub fn report(&mut self, code: Code, location: Location, message: impl Into<String>) {
+        self.add(Diagnostic {
+            code,
+            location,
+            expr: None,
+            message: message.into(),
+        });
+    }
+
+    /// Adds a finding about the expression `expr`.
+    pub fn report_at(
+        &mut self,
+        code: Code,
+        location: Location,
+        expr: ExprId,
+        message: impl Into<String>,
+    ) {
+        self.add(Diagnostic {
+            code,
+            location,
+            expr: Some(expr),
+            message: message.into(),
+        });
+    }
+
+    fn add(&mut self, diagnostic: Diagnostic) {
         self.n_found += 1;
         if self.reported.len() < MAX_REPORTED {
-            self.reported.push(Diagnostic {
-                code,
-                location,
-                message: message.into(),
-            });
+            self.reported.push(diagnostic);
         }
     }
 

@@ -117,6 +117,12 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
 
     /// The names of all fields, sorted, as they are written in an expression.
     fn field_names(&self) -> Vec<&str>;
+
+    /// Whether a value may have `field` although the type does not declare it: the object is open, or
+    /// the field's own type cannot be expressed.
+    fn may_hold(&self, _field: &str) -> bool {
+        false
+    }
 }
 
 /// An object type: its name and, where it is declared, its fields.

@@ -123,6 +123,17 @@ impl CompiledPolicy {
         &self.findings
     }
 
+    /// Whether the expression of the index `n` compiles without schemas.
+    #[must_use]
+    pub fn compiles(&self, n: usize) -> bool {
+        self.expressions.get(n).is_some_and(|expression| {
+            !self
+                .findings
+                .iter()
+                .any(|finding| finding.field_ref == expression.field_ref)
+        })
+    }
+
     /// How many expressions the policy has.
     #[must_use]
     pub fn n_expressions(&self) -> usize {
@@ -224,7 +235,7 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => Err(compile_error(found, &expression.text)),
-        Checked::Failed(found) => Err(compile_error(&found, &expression.text)),
+        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text)),
         Checked::Passed(checked) => check_result_type(expression.role, &checked),
     }
 }

@@ -46,8 +46,8 @@ pub struct PolicyExpression {
 pub(super) enum Checked<'a> {
     /// The text could not be parsed.
     Unparsed(&'a Diagnostics),
-    /// Type errors.
-    Failed(Diagnostics),
+    /// Type errors, with the types as far as they are known.
+    Failed(CheckedAst, Diagnostics),
     /// No errors.
     Passed(CheckedAst),
 }
@@ -85,7 +85,7 @@ impl PolicyExpression {
         if found.is_empty() {
             Checked::Passed(checked)
         } else {
-            Checked::Failed(found)
+            Checked::Failed(checked, found)
         }
     }
 }

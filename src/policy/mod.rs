@@ -6,6 +6,8 @@ pub mod compile;
 mod environment;
 pub mod expressions;
 pub mod matching;
+mod narrowing;
+pub mod truthful;
 pub mod typecheck;
 mod variables;
 

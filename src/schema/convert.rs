@@ -74,7 +74,12 @@ impl<'a, 'i> Converter<'a, 'i> {
         };
         if let Some(text) = schema.reference() {
             match self.follow(text, &way.refs)? {
-                None => return Ok(self.interner.intern(truncated())),
+                None => {
+                    let mut properties = Vec::new();
+                    self.add_object_meta(&mut properties);
+                    let type_ = self.object(&Schema::of_type(JsonType::Object), properties);
+                    return Ok(self.interner.intern(type_));
+                }
                 Some((id, target)) => {
                     way.refs.push(id);
                     schema = target;
@@ -112,10 +117,10 @@ impl<'a, 'i> Converter<'a, 'i> {
         if bound.contains(&id) {
             return Ok(self.interner.intern(truncated()));
         }
-        if bound.is_empty() {
-            if let Some(outcome) = self.free.get(&id) {
-                return outcome.clone();
-            }
+        if bound.is_empty()
+            && let Some(outcome) = self.free.get(&id)
+        {
+            return outcome.clone();
         }
         bound.sort_unstable();
         let key = (id, bound.into());
@@ -198,31 +203,29 @@ impl<'a, 'i> Converter<'a, 'i> {
         }
         Ok(match schema.type_ {
             JsonType::None => DeclType::scalar(DeclKind::Unknown),
-            JsonType::Array => {
-                let items = items
-                    .unwrap_or_else(|| self.interner.intern(DeclType::scalar(DeclKind::Unknown)));
-                let max_items = schema.details().and_then(|details| details.max_items);
-                let estimate = sizes::max_items(items.min_serialized_size);
-                DeclType::list(items, max_items.map_or(estimate, |max| max.max(0)))
-            }
+            JsonType::Array => self.list(schema, items),
             JsonType::Boolean => DeclType::scalar(DeclKind::Bool),
             JsonType::Integer => DeclType::scalar(DeclKind::Int),
             JsonType::Number => DeclType::scalar(DeclKind::Double),
-            JsonType::Object => match value {
-                Some(value) => {
-                    let max_entries = schema.details().and_then(|details| details.max_properties);
-                    let estimate = sizes::max_entries(value.min_serialized_size);
-                    DeclType::map(value, max_entries.map_or(estimate, |max| max.max(0)))
+            JsonType::Object => {
+                if let Some(value) = value {
+                    return Ok(map(schema, value));
                 }
-                None => {
-                    if is_resource_root && !self.declares_object_meta(schema, &way.refs) {
-                        self.add_object_meta(&mut properties);
-                    }
-                    self.object(schema, properties)
+                if is_resource_root && !self.declares_object_meta(schema, &way.refs) {
+                    self.add_object_meta(&mut properties);
                 }
-            },
+                self.object(schema, properties)
+            }
             JsonType::String => string(schema),
         })
+    }
+
+    fn list(&mut self, schema: &Schema, items: Option<Arc<DeclType>>) -> DeclType {
+        let unknown = || self.interner.intern(DeclType::scalar(DeclKind::Unknown));
+        let items = items.unwrap_or_else(unknown);
+        let max_items = schema.details().and_then(|details| details.max_items);
+        let estimate = sizes::max_items(items.min_serialized_size);
+        DeclType::list(items, max_items.map_or(estimate, |max| max.max(0)))
     }
 
     fn object(&mut self, schema: &Schema, properties: Vec<(&str, Arc<DeclType>)>) -> DeclType {
@@ -338,6 +341,12 @@ fn int_or_string(schema: &Schema) -> DeclType {
     let mut type_ = DeclType::scalar(DeclKind::IntOrString);
     type_.max_elements = max_length(schema).map_or(sizes::max_string_length(), sizes::max_bytes);
     type_
+}
+
+fn map(schema: &Schema, value: Arc<DeclType>) -> DeclType {
+    let max_entries = schema.details().and_then(|details| details.max_properties);
+    let estimate = sizes::max_entries(value.min_serialized_size);
+    DeclType::map(value, max_entries.map_or(estimate, |max| max.max(0)))
 }
 
 fn max_length(schema: &Schema) -> Option<i64> {

@@ -170,10 +170,9 @@ impl Crd {
         let gvk = |kind: &String| Some(Gvk::new(&self.group, &version.name, kind));
         let mut schemas = meta_schemas()?;
         if version.has_scale {
-            let scale = schemas.iter_mut().find(|(name, ..)| &**name == SCALE);
-            scale
-                .into_iter()
-                .for_each(|(.., of)| *of = Some(Gvk::new("autoscaling", "v1", "Scale")));
+            for (_, _, of) in schemas.iter_mut().filter(|(name, ..)| &**name == SCALE) {
+                *of = Some(Gvk::new("autoscaling", "v1", "Scale"));
+            }
         }
         schemas.push((ROOT.into(), self.root_schema(version)?, gvk(&self.kind)));
         schemas.push(("#list".into(), list_schema(), gvk(&self.list_kind)));
@@ -202,8 +201,8 @@ impl Crd {
         let mut schema = SchemaSeed { left: &left }
             .deserialize(written)
             .map_err(|reason| error(reason.to_string()))?;
+        publish(&mut schema);
         add_type_and_object_meta(&mut schema);
-        add_to_embedded(&mut schema);
         Ok(schema)
     }
 }
@@ -237,28 +236,29 @@ fn add_type_and_object_meta(schema: &mut Schema) {
     schema.set_property("metadata", reference(OBJECT_META));
 }
 
-/// Declares what every resource has on the resources embedded in others.
+/// Does to a structural schema what is done to it on the way to a document: declares what every
+/// resource has on the resources embedded in others, and drops references, which can only be empty.
 ///
 /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`,
-/// `addEmbeddedProperties`.
-fn add_to_embedded(schema: &mut Schema) {
+/// `addEmbeddedProperties`; `pkg/apiserver/schema/kubeopenapi.go`, `ToKubeOpenAPI`.
+fn publish(schema: &mut Schema) {
+    if schema.details().is_some() {
+        let details = schema.details_mut();
+        details.reference = None;
+        for (_, property) in &mut details.properties {
+            publish(property);
+        }
+        if let AdditionalProperties::Schema(value) = &mut details.additional {
+            publish(value);
+        }
+        if let Some(items) = &mut details.items {
+            publish(items);
+        }
+    }
     if schema.embedded_resource {
         add_type_and_object_meta(schema);
         schema.require("apiVersion");
         schema.require("kind");
-    }
-    if schema.details().is_none() {
-        return;
-    }
-    let details = schema.details_mut();
-    for (_, property) in &mut details.properties {
-        add_to_embedded(property);
-    }
-    if let AdditionalProperties::Schema(value) = &mut details.additional {
-        add_to_embedded(value);
-    }
-    if let Some(items) = &mut details.items {
-        add_to_embedded(items);
     }
 }
 

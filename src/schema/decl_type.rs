@@ -95,6 +95,10 @@ impl DeclField {
 
 /// A declared type.
 #[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of its own"
+)]
 pub struct DeclType {
     /// What kind of values the type has.
     pub kind: DeclKind,
@@ -343,5 +347,10 @@ impl FieldTypes for DeclType {
             .iter()
             .filter(|field| field.type_.exposed);
         exposed.map(|field| &*field.name).collect()
+    }
+
+    fn may_hold(&self, field: &str) -> bool {
+        self.as_object().is_some_and(|object| object.is_open)
+            || self.declared_field(field).is_some()
     }
 }

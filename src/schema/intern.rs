@@ -22,26 +22,22 @@ impl Interner {
     /// The one type that is equal to `type_`, whose own parts are from this interner already.
     pub fn intern(&mut self, type_: DeclType) -> Arc<DeclType> {
         let candidate = Shallow(Arc::new(type_));
-        match self.types.get(&candidate) {
-            Some(Shallow(known)) => Arc::clone(known),
-            None => {
-                let type_ = Arc::clone(&candidate.0);
-                self.types.insert(candidate);
-                type_
-            }
+        if let Some(Shallow(known)) = self.types.get(&candidate) {
+            return Arc::clone(known);
         }
+        let type_ = Arc::clone(&candidate.0);
+        self.types.insert(candidate);
+        type_
     }
 
     /// The one text that is equal to `name`.
     pub fn name(&mut self, name: &str) -> Arc<str> {
-        match self.names.get(name) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let name: Arc<str> = name.into();
-                self.names.insert(Arc::clone(&name));
-                name
-            }
+        if let Some(known) = self.names.get(name) {
+            return Arc::clone(known);
         }
+        let name: Arc<str> = name.into();
+        self.names.insert(Arc::clone(&name));
+        name
     }
 
     /// Forgets the types and names that nobody else holds.

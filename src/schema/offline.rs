@@ -3,7 +3,7 @@
 //! What discovery would list is read off the paths of the documents.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::crd::Crd;
 use super::error::SchemaError;
 use super::intern::Interner;
-use super::openapi::OpenApiDocument;
+use super::openapi::{OpenApiDocument, null_to_default};
 use super::resolver::SchemaSet;
 use super::rest_mapper::{ApiResource, RestMapper};
 use super::{GroupVersion, Gvr, extensions};
@@ -56,10 +56,12 @@ impl Offline {
     }
 }
 
+/// The part of a document that is read here; a path whose operations are not shaped as operations are
+/// is passed over.
 #[derive(Deserialize)]
 struct Document<'a> {
-    #[serde(borrow, default)]
-    paths: BTreeMap<Cow<'a, str>, BTreeMap<Cow<'a, str>, &'a RawValue>>,
+    #[serde(borrow, default, deserialize_with = "null_to_default")]
+    paths: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +83,8 @@ pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
         let Some((gvr, namespaced)) = served_at(path) else {
             continue;
         };
+        let operations = serde_json::from_str(operations.get());
+        let operations: HashMap<Cow<'_, str>, &RawValue> = operations.unwrap_or_default();
         // What a request sends rather than what it gets: `pods/eviction` is created as an Eviction.
         let verbs: &[&str] = if gvr.is_subresource() {
             &["post", "put", "patch", "get", "delete"]

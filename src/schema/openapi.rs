@@ -54,7 +54,8 @@ struct Head {
     kinds: Value,
 }
 
-fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+/// Reads null as the default.
+pub(super) fn null_to_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)

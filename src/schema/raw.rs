@@ -82,6 +82,10 @@ pub(super) enum AdditionalProperties {
 
 /// A schema.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of its own"
+)]
 pub(super) struct Schema {
     /// The first type of `type`; the others count for nothing but [`Schema::is_string`] and
     /// [`Schema::is_object`].

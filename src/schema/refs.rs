@@ -189,8 +189,8 @@ struct Tarjan {
 
 impl Tarjan {
     fn enter(&mut self, node: RefId) {
-        for of_node in [self.index.get_mut(node.idx()), self.low.get_mut(node.idx())] {
-            if let Some(value) = of_node {
+        for of_nodes in [&mut self.index, &mut self.low] {
+            if let Some(value) = of_nodes.get_mut(node.idx()) {
                 *value = self.next_index;
             }
         }

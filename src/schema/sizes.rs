@@ -1,6 +1,8 @@
 //! Sizes of serialized values, and the bounds within which schemas are converted.
 //!
-//! Sizes are in bytes of JSON, or in elements; all arithmetic on them saturates.
+//! Sizes are in bytes of JSON, or in elements.
+//!
+//! Differs: arithmetic on them saturates, where upstream's wraps around.
 //!
 //! Source: apiserver `pkg/cel/limits.go`, `pkg/apis/cel/config.go`, `pkg/cel/common/schemas.go`.
 

@@ -54,10 +54,19 @@ impl<'a> Checker<'a> {
 
     pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
         let location = self.places.location(self.ast.offset(id));
-        self.found.report(code, location, message);
+        self.found.report_at(code, location, id, message);
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {
+        let type_ = if n_parts_exceeds(&type_, MAX_TYPE_PARTS) {
+            let message = format!(
+                "the type of the expression has more than {MAX_TYPE_PARTS} parts; simplify it"
+            );
+            self.report(id, Code::TooComplex, message);
+            Type::Dyn
+        } else {
+            type_
+        };
         if let Some(slot) = self.types.get_mut(id.index()) {
             *slot = Some(type_);
         }
@@ -440,6 +449,28 @@ impl<'a> Checker<'a> {
             self.report_mismatch(id, expected, &actual);
         }
     }
+}
+
+/// The most parts that a type may have. Map literals can double a type with each step, which cel-go does
+/// not bound.
+const MAX_TYPE_PARTS: usize = 2_000;
+
+/// Whether `type_` is made of more than `limit` types.
+fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
+    fn count(type_: &Type, left: &mut usize) -> bool {
+        let Some(rest) = left.checked_sub(1) else {
+            return false;
+        };
+        *left = rest;
+        match type_ {
+            Type::List(elem) | Type::Type(Some(elem)) => count(elem, left),
+            Type::Map(entry) => count(&entry.0, left) && count(&entry.1, left),
+            Type::Opaque(opaque) => opaque.params.iter().all(|param| count(param, left)),
+            _ => true,
+        }
+    }
+    let mut left = limit;
+    !count(type_, &mut left)
 }
 
 fn literal_type(literal: &Literal) -> Type {
