@@ -3,6 +3,14 @@
 //! The test reads paths, not `use` lines alone: `crate::…`, `super::…` up to the root of the crate,
 //! and the names of outside crates, wherever they stand in the code. Comments and texts do not count.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

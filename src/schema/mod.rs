@@ -11,9 +11,11 @@ pub mod intern;
 pub mod offline;
 pub mod openapi;
 mod raw;
+mod read;
 mod refs;
 pub mod resolver;
 pub mod rest_mapper;
+mod scalars;
 pub mod sizes;
 mod structural;
 
@@ -24,3 +26,6 @@ pub use gvk::{GroupVersion, Gvk, Gvr};
 pub use intern::Interner;
 pub use openapi::OpenApiDocument;
 pub use rest_mapper::RestMapper;
+
+#[cfg(test)]
+mod tests;
