@@ -90,7 +90,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
                 open = Some(Block {
                     language,
                     lines: Vec::new(),
-                })
+                });
             }
             (None, Some(block)) => block.lines.push(line),
             (None, None) => {}

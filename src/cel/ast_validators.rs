@@ -144,7 +144,7 @@ fn exempt_expressions(checked: &CheckedAst) -> Vec<bool> {
 /// Source: cel-go `common/types/types.go`, `Type.IsEquivalentType`.
 fn is_equivalent(left: &Type, right: &Type) -> bool {
     match (left, right) {
-        (Type::Param(_), Type::Param(_)) => true,
+        (Type::Param(_), _) => matches!(right, Type::Param(_)),
         (Type::Wrapper(left), _) => is_equivalent(&left.unwrapped(), right),
         (_, Type::Wrapper(right)) => is_equivalent(left, &right.unwrapped()),
         (Type::List(left), Type::List(right)) => is_equivalent(left, right),
