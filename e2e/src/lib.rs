@@ -1,1 +1,10 @@
 //! What the end-to-end tests, the demo and the benches share.
+
+pub mod control_plane;
+pub mod controller;
+pub mod corpus;
+pub mod demo;
+pub mod live;
+pub mod parity;
+
+pub use control_plane::{ControlPlane, User};

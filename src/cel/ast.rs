@@ -183,7 +183,10 @@ impl Ast {
 
     /// All nodes with their ids, in the order in which they were made.
     pub fn iter(&self) -> impl Iterator<Item = (ExprId, &Expr)> {
-        self.exprs.iter().enumerate().map(|(n, expr)| (ExprId(to_u32(n)), expr))
+        self.exprs
+            .iter()
+            .enumerate()
+            .map(|(n, expr)| (ExprId(to_u32(n)), expr))
     }
 
     /// The dotted name that `id` spells, if it is made of names and selections only.
@@ -193,7 +196,11 @@ impl Ast {
     pub fn qualified_name(&self, id: ExprId) -> Option<String> {
         match self.expr(id) {
             Expr::Ident(name) => Some(name.to_string()),
-            Expr::Select { operand, field, test_only: false } => {
+            Expr::Select {
+                operand,
+                field,
+                test_only: false,
+            } => {
                 let mut name = self.qualified_name(*operand)?;
                 name.push('.');
                 name.push_str(field);
@@ -285,6 +292,13 @@ impl AstBuilder {
         self.offsets.get(id.index()).copied().unwrap_or(0)
     }
 
+    /// Moves `id` to the place `offset`.
+    pub fn set_offset(&mut self, id: ExprId, offset: u32) {
+        if let Some(slot) = self.offsets.get_mut(id.index()) {
+            *slot = offset;
+        }
+    }
+
     /// How many nodes there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -301,7 +315,12 @@ impl AstBuilder {
     #[must_use]
     pub fn build(self, root: ExprId) -> Ast {
         let depth = self.depths.get(root.index()).copied().unwrap_or(0);
-        Ast { exprs: self.exprs, offsets: self.offsets, root, depth }
+        Ast {
+            exprs: self.exprs,
+            offsets: self.offsets,
+            root,
+            depth,
+        }
     }
 
     fn depth_of(&self, expr: &Expr) -> u32 {
@@ -313,10 +332,14 @@ impl AstBuilder {
                 target.iter().chain(args).map(depth).max().unwrap_or(0)
             }
             Expr::List { elements, .. } => elements.iter().map(depth).max().unwrap_or(0),
-            Expr::Map(entries) => {
-                entries.iter().map(|e| depth(&e.key).max(depth(&e.value))).max().unwrap_or(0)
+            Expr::Map(entries) => entries
+                .iter()
+                .map(|e| depth(&e.key).max(depth(&e.value)))
+                .max()
+                .unwrap_or(0),
+            Expr::Struct { fields, .. } => {
+                fields.iter().map(|f| depth(&f.value)).max().unwrap_or(0)
             }
-            Expr::Struct { fields, .. } => fields.iter().map(|f| depth(&f.value)).max().unwrap_or(0),
             Expr::Comprehension(fold) => [
                 fold.iter_range,
                 fold.accu_init,

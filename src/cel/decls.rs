@@ -115,7 +115,14 @@ impl OverloadRow {
         result: Sig,
         source: &'static str,
     ) -> Self {
-        Self { function, id, style: CallStyle::Global, args, result, source }
+        Self {
+            function,
+            id,
+            style: CallStyle::Global,
+            args,
+            result,
+            source,
+        }
     }
 
     /// A member overload.
@@ -127,7 +134,14 @@ impl OverloadRow {
         result: Sig,
         source: &'static str,
     ) -> Self {
-        Self { function, id, style: CallStyle::Member, args, result, source }
+        Self {
+            function,
+            id,
+            style: CallStyle::Member,
+            args,
+            result,
+            source,
+        }
     }
 }
 
@@ -217,6 +231,9 @@ impl Variable {
     /// Declares `name`.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, type_: Type) -> Self {
-        Self { name: name.into(), type_ }
+        Self {
+            name: name.into(),
+            type_,
+        }
     }
 }

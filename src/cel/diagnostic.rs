@@ -3,6 +3,9 @@
 //! Source: cel-go `common/error.go` (`Error.ToDisplayString`), `common/errors.go`
 //! (`Errors.ToDisplayString`).
 
+use std::fmt::Write as _;
+
+use super::ast::ExprId;
 use super::source::{Location, SourceMap};
 
 /// What a finding is about. The names are for good once released.
@@ -26,6 +29,8 @@ pub enum Code {
     NotARange,
     /// A type other than the expected one.
     TypeMismatch,
+    /// A list or map literal whose parts are of unlike types.
+    MixedLiteral,
     /// A type that is named but not declared.
     UnresolvedType,
     /// Something that is not a type where one is wanted.
@@ -52,6 +57,7 @@ impl Code {
             Self::NoFieldSelection => "no-field-selection",
             Self::NotARange => "not-a-range",
             Self::TypeMismatch => "type-mismatch",
+            Self::MixedLiteral => "mixed-literal",
             Self::UnresolvedType => "unresolved-type",
             Self::NotAType => "not-a-type",
             Self::InvalidOptionalSelection => "invalid-optional-selection",
@@ -68,6 +74,8 @@ pub struct Diagnostic {
     pub code: Code,
     /// Where it is.
     pub location: Location,
+    /// The expression that it is about; findings of the parser have none.
+    pub expr: Option<ExprId>,
     /// What is wrong, in cel-go's words where it has some.
     pub message: String,
 }
@@ -90,11 +98,36 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Adds a finding.
+    /// Adds a finding of the parser.
     pub fn report(&mut self, code: Code, location: Location, message: impl Into<String>) {
+        self.add(Diagnostic {
+            code,
+            location,
+            expr: None,
+            message: message.into(),
+        });
+    }
+
+    /// Adds a finding about the expression `expr`.
+    pub fn report_at(
+        &mut self,
+        code: Code,
+        location: Location,
+        expr: ExprId,
+        message: impl Into<String>,
+    ) {
+        self.add(Diagnostic {
+            code,
+            location,
+            expr: Some(expr),
+            message: message.into(),
+        });
+    }
+
+    fn add(&mut self, diagnostic: Diagnostic) {
         self.n_found += 1;
         if self.reported.len() < MAX_REPORTED {
-            self.reported.push(Diagnostic { code, location, message: message.into() });
+            self.reported.push(diagnostic);
         }
     }
 
@@ -138,7 +171,7 @@ impl Diagnostics {
         }
         let n_truncated = self.n_found - self.reported.len();
         if n_truncated > 0 {
-            out.push_str(&format!("\n{n_truncated} more errors were truncated"));
+            let _ = write!(out, "\n{n_truncated} more errors were truncated");
         }
         out
     }
@@ -146,8 +179,15 @@ impl Diagnostics {
 
 fn render_one(diagnostic: &Diagnostic, text: &str, source: &SourceMap, out: &mut String) {
     let Location { line, column } = diagnostic.location;
-    out.push_str(&format!("ERROR: <input>:{line}:{}: {}", column + 1, diagnostic.message));
-    let Some(snippet) = source.snippet(text, line) else { return };
+    let _ = write!(
+        out,
+        "ERROR: <input>:{line}:{}: {}",
+        column + 1,
+        diagnostic.message
+    );
+    let Some(snippet) = source.snippet(text, line) else {
+        return;
+    };
     if snippet.len() > MAX_SNIPPET_BYTES {
         return;
     }
@@ -158,7 +198,11 @@ fn render_one(diagnostic: &Diagnostic, text: &str, source: &SourceMap, out: &mut
     for c in chars.by_ref().take(usize::try_from(column).unwrap_or(0)) {
         out.push(if c.len_utf8() > 1 { '\u{ff0e}' } else { '.' });
     }
-    out.push(if chars.next().is_some_and(|c| c.len_utf8() > 1) { '\u{ff3e}' } else { '^' });
+    out.push(if chars.next().is_some_and(|c| c.len_utf8() > 1) {
+        '\u{ff3e}'
+    } else {
+        '^'
+    });
 }
 
 #[cfg(test)]
@@ -169,7 +213,10 @@ mod tests {
     fn carets_are_wide_under_wide_characters() {
         let mut found = Diagnostics::default();
         found.report(Code::TypeMismatch, Location { line: 1, column: 4 }, "m");
-        assert_eq!(found.render("'é' + 1"), "ERROR: <input>:1:5: m\n | 'é' + 1\n | .\u{ff0e}..^");
+        assert_eq!(
+            found.render("'é' + 1"),
+            "ERROR: <input>:1:5: m\n | 'é' + 1\n | .\u{ff0e}..^"
+        );
     }
 
     #[test]
@@ -178,7 +225,11 @@ mod tests {
         for _ in 0..103 {
             found.report(Code::Syntax, Location { line: 1, column: 0 }, "m");
         }
-        assert!(found.render("x").ends_with("\n3 more errors were truncated"));
+        assert!(
+            found
+                .render("x")
+                .ends_with("\n3 more errors were truncated")
+        );
     }
 
     #[test]

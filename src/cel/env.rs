@@ -5,7 +5,7 @@
 //!
 //! Source: cel-go `checker/env.go` (`Env`, `LookupIdent`, `LookupFunction`), `cel/env.go`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
@@ -19,6 +19,12 @@ pub struct Library {
     types: HashMap<&'static str, Type>,
     messages: HashMap<&'static str, &'static MessageRow>,
     constants: HashMap<&'static str, i64>,
+    /// The first parts of dotted names.
+    namespaces: HashSet<&'static str>,
+}
+
+fn first_part(name: &str) -> Option<&str> {
+    name.split_once('.').map(|(first, _)| first)
 }
 
 impl Library {
@@ -28,11 +34,19 @@ impl Library {
     /// with an overload of the same id and signature.
     pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
         for row in rows {
+            self.namespaces.extend(first_part(row.function));
             let function = self
                 .functions
                 .entry(row.function)
-                .or_insert_with(|| Function { name: row.function, overloads: Vec::new() });
-            if !function.overloads.iter().any(|overload| overload.row.id == row.id) {
+                .or_insert_with(|| Function {
+                    name: row.function,
+                    overloads: Vec::new(),
+                });
+            if !function
+                .overloads
+                .iter()
+                .any(|overload| overload.row.id == row.id)
+            {
                 function.overloads.push(Overload::new(row));
             }
         }
@@ -40,17 +54,20 @@ impl Library {
 
     /// Declares `name` as the name of the type `of`, so that `type(x) == name` can be written.
     pub fn add_type(&mut self, name: &'static str, of: Type) {
+        self.namespaces.extend(first_part(name));
         self.types.insert(name, of);
     }
 
     /// Declares a message: its name as that of its type, and its fields.
     pub fn add_message(&mut self, row: &'static MessageRow) {
+        self.namespaces.extend(first_part(row.name));
         self.types.insert(row.name, row.to_type());
         self.messages.insert(row.name, row);
     }
 
     /// Declares `name` as an `int` of the value `value`, as enumerations do.
     pub fn add_constant(&mut self, name: &'static str, value: i64) {
+        self.namespaces.extend(first_part(name));
         self.constants.insert(name, value);
     }
 
@@ -100,7 +117,11 @@ impl Env {
     /// An environment without variables.
     #[must_use]
     pub fn new(library: Arc<Library>) -> Self {
-        Self { library, variables: Vec::new(), named_types: Vec::new() }
+        Self {
+            library,
+            variables: Vec::new(),
+            named_types: Vec::new(),
+        }
     }
 
     /// This environment with `variables` added; a later variable hides an earlier one of its name.
@@ -121,7 +142,12 @@ impl Env {
 
     /// Replaces the type of the variable `name`, or declares it.
     pub fn set_variable(&mut self, name: &str, type_: Type) {
-        match self.variables.iter_mut().rev().find(|variable| &*variable.name == name) {
+        match self
+            .variables
+            .iter_mut()
+            .rev()
+            .find(|variable| &*variable.name == name)
+        {
             Some(variable) => variable.type_ = type_,
             None => self.variables.push(Variable::new(name, type_)),
         }
@@ -141,13 +167,25 @@ impl Env {
         if let Some(of) = self.library.types.get(name) {
             return Some(Ident::TypeName(of.clone()));
         }
-        self.library.constants.get(name).map(|_| Ident::Variable(Type::Int))
+        self.library
+            .constants
+            .get(name)
+            .map(|_| Ident::Variable(Type::Int))
     }
 
     /// What all environments on the same base share.
     #[must_use]
     pub fn library(&self) -> &Arc<Library> {
         &self.library
+    }
+
+    /// Whether some dotted name begins with the part `first`.
+    #[must_use]
+    pub fn is_namespace(&self, first: &str) -> bool {
+        let begins = |name: &str| first_part(name).is_some_and(|part| part == first);
+        self.library.namespaces.contains(first)
+            || self.variables.iter().any(|variable| begins(&variable.name))
+            || self.named_types.iter().any(|(name, _)| begins(name))
     }
 
     /// The function `name`.

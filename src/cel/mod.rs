@@ -5,6 +5,7 @@
 //! deliberately knows nothing of Kubernetes, JSON objects, clocks or I/O.
 
 pub mod ast;
+pub mod ast_validators;
 pub mod checker;
 pub mod decls;
 pub mod diagnostic;

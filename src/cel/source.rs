@@ -17,7 +17,10 @@ impl Location {
     /// No place: an error of the expression as a whole.
     ///
     /// Source: cel-go `common/location.go`, `NoLocation`.
-    pub const NONE: Self = Self { line: -1, column: -1 };
+    pub const NONE: Self = Self {
+        line: -1,
+        column: -1,
+    };
 }
 
 /// The lines of a source text.
@@ -42,9 +45,16 @@ impl SourceMap {
                 line_starts.push(n_code_points);
             }
         }
-        let byte_offsets = (!text.is_ascii())
-            .then(|| text.char_indices().map(|(n, _)| u32::try_from(n).unwrap_or(u32::MAX)).collect());
-        Self { line_starts, byte_offsets, n_code_points }
+        let byte_offsets = (!text.is_ascii()).then(|| {
+            text.char_indices()
+                .map(|(n, _)| u32::try_from(n).unwrap_or(u32::MAX))
+                .collect()
+        });
+        Self {
+            line_starts,
+            byte_offsets,
+            n_code_points,
+        }
     }
 
     /// The length in code points.
@@ -96,7 +106,10 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, offset: u32, line: i32, column: i32) {
-        assert_eq!(SourceMap::new(text).location(offset), Location { line, column });
+        assert_eq!(
+            SourceMap::new(text).location(offset),
+            Location { line, column }
+        );
     }
 
     #[test]

@@ -117,6 +117,12 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
 
     /// The names of all fields, sorted, as they are written in an expression.
     fn field_names(&self) -> Vec<&str>;
+
+    /// Whether a value may have `field` although the type does not declare it: the object is open, or
+    /// the field's own type cannot be expressed.
+    fn may_hold(&self, _field: &str) -> bool {
+        false
+    }
 }
 
 /// An object type: its name and, where it is declared, its fields.
@@ -135,13 +141,19 @@ impl StructType {
     /// A declared object type.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, fields: Arc<dyn FieldTypes>) -> Self {
-        Self { name: name.into(), fields: Some(fields) }
+        Self {
+            name: name.into(),
+            fields: Some(fields),
+        }
     }
 
     /// An object type that is only named.
     #[must_use]
     pub fn undeclared(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), fields: None }
+        Self {
+            name: name.into(),
+            fields: None,
+        }
     }
 }
 
@@ -186,7 +198,10 @@ impl Type {
     /// An abstract type.
     #[must_use]
     pub fn opaque(name: impl Into<Arc<str>>, params: Vec<Type>) -> Self {
-        Self::Opaque(Arc::new(OpaqueType { name: name.into(), params: params.into() }))
+        Self::Opaque(Arc::new(OpaqueType {
+            name: name.into(),
+            params: params.into(),
+        }))
     }
 
     /// The type of the type `of`.
@@ -264,7 +279,11 @@ impl Type {
             Self::Wrapper(_) => format!("wrapper({})", self.type_name()),
             Self::List(elem) => format!("list({})", elem.declared_string()),
             Self::Map(entry) => {
-                format!("map({}, {})", entry.0.declared_string(), entry.1.declared_string())
+                format!(
+                    "map({}, {})",
+                    entry.0.declared_string(),
+                    entry.1.declared_string()
+                )
             }
             Self::Opaque(opaque) if !opaque.params.is_empty() => {
                 let params: Vec<_> = opaque.params.iter().map(Self::declared_string).collect();

@@ -11,8 +11,20 @@ const SELECTORS_SOURCE: &str =
 
 /// From the authorizer to a decision.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::member("path", "authorizer_path", &[AUTHORIZER, String], PATH_CHECK, SOURCE),
-    OverloadRow::member("group", "authorizer_group", &[AUTHORIZER, String], GROUP_CHECK, SOURCE),
+    OverloadRow::member(
+        "path",
+        "authorizer_path",
+        &[AUTHORIZER, String],
+        PATH_CHECK,
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "group",
+        "authorizer_group",
+        &[AUTHORIZER, String],
+        GROUP_CHECK,
+        SOURCE,
+    ),
     OverloadRow::member(
         "serviceAccount",
         "authorizer_serviceaccount",
@@ -48,7 +60,13 @@ pub static ROWS: &[OverloadRow] = &[
         RESOURCE_CHECK,
         SOURCE,
     ),
-    OverloadRow::member("check", "pathcheck_check", &[PATH_CHECK, String], DECISION, SOURCE),
+    OverloadRow::member(
+        "check",
+        "pathcheck_check",
+        &[PATH_CHECK, String],
+        DECISION,
+        SOURCE,
+    ),
     OverloadRow::member(
         "check",
         "resourcecheck_check",

@@ -102,7 +102,10 @@ impl VersionedLibrary {
     }
 
     const fn removed(self, removed: KubernetesVersion) -> Self {
-        Self { removed: Some(removed), ..self }
+        Self {
+            removed: Some(removed),
+            ..self
+        }
     }
 
     const fn types(self, types: &'static [(&'static str, Sig)]) -> Self {
@@ -118,7 +121,10 @@ impl VersionedLibrary {
     }
 
     const fn homogeneous_exempt(self, functions: &'static [&'static str]) -> Self {
-        Self { homogeneous_exempt: functions, ..self }
+        Self {
+            homogeneous_exempt: functions,
+            ..self
+        }
     }
 
     /// Whether `version` has the library.
@@ -194,7 +200,11 @@ pub static LIBRARIES: &[VersionedLibrary] = &[
     VersionedLibrary::new("kubernetes.net.ip", V1_30, &[ip::ROWS]).types(&[("net.IP", types::IP)]),
     VersionedLibrary::new("kubernetes.net.cidr", V1_30, &[cidr::ROWS])
         .types(&[("net.CIDR", types::CIDR)]),
-    VersionedLibrary::new("kubernetes.format", V1_31, &[format::ROWS, format::CONSTANTS]),
+    VersionedLibrary::new(
+        "kubernetes.format",
+        V1_31,
+        &[format::ROWS, format::CONSTANTS],
+    ),
     VersionedLibrary::new("kubernetes.authzSelectors", V1_31, &[authz::SELECTORS]),
     VersionedLibrary::new("cel.lib.ext.comprev2", V1_32, &[ext::two_var::ROWS]).macros(&[
         macro_name("all", 3),
@@ -208,11 +218,19 @@ pub static LIBRARIES: &[VersionedLibrary] = &[
         macro_name("transformMapEntry", 3),
         macro_name("transformMapEntry", 4),
     ]),
-    VersionedLibrary::new("kubernetes.Semver", V1_33, &[semver::VERSION_0, semver::VERSION_1]),
+    VersionedLibrary::new(
+        "kubernetes.Semver",
+        V1_33,
+        &[semver::VERSION_0, semver::VERSION_1],
+    ),
     VersionedLibrary::new(
         "cel.lib.ext.lists",
         V1_34,
-        &[ext::lists::VERSION_0, ext::lists::VERSION_1, ext::lists::VERSION_2],
+        &[
+            ext::lists::VERSION_0,
+            ext::lists::VERSION_1,
+            ext::lists::VERSION_2,
+        ],
     )
     .macros(&[macro_name("sortBy", 2)]),
 ];
@@ -278,8 +296,14 @@ static EPOCHS: LazyLock<Epochs> = LazyLock::new(|| {
         .collect();
     versions.sort_unstable();
     versions.dedup();
-    let later = versions.into_iter().map(|version| (version, OnceLock::new())).collect();
-    Epochs { first: OnceLock::new(), later }
+    let later = versions
+        .into_iter()
+        .map(|version| (version, OnceLock::new()))
+        .collect();
+    Epochs {
+        first: OnceLock::new(),
+        later,
+    }
 });
 
 /// The base environment of `version`; of one newer than all libraries, that of the newest.
@@ -292,7 +316,12 @@ static EPOCHS: LazyLock<Epochs> = LazyLock::new(|| {
 /// `DefaultCompatibilityVersion`.
 #[must_use]
 pub fn base(version: KubernetesVersion) -> &'static BaseEnvironment {
-    match EPOCHS.later.iter().rev().find(|(epoch, _)| *epoch <= version) {
+    match EPOCHS
+        .later
+        .iter()
+        .rev()
+        .find(|(epoch, _)| *epoch <= version)
+    {
         Some((epoch, cell)) => cell.get_or_init(|| BaseEnvironment::new(*epoch)),
         None => EPOCHS.first.get_or_init(|| BaseEnvironment::new(ALWAYS)),
     }

@@ -17,7 +17,13 @@ pub static ROWS: &[OverloadRow] = &[
         Optional(&List(&String)),
         SOURCE,
     ),
-    OverloadRow::global("format.named", "format-named", &[String], Optional(&NAMED_FORMAT), SOURCE),
+    OverloadRow::global(
+        "format.named",
+        "format-named",
+        &[String],
+        Optional(&NAMED_FORMAT),
+        SOURCE,
+    ),
 ];
 
 /// One function without arguments for each format.
@@ -78,9 +84,39 @@ pub static CONSTANTS: &[OverloadRow] = &[
         NAMED_FORMAT,
         CONSTANTS_SOURCE,
     ),
-    OverloadRow::global("format.uri", "format.uri", &[], NAMED_FORMAT, CONSTANTS_SOURCE),
-    OverloadRow::global("format.uuid", "format.uuid", &[], NAMED_FORMAT, CONSTANTS_SOURCE),
-    OverloadRow::global("format.byte", "format.byte", &[], NAMED_FORMAT, CONSTANTS_SOURCE),
-    OverloadRow::global("format.date", "format.date", &[], NAMED_FORMAT, CONSTANTS_SOURCE),
-    OverloadRow::global("format.datetime", "format.datetime", &[], NAMED_FORMAT, CONSTANTS_SOURCE),
+    OverloadRow::global(
+        "format.uri",
+        "format.uri",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    ),
+    OverloadRow::global(
+        "format.uuid",
+        "format.uuid",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    ),
+    OverloadRow::global(
+        "format.byte",
+        "format.byte",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    ),
+    OverloadRow::global(
+        "format.date",
+        "format.date",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    ),
+    OverloadRow::global(
+        "format.datetime",
+        "format.datetime",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    ),
 ];

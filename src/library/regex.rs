@@ -7,7 +7,13 @@ const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDec
 
 /// The first match, and all matches.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::member("find", "string_find_string", &[String, String], String, SOURCE),
+    OverloadRow::member(
+        "find",
+        "string_find_string",
+        &[String, String],
+        String,
+        SOURCE,
+    ),
     OverloadRow::member(
         "findAll",
         "string_find_all_string",

@@ -14,7 +14,19 @@ pub static ROWS: &[OverloadRow] = &[
     OverloadRow::member("getHost", "url_get_host", &[URL], String, SOURCE),
     OverloadRow::member("getHostname", "url_get_hostname", &[URL], String, SOURCE),
     OverloadRow::member("getPort", "url_get_port", &[URL], String, SOURCE),
-    OverloadRow::member("getEscapedPath", "url_get_escaped_path", &[URL], String, SOURCE),
-    OverloadRow::member("getQuery", "url_get_query", &[URL], Map(&String, &List(&String)), SOURCE),
+    OverloadRow::member(
+        "getEscapedPath",
+        "url_get_escaped_path",
+        &[URL],
+        String,
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "getQuery",
+        "url_get_query",
+        &[URL],
+        Map(&String, &List(&String)),
+        SOURCE,
+    ),
     OverloadRow::global("isURL", "is_url_string", &[String], Bool, SOURCE),
 ];

@@ -1,6 +1,19 @@
-//! Every expression of a policy, compiled as the API server compiles it when the policy is created.
+//! Every expression of a policy, compiled as the API server compiles it.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`,
+//! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
+//! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
+
+use std::borrow::Cow;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
+use super::expressions::{Checked, PolicyExpression, Role, parse_all};
+use crate::cel::checker::CheckedAst;
+use crate::cel::diagnostic::{Code, Diagnostics};
+use crate::cel::env::Env;
+use crate::cel::types::Type;
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,23 +37,84 @@ pub enum CompileFindingKind {
     Unsupported,
 }
 
+/// When a policy is compiled: what may be named differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompileMode {
+    /// When the policy is created or changed.
+    New,
+    /// When the admission plugin loads the stored policy.
+    Stored,
+}
+
+/// The outcome of compiling one expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledExpression {
+    /// The field of the policy.
+    pub field_ref: String,
+    /// The type of the result, or what is wrong.
+    pub outcome: Result<Type, CompileError>,
+}
+
+/// Why an expression does not compile, as the API server says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// Whether the expression is blank, where the API server requires one.
+    pub required: bool,
+    /// What kind of trouble it is.
+    pub kind: CompileFindingKind,
+    /// The message.
+    pub message: String,
+}
+
 /// A policy with all of its expressions parsed and compiled. Built once for each generation.
 #[derive(Debug)]
 pub struct CompiledPolicy {
+    policy: ValidatingAdmissionPolicy,
+    expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
-    n_expressions: usize,
 }
 
 impl CompiledPolicy {
     /// Compiles every expression of `policy`.
     #[must_use]
     pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
-        let n_expressions = policy
-            .spec
-            .as_ref()
-            .and_then(|spec| spec.validations.as_ref())
-            .map_or(0, Vec::len);
-        Self { findings: Vec::new(), n_expressions }
+        let expressions = parse_all(policy);
+        let mut slim = ValidatingAdmissionPolicy {
+            spec: policy.spec.clone(),
+            ..Default::default()
+        };
+        slim.metadata.name.clone_from(&policy.metadata.name);
+        let mut compiled = Self {
+            policy: slim,
+            expressions,
+            findings: Vec::new(),
+        };
+        compiled.findings = compiled
+            .compile(CompileMode::Stored)
+            .into_iter()
+            .filter_map(|expression| {
+                let error = expression.outcome.err()?;
+                Some(CompileFinding {
+                    field_ref: expression.field_ref,
+                    kind: error.kind,
+                    message: error.message,
+                })
+            })
+            .chain(self_reading_variables(&compiled.expressions))
+            .collect();
+        compiled
+    }
+
+    /// The spec, under the policy's name.
+    #[must_use]
+    pub fn policy(&self) -> &ValidatingAdmissionPolicy {
+        &self.policy
+    }
+
+    /// All expressions, in the order of the policy's fields.
+    #[must_use]
+    pub fn expressions(&self) -> &[PolicyExpression] {
+        &self.expressions
     }
 
     /// The expressions that do not compile, in the order of the policy's fields.
@@ -49,9 +123,214 @@ impl CompiledPolicy {
         &self.findings
     }
 
+    /// Whether the expression of the index `n` compiles without schemas.
+    #[must_use]
+    pub fn compiles(&self, n: usize) -> bool {
+        self.expressions.get(n).is_some_and(|expression| {
+            !self
+                .findings
+                .iter()
+                .any(|finding| finding.field_ref == expression.field_ref)
+        })
+    }
+
     /// How many expressions the policy has.
     #[must_use]
     pub fn n_expressions(&self) -> usize {
-        self.n_expressions
+        self.expressions.len()
     }
+
+    /// Compiles all expressions without schemas, in the order in which the API server does.
+    #[must_use]
+    pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
+        let dyn_type = Type::Dyn;
+        let has_params = self
+            .policy
+            .spec
+            .as_ref()
+            .is_some_and(|spec| spec.param_kind.is_some());
+        let declared = Declared {
+            object: &dyn_type,
+            params: has_params.then_some(&dyn_type),
+            authorizer: true,
+            request_resource: true,
+        };
+        let plain = policy_env(&declared);
+        let plain_message = policy_env(&Declared {
+            authorizer: false,
+            ..declared
+        });
+        let mut variables = VariableTypes::default();
+        let with_variables = |env: &Env, variables: &VariableTypes| {
+            let mut env = env.clone();
+            env.set_variable("variables", variables.to_type());
+            env
+        };
+        let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
+        let declares_variables = mode == CompileMode::Stored || has_variables;
+
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        let of_role = |role| self.expressions.iter().filter(move |e| e.role == role);
+        if mode == CompileMode::New {
+            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode)));
+        }
+        for variable in of_role(Role::Variable) {
+            let outcome = compile_one(variable, &with_variables(&plain, &variables), mode);
+            let type_ = outcome
+                .outcome
+                .as_ref()
+                .map_or(Type::Dyn, variable_type_upstream);
+            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+            compiled.push(outcome);
+        }
+        let (env, message_env) = if declares_variables {
+            (
+                with_variables(&plain, &variables),
+                with_variables(&plain_message, &variables),
+            )
+        } else {
+            (plain, plain_message)
+        };
+        if mode == CompileMode::Stored {
+            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode)));
+        }
+        for expression in &self.expressions {
+            match expression.role {
+                Role::Validation | Role::AuditAnnotation => {
+                    compiled.push(compile_one(expression, &env, mode));
+                }
+                Role::MessageExpression => {
+                    compiled.push(compile_one(expression, &message_env, mode));
+                }
+                Role::MatchCondition | Role::Variable => {}
+            }
+        }
+        compiled
+    }
+}
+
+fn compile_one(expression: &PolicyExpression, env: &Env, mode: CompileMode) -> CompiledExpression {
+    CompiledExpression {
+        field_ref: expression.field_ref.clone(),
+        outcome: outcome(expression, env, mode),
+    }
+}
+
+fn outcome(
+    expression: &PolicyExpression,
+    env: &Env,
+    mode: CompileMode,
+) -> Result<Type, CompileError> {
+    if mode == CompileMode::New
+        && expression.role != Role::Variable
+        && expression.text.trim().is_empty()
+    {
+        return Err(CompileError {
+            required: true,
+            kind: CompileFindingKind::Failed,
+            message: "expression is not specified".into(),
+        });
+    }
+    let trimmed = trimmed(expression, mode);
+    let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
+    match expression.check(env) {
+        Checked::Unparsed(found) => Err(compile_error(found, &expression.text)),
+        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text)),
+        Checked::Passed(checked) => check_result_type(expression.role, &checked),
+    }
+}
+
+/// The expression without the white space around it, where the API server takes that away.
+fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
+    let trims = matches!(
+        expression.role,
+        Role::MatchCondition | Role::AuditAnnotation
+    );
+    let text = expression.text.trim();
+    (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {
+        PolicyExpression::new(
+            expression.field_ref.clone(),
+            expression.role,
+            expression.name.as_deref(),
+            text,
+        )
+    })
+}
+
+fn compile_error(found: &Diagnostics, text: &str) -> CompileError {
+    let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
+    let kind = if unsupported {
+        CompileFindingKind::Unsupported
+    } else {
+        CompileFindingKind::Failed
+    };
+    CompileError {
+        required: false,
+        kind,
+        message: format!("compilation failed: {}", found.render(text)),
+    }
+}
+
+/// The result types that the API server accepts; `None` is any.
+///
+/// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go`
+/// (`ReturnTypes` of `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`,
+/// `Variable`), `plugin/webhook/matchconditions/matcher.go` (`MatchCondition`).
+fn accepted_types(role: Role) -> Option<&'static [Type]> {
+    match role {
+        Role::Validation | Role::MatchCondition => Some(&[Type::Bool]),
+        Role::MessageExpression => Some(&[Type::String]),
+        Role::AuditAnnotation => Some(&[Type::String, Type::Null]),
+        Role::Variable => None,
+    }
+}
+
+fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileError> {
+    let type_ = checked.output_type();
+    let Some(accepted) = accepted_types(role) else {
+        return Ok(type_);
+    };
+    if accepted.contains(&type_) {
+        return Ok(type_);
+    }
+    let expected: Cow<'_, str> = match accepted {
+        [only] => format!("must evaluate to {}", only.declared_string()).into(),
+        several => {
+            let names: Vec<_> = several.iter().map(Type::declared_string).collect();
+            format!("must evaluate to one of [{}]", names.join(" ")).into()
+        }
+    };
+    Err(CompileError {
+        required: false,
+        kind: CompileFindingKind::Failed,
+        message: format!("{expected} but got {}", type_.declared_string()),
+    })
+}
+
+/// Variables declared twice of which the second reads the first: it would evaluate itself without end,
+/// which ends the API server's process.
+fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFinding> {
+    let variables: Vec<_> = expressions
+        .iter()
+        .filter(|e| e.role == Role::Variable)
+        .collect();
+    let mut findings = Vec::new();
+    for (n, variable) in variables.iter().enumerate() {
+        let name = variable.name.as_deref().unwrap_or_default();
+        let is_second = variables
+            .iter()
+            .take(n)
+            .any(|earlier| earlier.name == variable.name);
+        if is_second && super::variables::reads_itself(name, &variables) {
+            findings.push(CompileFinding {
+                field_ref: variable.field_ref.clone(),
+                kind: CompileFindingKind::Unsafe,
+                message: format!(
+                    "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
+                     evaluating it never ends; rename one of the two"
+                ),
+            });
+        }
+    }
+    findings
 }

@@ -1,8 +1,16 @@
 //! Which served kinds the rules of a policy match.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`,
+//! `pkg/admission/plugin/webhook/predicates/rules/rules.go` (`Matcher`),
+//! `plugin/policy/validating/typechecking.go` (`typesToCheck`).
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use std::collections::BTreeSet;
 
-use crate::schema::rest_mapper::RestMapper;
+use k8s_openapi::api::admissionregistration::v1::{
+    NamedRuleWithOperations, ValidatingAdmissionPolicy,
+};
+
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 
 /// A resource that a rule matches and the cluster serves.
@@ -38,9 +46,203 @@ pub struct Matches {
     pub incomplete: Vec<(String, String)>,
 }
 
+/// A list of a rule; an absent one is empty.
+fn list(values: Option<&Vec<String>>) -> &[String] {
+    values.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn rules(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
+    policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.match_constraints.as_ref())
+        .and_then(|constraints| constraints.resource_rules.as_deref())
+        .unwrap_or_default()
+}
+
 /// Resolves the rules of `policy` against what is served.
 #[must_use]
 pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Matches {
-    let _ = (policy, mapper);
-    Matches::default()
+    let mut matches = Matches::default();
+    let mut named = BTreeSet::new();
+    let mut by_wildcard = BTreeSet::new();
+    for (n, rule) in rules(policy).iter().enumerate() {
+        for name in list(rule.resources.as_ref()) {
+            let mut n_found = 0;
+            for resource in &mapper.resources {
+                if !matches_rule(rule, name, resource) {
+                    continue;
+                }
+                n_found += 1;
+                let wildcard = name.contains('*')
+                    || !list(rule.api_groups.as_ref()).contains(&resource.gvr.group);
+                let set = if wildcard {
+                    &mut by_wildcard
+                } else {
+                    &mut named
+                };
+                set.insert((resource.gvr.clone(), resource.gvk.clone()));
+            }
+            if n_found == 0 {
+                matches.unserved.push(unserved(n, rule, name, mapper));
+            }
+        }
+        matches.incomplete.extend(
+            mapper
+                .incomplete
+                .iter()
+                .filter(|(gv, _)| touches(rule, gv))
+                .cloned(),
+        );
+    }
+    matches.incomplete.sort();
+    matches.incomplete.dedup();
+    let wildcard_only = by_wildcard.difference(&named).cloned();
+    matches.resources = wildcard_only
+        .map(|(gvr, gvk)| MatchedResource {
+            gvr,
+            gvk,
+            by_wildcard: true,
+        })
+        .chain(named.iter().cloned().map(|(gvr, gvk)| MatchedResource {
+            gvr,
+            gvk,
+            by_wildcard: false,
+        }))
+        .collect();
+    matches.resources.sort();
+    matches
+}
+
+/// Whether `rule`, by its resource `name`, matches requests for `resource`.
+fn matches_rule(rule: &NamedRuleWithOperations, name: &str, resource: &ApiResource) -> bool {
+    let is_in = |values: &[String], value: &str| values.iter().any(|v| v == "*" || v == value);
+    let (wanted, wanted_sub) = name.split_once('/').unwrap_or((name, ""));
+    let (served, served_sub) = resource
+        .gvr
+        .resource
+        .split_once('/')
+        .unwrap_or((&resource.gvr.resource, ""));
+    let in_scope = match rule.scope.as_deref() {
+        Some("Cluster") => !resource.namespaced,
+        Some("Namespaced") => resource.namespaced,
+        _ => true,
+    };
+    in_scope
+        && (wanted == "*" || wanted == served)
+        && (wanted_sub == "*" || wanted_sub == served_sub)
+        && is_in(list(rule.api_groups.as_ref()), &resource.gvr.group)
+        && is_in(list(rule.api_versions.as_ref()), &resource.gvr.version)
+}
+
+/// Whether `rule` names something in the group version `gv`.
+fn touches(rule: &NamedRuleWithOperations, gv: &str) -> bool {
+    let (group, version) = gv.split_once('/').unwrap_or(("", gv));
+    let is_in = |values: &[String], value: &str| values.iter().any(|v| v == "*" || v == value);
+    is_in(list(rule.api_groups.as_ref()), group)
+        && (version.is_empty() || is_in(list(rule.api_versions.as_ref()), version))
+}
+
+fn unserved(
+    n: usize,
+    rule: &NamedRuleWithOperations,
+    name: &str,
+    mapper: &RestMapper,
+) -> UnservedResource {
+    let joined = |values: &[String]| values.join(",");
+    let groups = list(rule.api_groups.as_ref());
+    let versions = joined(list(rule.api_versions.as_ref()));
+    let group_version = match joined(groups) {
+        core if core.is_empty() => versions,
+        groups => format!("{groups}/{versions}"),
+    };
+    UnservedResource {
+        field_ref: format!("spec.matchConstraints.resourceRules[{n}]"),
+        rule: format!("{group_version} {name}"),
+        suggestion: suggestion(groups, name, mapper),
+    }
+}
+
+/// The served resource that a rule probably means: another spelling first, another group after.
+fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
+    let is_respelt = |resource: &ApiResource| {
+        resource.gvr.resource.eq_ignore_ascii_case(name)
+            || resource.gvk.kind.eq_ignore_ascii_case(name)
+            || resource.singular.eq_ignore_ascii_case(name)
+    };
+    let candidates = || {
+        mapper
+            .resources
+            .iter()
+            .filter(|r| !r.gvr.resource.contains('/'))
+    };
+    candidates()
+        .find(|r| groups.contains(&r.gvr.group) && is_respelt(r) && r.gvr.resource != name)
+        .map(|r| r.gvr.resource.clone())
+        .or_else(|| {
+            candidates().find(|r| is_respelt(r)).map(|r| {
+                let gvk = Gvk::new(r.gvr.group.clone(), r.gvr.version.clone(), "");
+                format!("{} {}", gvk.api_version(), r.gvr.resource)
+            })
+        })
+}
+
+/// The kinds of all resources that rules match by name, wildcards left out, sorted.
+#[must_use]
+pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
+    let kinds: BTreeSet<_> = resolve(policy, mapper)
+        .resources
+        .into_iter()
+        .filter(|resource| !resource.by_wildcard)
+        .map(|resource| resource.gvk)
+        .collect();
+    kinds.into_iter().collect()
+}
+
+/// The most kinds that upstream takes from one rule.
+///
+/// Source: `typechecking.go`, `maxTypesToCheck`.
+const MAX_TYPES_TO_CHECK: usize = 10;
+
+/// The kinds that upstream's type checker looks at, sorted.
+///
+/// A rule with a wildcard in its groups or versions is passed over, and so are resources with a `*` or
+/// a `/`. Once one rule has led to ten kinds, repeats counted, no further one is looked at.
+#[must_use]
+pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
+    let mut kinds = BTreeSet::new();
+    for rule in rules(policy) {
+        let groups = sorted(list(rule.api_groups.as_ref()));
+        let versions = sorted(list(rule.api_versions.as_ref()));
+        if groups
+            .iter()
+            .chain(&versions)
+            .any(|value| value.contains('*'))
+        {
+            continue;
+        }
+        let mut resources = sorted(list(rule.resources.as_ref()));
+        resources.retain(|resource| !resource.contains(['*', '/']));
+        let mut n_kinds = 0;
+        for group in &groups {
+            for version in &versions {
+                for resource in &resources {
+                    for gvk in mapper.kinds_for(group, version, resource) {
+                        kinds.insert(gvk);
+                        n_kinds += 1;
+                        if n_kinds == MAX_TYPES_TO_CHECK {
+                            return kinds.into_iter().collect();
+                        }
+                    }
+                }
+            }
+        }
+    }
+    kinds.into_iter().collect()
+}
+
+fn sorted(values: &[String]) -> Vec<&str> {
+    let mut values: Vec<_> = values.iter().map(String::as_str).collect();
+    values.sort_unstable();
+    values
 }

@@ -3,8 +3,13 @@
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
 pub mod compile;
+mod environment;
+pub mod expressions;
 pub mod matching;
+mod narrowing;
+pub mod truthful;
 pub mod typecheck;
+mod variables;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

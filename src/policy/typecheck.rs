@@ -1,8 +1,21 @@
 //! Type checking of a compiled policy against the schemas of the kinds that it matches.
+//!
+//! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
+use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
+use super::expressions::{Checked, PolicyExpression, Role};
+use super::matching::{self, MatchedResource};
+use super::narrowing::{Const, KnownFacts, narrow};
+use super::{param_kind, truthful};
+use crate::cel::diagnostic::{Code, Diagnostics};
+use crate::cel::env::Env;
+use crate::cel::types::Type;
 use crate::schema::Gvk;
-use crate::schema::resolver::SchemaResolver;
+use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::rest_mapper::RestMapper;
 
 /// Which answers the checker gives.
@@ -31,6 +44,8 @@ pub struct UncheckedKind {
     pub gvk: Gvk,
     /// Why: no schema published, the schema cannot be read, …
     pub reason: String,
+    /// Whether that may change by itself: the schema could not be had now.
+    pub unavailable: bool,
 }
 
 /// The outcome of type checking.
@@ -46,6 +61,15 @@ pub struct TypeCheck {
     pub params: Option<(Gvk, bool)>,
 }
 
+/// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
+#[must_use]
+pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
+    match profile {
+        Profile::Upstream => matching::upstream_kinds(policy.policy(), mapper),
+        Profile::Truthful => matching::kinds(policy.policy(), mapper),
+    }
+}
+
 /// Type-checks `policy` against the kinds that its rules match.
 #[must_use]
 pub fn type_check(
@@ -54,13 +78,251 @@ pub fn type_check(
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
-    let _ = (policy, mapper, schemas, profile);
-    TypeCheck::default()
+    let mut outcome = TypeCheck::default();
+    let mut typed = Vec::new();
+    for gvk in kinds_to_check(policy, mapper, profile) {
+        let (reason, unavailable) = match schemas.resolve(&gvk) {
+            Resolution::Found(schema) => {
+                let type_ = schema.cel_type(&gvk.type_name());
+                typed.push((gvk, type_));
+                continue;
+            }
+            Resolution::NotFound => ("no schema is published".to_owned(), false),
+            Resolution::Unavailable(reason) => (reason, true),
+        };
+        outcome.unchecked.push(UncheckedKind {
+            gvk,
+            reason,
+            unavailable,
+        });
+    }
+    let params_kind = param_kind(policy.policy());
+    let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
+        Resolution::Found(schema) => schema.cel_type(&gvk.type_name()),
+        Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
+    });
+    outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
+
+    let matched = matching::resolve(policy.policy(), mapper).resources;
+    let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (gvk, object) in typed {
+        let kind = KindContext {
+            policy,
+            object: &object,
+            params: params.as_ref(),
+            facts: known_facts(&gvk, &matched),
+        };
+        let found = match profile {
+            Profile::Upstream => kind.check_as_upstream(),
+            Profile::Truthful => kind.check_truthfully(),
+        };
+        for (n, rendered) in found {
+            issues
+                .entry(n)
+                .or_default()
+                .push(format!("{gvk}: {rendered}\n"));
+        }
+        outcome.checked.push(gvk);
+    }
+    outcome.warnings = issues
+        .into_iter()
+        .filter_map(|(n, texts)| {
+            let expression = policy.expressions().get(n)?;
+            Some(Warning {
+                field_ref: expression.field_ref.clone(),
+                warning: texts.join("\n"),
+            })
+        })
+        .collect();
+    outcome
 }
 
-/// The kinds whose schemas [`type_check`] will ask for, so that a caller can fetch them before.
-#[must_use]
-pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
-    let _ = (policy, mapper, profile);
-    Vec::new()
+/// What is known of requests for objects of `gvk`.
+fn known_facts(gvk: &Gvk, matched: &[MatchedResource]) -> KnownFacts {
+    let mut paths: Vec<(&'static str, Arc<str>)> = Vec::new();
+    let mut know = |path, value: &str| paths.push((path, Arc::from(value)));
+    know("object.kind", &gvk.kind);
+    know("oldObject.kind", &gvk.kind);
+    know("object.apiVersion", &gvk.api_version());
+    know("oldObject.apiVersion", &gvk.api_version());
+    know("request.kind.group", &gvk.group);
+    know("request.kind.version", &gvk.version);
+    know("request.kind.kind", &gvk.kind);
+    let mut resources = matched.iter().filter(|resource| resource.gvk == *gvk);
+    if let (Some(only), None) = (resources.next(), resources.next()) {
+        let (resource, subresource) = only
+            .gvr
+            .resource
+            .split_once('/')
+            .unwrap_or((&only.gvr.resource, ""));
+        know("request.resource.group", &only.gvr.group);
+        know("request.resource.version", &only.gvr.version);
+        know("request.resource.resource", resource);
+        know("request.subResource", subresource);
+    }
+    KnownFacts {
+        paths,
+        variables: Vec::new(),
+    }
+}
+
+/// One kind of object, and the policy that is checked for it.
+struct KindContext<'a> {
+    policy: &'a CompiledPolicy,
+    object: &'a Type,
+    params: Option<&'a Type>,
+    facts: KnownFacts,
+}
+
+/// The index of an expression in its policy, and the text of its findings.
+type Found = Vec<(usize, String)>;
+
+impl KindContext<'_> {
+    fn env(&self, request_resource: bool) -> Env {
+        policy_env(&Declared {
+            object: self.object,
+            params: self.params,
+            authorizer: true,
+            request_resource,
+        })
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = (usize, &PolicyExpression)> {
+        self.policy.expressions().iter().enumerate()
+    }
+
+    /// Upstream's answer: variables silently, then validations and their messages.
+    fn check_as_upstream(&self) -> Found {
+        let mut variables = VariableTypes::default();
+        let mut env = self.env(false);
+        env.set_variable("variables", variables.to_type());
+        for (_, variable) in self.expressions().filter(|(_, e)| e.role == Role::Variable) {
+            let type_ = match variable.check(&env) {
+                Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
+                Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
+            };
+            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+            env.set_variable("variables", variables.to_type());
+        }
+        self.expressions()
+            .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
+            .filter_map(|(n, expression)| Some((n, findings(expression, &expression.check(&env))?)))
+            .collect()
+    }
+
+    /// All expressions; only what is trouble at run time.
+    fn check_truthfully(mut self) -> Found {
+        let mut env = self.env(true);
+        let mut types = VariableTypes::default();
+        env.set_variable("variables", types.to_type());
+        let mut found = Found::new();
+        let mut variables: Vec<(String, Judged)> = Vec::new();
+        for (n, variable) in self.policy.expressions().iter().enumerate() {
+            if variable.role != Role::Variable {
+                continue;
+            }
+            let name = variable.name.clone().unwrap_or_default();
+            let judged = self.judge(n, variable, &env);
+            types.add(&name, judged.type_.clone());
+            env.set_variable("variables", types.to_type());
+            self.facts
+                .variables
+                .push((name.clone(), judged.value.clone()));
+            variables.push((name, judged));
+        }
+        let mut read: Vec<String> = Vec::new();
+        // A match condition that is false for the kind hides all else.
+        let mut matches = true;
+        for (n, condition) in self
+            .expressions()
+            .filter(|(_, e)| e.role == Role::MatchCondition)
+        {
+            let judged = self.judge(n, condition, &env);
+            matches &= judged.value != Some(Const::Bool(false));
+            found.extend(judged.finding);
+            read.extend(judged.variables);
+        }
+        if !matches {
+            return Found::new();
+        }
+        for (n, expression) in self.expressions() {
+            if matches!(expression.role, Role::Variable | Role::MatchCondition) {
+                continue;
+            }
+            let judged = self.judge(n, expression, &env);
+            found.extend(judged.finding);
+            read.extend(judged.variables);
+        }
+        // Variables are evaluated when something that is reached reads them.
+        let mut seen = 0;
+        while let Some(name) = read.get(seen).cloned() {
+            seen += 1;
+            if read.iter().take(seen - 1).any(|earlier| *earlier == name) {
+                continue;
+            }
+            for (_, judged) in variables.iter().filter(|(known, _)| *known == name) {
+                found.extend(judged.finding.clone());
+                read.extend(judged.variables.iter().cloned());
+            }
+        }
+        found.sort();
+        found
+    }
+
+    fn judge(&self, n: usize, expression: &PolicyExpression, env: &Env) -> Judged {
+        let (checked, mut found) = match expression.check(env) {
+            Checked::Unparsed(found) => {
+                let finding = (!is_beyond_us(found)).then(|| (n, found.render(&expression.text)));
+                return Judged {
+                    finding,
+                    type_: Type::Dyn,
+                    value: None,
+                    variables: Vec::new(),
+                };
+            }
+            Checked::Failed(checked, found) => (checked, found),
+            Checked::Passed(checked) => (checked, Diagnostics::default()),
+        };
+        let is_sound = found.is_empty();
+        found.retain(|finding| finding.code != Code::TooComplex);
+        let reached = narrow(&checked, &self.facts);
+        if self.policy.compiles(n) {
+            truthful::keep_true(&mut found, &checked, &reached);
+        }
+        Judged {
+            finding: (!found.is_empty()).then(|| (n, found.render(&expression.text))),
+            type_: if is_sound {
+                checked.output_type()
+            } else {
+                Type::Dyn
+            },
+            value: reached.value,
+            variables: reached.variables,
+        }
+    }
+}
+
+/// Whether an expression was given up for its size: that is told by the policy's compilation, and is no
+/// warning about types.
+fn is_beyond_us(found: &Diagnostics) -> bool {
+    found
+        .as_slice()
+        .iter()
+        .any(|finding| finding.code == Code::TooComplex)
+}
+
+/// What became of one expression in the truthful profile.
+struct Judged {
+    finding: Option<(usize, String)>,
+    type_: Type,
+    value: Option<Const>,
+    variables: Vec<String>,
+}
+
+fn findings(expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
+    match checked {
+        Checked::Unparsed(found) => Some(found.render(&expression.text)),
+        Checked::Failed(_, found) => Some(found.render(&expression.text)),
+        Checked::Passed(_) => None,
+    }
 }

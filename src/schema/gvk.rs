@@ -2,6 +2,73 @@
 
 use std::fmt;
 
+/// A group and version; ordered by group, version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GroupVersion {
+    /// The group; empty for the core group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+}
+
+impl GroupVersion {
+    /// The version `version` of `group`.
+    pub fn new(group: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            group: group.into(),
+            version: version.into(),
+        }
+    }
+
+    /// The group and version that an `apiVersion` names, or `None` where it names none.
+    ///
+    /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `ParseGroupVersion`; an empty text
+    /// and a slash alone, which upstream takes for the empty group and version, are `None` here.
+    #[must_use]
+    pub fn parse(api_version: &str) -> Option<Self> {
+        match api_version.split_once('/') {
+            None if api_version.is_empty() => None,
+            None => Some(Self::new("", api_version)),
+            Some(("", "")) => None,
+            Some((_, version)) if version.contains('/') => None,
+            Some((group, version)) => Some(Self::new(group, version)),
+        }
+    }
+
+    /// The group and version whose OpenAPI v3 document has the path `path` in the API server's index
+    /// (`api/v1`, `apis/apps/v1`), or `None` for a document of anything else (`apis/apps`, `version`).
+    ///
+    /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `resourcePathFromGV`.
+    #[must_use]
+    pub fn from_openapi_path(path: &str) -> Option<Self> {
+        let mut parts = path.split('/');
+        let gv = match (parts.next()?, parts.next()?, parts.next()) {
+            ("api", version, None) => Self::new("", version),
+            ("apis", group, Some(version)) => Self::new(group, version),
+            _ => return None,
+        };
+        parts.next().is_none().then_some(gv)
+    }
+
+    /// The group and version of a file of Kubernetes' `api/openapi-spec/v3`
+    /// (`apis__apps__v1_openapi.json`).
+    #[must_use]
+    pub fn from_openapi_file_name(name: &str) -> Option<Self> {
+        Self::from_openapi_path(&name.strip_suffix("_openapi.json")?.replace("__", "/"))
+    }
+}
+
+/// The form of an `apiVersion`: `apps/v1`, and `v1` for the core group.
+impl fmt::Display for GroupVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.group.is_empty() {
+            f.write_str(&self.version)
+        } else {
+            write!(f, "{}/{}", self.group, self.version)
+        }
+    }
+}
+
 /// A group, version and kind; ordered by group, version, kind, as warnings are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Gvk {
@@ -20,17 +87,34 @@ impl Gvk {
         version: impl Into<String>,
         kind: impl Into<String>,
     ) -> Self {
-        Self { group: group.into(), version: version.into(), kind: kind.into() }
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        }
+    }
+
+    /// The group and version.
+    #[must_use]
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&self.group, &self.version)
     }
 
     /// `group/version`, or `version` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        self.group_version().to_string()
+    }
+
+    /// The name of the type of the kind's objects, `Deployment#`.
+    ///
+    /// Differs: upstream appends the nanoseconds of the clock to the kind (apiserver
+    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `generateUniqueTypeName`), so that
+    /// the text of its warnings changes from run to run. `#` cannot stand in an identifier, so that
+    /// no expression can name the type.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        format!("{}#", self.kind)
     }
 }
 
@@ -61,7 +145,23 @@ impl Gvr {
         version: impl Into<String>,
         resource: impl Into<String>,
     ) -> Self {
-        Self { group: group.into(), version: version.into(), resource: resource.into() }
+        Self {
+            group: group.into(),
+            version: version.into(),
+            resource: resource.into(),
+        }
+    }
+
+    /// The group and version.
+    #[must_use]
+    pub fn group_version(&self) -> GroupVersion {
+        GroupVersion::new(&self.group, &self.version)
+    }
+
+    /// Whether this is a subresource, such as `deployments/scale`.
+    #[must_use]
+    pub fn is_subresource(&self) -> bool {
+        self.resource.contains('/')
     }
 }
 
@@ -70,6 +170,10 @@ impl Gvr {
 /// Source: apimachinery `pkg/runtime/schema/group_version.go`, `GroupVersionResource.String`.
 impl fmt::Display for Gvr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}, Resource={}", self.group, self.version, self.resource)
+        write!(
+            f,
+            "{}/{}, Resource={}",
+            self.group, self.version, self.resource
+        )
     }
 }

@@ -1,7 +1,31 @@
 //! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
 
+mod convert;
+pub mod crd;
+pub mod decl_type;
+pub mod error;
+pub mod escape;
+pub mod extensions;
 pub mod gvk;
+pub mod intern;
+pub mod offline;
+pub mod openapi;
+mod raw;
+mod read;
+mod refs;
 pub mod resolver;
 pub mod rest_mapper;
+mod scalars;
+pub mod sizes;
+mod structural;
 
-pub use gvk::{Gvk, Gvr};
+pub use crd::Crd;
+pub use decl_type::{DeclField, DeclKind, DeclType};
+pub use error::SchemaError;
+pub use gvk::{GroupVersion, Gvk, Gvr};
+pub use intern::Interner;
+pub use openapi::OpenApiDocument;
+pub use rest_mapper::RestMapper;
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,13 @@
 //! Which resources are served and which kinds they hold.
+//!
+//! [`RestMapper::kinds_for`] answers as upstream's mapper does, oddities included; the other methods
+//! answer what a request to the API server would find.
+//!
+//! Source: apimachinery `pkg/api/meta/restmapper.go` (`DefaultRESTMapper`),
+//! `pkg/api/meta/multirestmapper.go`; client-go `restmapper/discovery.go`
+//! (`NewDiscoveryRESTMapper`).
 
-use super::{Gvk, Gvr};
+use super::{GroupVersion, Gvk, Gvr};
 
 /// A served resource or subresource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,4 +31,153 @@ pub struct RestMapper {
     /// Groups (`group/version`) whose resources could not be listed, with the reason: an aggregated
     /// API whose server does not answer, for one.
     pub incomplete: Vec<(String, String)>,
+}
+
+/// The one character that stands for all groups, versions, resources or subresources in a rule.
+const ANY: &str = "*";
+
+impl RestMapper {
+    /// A mapper of `resources`, in any order; of several of one name the first counts, and it is
+    /// namespaced if one of them is.
+    #[must_use]
+    pub fn new(mut resources: Vec<ApiResource>) -> Self {
+        resources.sort_by(|a, b| a.gvr.cmp(&b.gvr));
+        resources.dedup_by(|later, kept| {
+            let same = later.gvr == kept.gvr;
+            kept.namespaced |= same && later.namespaced;
+            same
+        });
+        Self {
+            resources,
+            incomplete: Vec::new(),
+        }
+    }
+
+    /// The kinds that upstream finds for a group, version and resource of a rule.
+    ///
+    /// The resource may be upper case or singular, or the kind with `list` or `lists` behind it. The
+    /// empty group, that is the core group, stands for any group; an empty version for any version. A
+    /// group that has no such resource stands for all groups that begin with it, if the version is
+    /// empty. Subresources are not found.
+    ///
+    /// Differs: upstream lists the kinds in the order of discovery, this sorted by group and version.
+    ///
+    /// Source: apimachinery `pkg/api/meta/restmapper.go`, `DefaultRESTMapper.KindsFor`.
+    #[must_use]
+    pub fn kinds_for(&self, group: &str, version: &str, resource: &str) -> Vec<Gvk> {
+        if resource.is_empty() {
+            return Vec::new();
+        }
+        let resource = resource.to_lowercase();
+        let version = if version == "__internal" { "" } else { version };
+        let has_version = |gv: &GroupVersion| version.is_empty() || gv.version == version;
+        let exact = |gv: &GroupVersion| (group.is_empty() || gv.group == group) && has_version(gv);
+        let mut kinds = self.kinds_in(&resource, exact);
+        if kinds.is_empty() && !group.is_empty() && version.is_empty() {
+            kinds = self.kinds_in(&resource, |gv: &GroupVersion| gv.group.starts_with(group));
+        }
+        kinds
+    }
+
+    /// The kind that `resource` has in each of the group versions.
+    fn kinds_in(&self, resource: &str, is_wanted: impl Fn(&GroupVersion) -> bool) -> Vec<Gvk> {
+        let same_version = |a: &ApiResource, b: &ApiResource| {
+            a.gvr.group == b.gvr.group && a.gvr.version == b.gvr.version
+        };
+        let mut kinds = Vec::new();
+        for in_version in self.resources.chunk_by(same_version) {
+            let Some(gv) = in_version.first().map(|first| first.gvr.group_version()) else {
+                continue;
+            };
+            if !is_wanted(&gv) {
+                continue;
+            }
+            // Upstream enters one resource after the other into a table, so that the last counts.
+            let mut resources = in_version
+                .iter()
+                .filter(|served| !served.gvr.is_subresource());
+            let kind = match resource {
+                "list" | "lists" => resources.next().map(|_| "List".into()),
+                _ => resources
+                    .filter_map(|served| mapped_kind(served, resource))
+                    .next_back(),
+            };
+            kinds.extend(kind.map(|kind: String| Gvk::new(gv.group, gv.version, kind)));
+        }
+        kinds
+    }
+
+    /// The resource or subresource, by its exact name.
+    #[must_use]
+    pub fn resource(&self, gvr: &Gvr) -> Option<&ApiResource> {
+        let idx = self
+            .resources
+            .binary_search_by(|served| served.gvr.cmp(gvr))
+            .ok()?;
+        self.resources.get(idx)
+    }
+
+    /// The resources, without subresources, whose objects are of the kind.
+    pub fn resources_of_kind<'a>(&'a self, gvk: &'a Gvk) -> impl Iterator<Item = &'a ApiResource> {
+        self.resources
+            .iter()
+            .filter(move |served| served.gvk == *gvk && !served.gvr.is_subresource())
+    }
+
+    /// The resources and subresources that a rule of these groups, versions and resources matches,
+    /// sorted.
+    ///
+    /// `*` stands for all groups, all versions, or all resources without their subresources;
+    /// `pods/*` for the pods and all their subresources, `*/scale` for the scale of every resource,
+    /// `*/*` for everything.
+    ///
+    /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher`.
+    pub fn matching<'a>(
+        &'a self,
+        groups: &'a [String],
+        versions: &'a [String],
+        resources: &'a [String],
+    ) -> impl Iterator<Item = &'a ApiResource> {
+        let is_in = |rule: &[String], name: &str| rule.iter().any(|r| r == ANY || r == name);
+        self.resources.iter().filter(move |served| {
+            is_in(groups, &served.gvr.group)
+                && is_in(versions, &served.gvr.version)
+                && resources
+                    .iter()
+                    .any(|rule| rule_matches(rule, &served.gvr.resource))
+        })
+    }
+}
+
+/// Whether `rule`, a resource in a rule, matches the resource or subresource `served`.
+///
+/// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher.resource`.
+#[must_use]
+pub fn rule_matches(rule: &str, served: &str) -> bool {
+    let split = |name| str::split_once(name, '/').unwrap_or((name, ""));
+    let ((resource, subresource), (served, served_subresource)) = (split(rule), split(served));
+    (resource == ANY || resource == served)
+        && (subresource == ANY || subresource == served_subresource)
+}
+
+/// The kind that upstream's table has for `name` on account of one resource.
+///
+/// The singular is guessed where discovery gives none, and so are the names of lists.
+fn mapped_kind(served: &ApiResource, name: &str) -> Option<String> {
+    let lower = served.gvk.kind.to_lowercase();
+    let singular = if served.singular.is_empty() {
+        &lower
+    } else {
+        &served.singular
+    };
+    if name
+        .strip_prefix(&*lower)
+        .is_some_and(|rest| rest == "list" || rest == "lists")
+    {
+        Some(format!("{}List", served.gvk.kind))
+    } else if name == served.gvr.resource || name == *singular {
+        Some(served.gvk.kind.clone())
+    } else {
+        None
+    }
 }

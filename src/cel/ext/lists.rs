@@ -9,21 +9,50 @@ const T: Sig = Param("T");
 const LIST_T: Sig = List(&T);
 
 /// What every version has.
-pub static VERSION_0: &[OverloadRow] =
-    &[OverloadRow::member("slice", "list_slice", &[LIST_T, Int, Int], LIST_T, SOURCE)];
+pub static VERSION_0: &[OverloadRow] = &[OverloadRow::member(
+    "slice",
+    "list_slice",
+    &[LIST_T, Int, Int],
+    LIST_T,
+    SOURCE,
+)];
 
 /// What version 1 adds.
 pub static VERSION_1: &[OverloadRow] = &[
     OverloadRow::member("flatten", "list_flatten", &[List(&LIST_T)], LIST_T, SOURCE),
-    OverloadRow::member("flatten", "list_flatten_int", &[List(&Dyn), Int], List(&Dyn), SOURCE),
+    OverloadRow::member(
+        "flatten",
+        "list_flatten_int",
+        &[List(&Dyn), Int],
+        List(&Dyn),
+        SOURCE,
+    ),
 ];
 
 /// What version 2 adds.
 pub static VERSION_2: &[OverloadRow] = &[
     OverloadRow::member("sort", "list_int_sort", &[List(&Int)], List(&Int), SOURCE),
-    OverloadRow::member("sort", "list_uint_sort", &[List(&Uint)], List(&Uint), SOURCE),
-    OverloadRow::member("sort", "list_double_sort", &[List(&Double)], List(&Double), SOURCE),
-    OverloadRow::member("sort", "list_bool_sort", &[List(&Bool)], List(&Bool), SOURCE),
+    OverloadRow::member(
+        "sort",
+        "list_uint_sort",
+        &[List(&Uint)],
+        List(&Uint),
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "sort",
+        "list_double_sort",
+        &[List(&Double)],
+        List(&Double),
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "sort",
+        "list_bool_sort",
+        &[List(&Bool)],
+        List(&Bool),
+        SOURCE,
+    ),
     OverloadRow::member(
         "sort",
         "list_google.protobuf.Duration_sort",
@@ -38,8 +67,20 @@ pub static VERSION_2: &[OverloadRow] = &[
         List(&Timestamp),
         SOURCE,
     ),
-    OverloadRow::member("sort", "list_string_sort", &[List(&String)], List(&String), SOURCE),
-    OverloadRow::member("sort", "list_bytes_sort", &[List(&Bytes)], List(&Bytes), SOURCE),
+    OverloadRow::member(
+        "sort",
+        "list_string_sort",
+        &[List(&String)],
+        List(&String),
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "sort",
+        "list_bytes_sort",
+        &[List(&Bytes)],
+        List(&Bytes),
+        SOURCE,
+    ),
     OverloadRow::member(
         "@sortByAssociatedKeys",
         "list_int_sortByAssociatedKeys",

@@ -31,9 +31,27 @@ pub static VERSION_0: &[OverloadRow] = &[
         OPTIONAL_V,
         SOURCE,
     ),
-    OverloadRow::member("orValue", "optional_orValue_value", &[OPTIONAL_V, V], V, SOURCE),
-    OverloadRow::global("_?._", "select_optional_field", &[Dyn, String], OPTIONAL_V, SOURCE),
-    OverloadRow::global("_[?_]", "list_optindex_optional_int", &[LIST_V, Int], OPTIONAL_V, SOURCE),
+    OverloadRow::member(
+        "orValue",
+        "optional_orValue_value",
+        &[OPTIONAL_V, V],
+        V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_?._",
+        "select_optional_field",
+        &[Dyn, String],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[?_]",
+        "list_optindex_optional_int",
+        &[LIST_V, Int],
+        OPTIONAL_V,
+        SOURCE,
+    ),
     OverloadRow::global(
         "_[?_]",
         "optional_list_optindex_optional_int",
@@ -41,7 +59,13 @@ pub static VERSION_0: &[OverloadRow] = &[
         OPTIONAL_V,
         SOURCE,
     ),
-    OverloadRow::global("_[?_]", "map_optindex_optional_value", &[MAP_KV, K], OPTIONAL_V, SOURCE),
+    OverloadRow::global(
+        "_[?_]",
+        "map_optindex_optional_value",
+        &[MAP_KV, K],
+        OPTIONAL_V,
+        SOURCE,
+    ),
     OverloadRow::global(
         "_[?_]",
         "optional_map_optindex_optional_value",
@@ -69,6 +93,18 @@ pub static VERSION_0: &[OverloadRow] = &[
 pub static VERSION_2: &[OverloadRow] = &[
     OverloadRow::member("last", "list_last", &[LIST_V], OPTIONAL_V, SOURCE),
     OverloadRow::member("first", "list_first", &[LIST_V], OPTIONAL_V, SOURCE),
-    OverloadRow::global("optional.unwrap", "optional_unwrap", &[List(&OPTIONAL_V)], LIST_V, SOURCE),
-    OverloadRow::member("unwrapOpt", "optional_unwrapOpt", &[List(&OPTIONAL_V)], LIST_V, SOURCE),
+    OverloadRow::global(
+        "optional.unwrap",
+        "optional_unwrap",
+        &[List(&OPTIONAL_V)],
+        LIST_V,
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "unwrapOpt",
+        "optional_unwrapOpt",
+        &[List(&OPTIONAL_V)],
+        LIST_V,
+        SOURCE,
+    ),
 ];

@@ -7,8 +7,20 @@ const SOURCE: &str = "cel-go ext/strings.go, stringLib.CompileOptions";
 
 /// What every version has.
 pub static VERSION_0: &[OverloadRow] = &[
-    OverloadRow::member("charAt", "string_char_at_int", &[String, Int], String, SOURCE),
-    OverloadRow::member("indexOf", "string_index_of_string", &[String, String], Int, SOURCE),
+    OverloadRow::member(
+        "charAt",
+        "string_char_at_int",
+        &[String, Int],
+        String,
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "indexOf",
+        "string_index_of_string",
+        &[String, String],
+        Int,
+        SOURCE,
+    ),
     OverloadRow::member(
         "indexOf",
         "string_index_of_string_int",
@@ -30,7 +42,13 @@ pub static VERSION_0: &[OverloadRow] = &[
         Int,
         SOURCE,
     ),
-    OverloadRow::member("lowerAscii", "string_lower_ascii", &[String], String, SOURCE),
+    OverloadRow::member(
+        "lowerAscii",
+        "string_lower_ascii",
+        &[String],
+        String,
+        SOURCE,
+    ),
     OverloadRow::member(
         "replace",
         "string_replace_string_string",
@@ -45,7 +63,13 @@ pub static VERSION_0: &[OverloadRow] = &[
         String,
         SOURCE,
     ),
-    OverloadRow::member("split", "string_split_string", &[String, String], List(&String), SOURCE),
+    OverloadRow::member(
+        "split",
+        "string_split_string",
+        &[String, String],
+        List(&String),
+        SOURCE,
+    ),
     OverloadRow::member(
         "split",
         "string_split_string_int",
@@ -53,7 +77,13 @@ pub static VERSION_0: &[OverloadRow] = &[
         List(&String),
         SOURCE,
     ),
-    OverloadRow::member("substring", "string_substring_int", &[String, Int], String, SOURCE),
+    OverloadRow::member(
+        "substring",
+        "string_substring_int",
+        &[String, Int],
+        String,
+        SOURCE,
+    ),
     OverloadRow::member(
         "substring",
         "string_substring_int_int",
@@ -62,13 +92,31 @@ pub static VERSION_0: &[OverloadRow] = &[
         SOURCE,
     ),
     OverloadRow::member("trim", "string_trim", &[String], String, SOURCE),
-    OverloadRow::member("upperAscii", "string_upper_ascii", &[String], String, SOURCE),
+    OverloadRow::member(
+        "upperAscii",
+        "string_upper_ascii",
+        &[String],
+        String,
+        SOURCE,
+    ),
     OverloadRow::member("join", "list_join", &[List(&String)], String, SOURCE),
-    OverloadRow::member("join", "list_join_string", &[List(&String), String], String, SOURCE),
+    OverloadRow::member(
+        "join",
+        "list_join_string",
+        &[List(&String), String],
+        String,
+        SOURCE,
+    ),
 ];
 
 /// What version 1 adds.
 pub static VERSION_1: &[OverloadRow] = &[
-    OverloadRow::member("format", "string_format", &[String, List(&Dyn)], String, SOURCE),
+    OverloadRow::member(
+        "format",
+        "string_format",
+        &[String, List(&Dyn)],
+        String,
+        SOURCE,
+    ),
     OverloadRow::global("strings.quote", "strings_quote", &[String], String, SOURCE),
 ];

@@ -18,5 +18,11 @@ pub static ROWS: &[OverloadRow] = &[
         MAP_KV,
         SOURCE,
     ),
-    OverloadRow::global("cel.@mapInsert", "@mapInsert_map_map", &[MAP_KV, MAP_KV], MAP_KV, SOURCE),
+    OverloadRow::global(
+        "cel.@mapInsert",
+        "@mapInsert_map_map",
+        &[MAP_KV, MAP_KV],
+        MAP_KV,
+        SOURCE,
+    ),
 ];

@@ -13,5 +13,11 @@ pub static ROWS: &[OverloadRow] = &[
     OverloadRow::global("_&&_", "logical_and", &[Bool, Bool], Bool, SOURCE),
     OverloadRow::global("_||_", "logical_or", &[Bool, Bool], Bool, SOURCE),
     OverloadRow::global("!_", "logical_not", &[Bool], Bool, SOURCE),
-    OverloadRow::global("@not_strictly_false", "not_strictly_false", &[Bool], Bool, SOURCE),
+    OverloadRow::global(
+        "@not_strictly_false",
+        "not_strictly_false",
+        &[Bool],
+        Bool,
+        SOURCE,
+    ),
 ];

@@ -52,7 +52,10 @@ impl MessageRow {
     /// The type of the field `name`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<Type> {
-        self.fields.iter().find(|(field, _)| *field == name).map(|(_, sig)| sig.to_type())
+        self.fields
+            .iter()
+            .find(|(field, _)| *field == name)
+            .map(|(_, sig)| sig.to_type())
     }
 }
 
@@ -90,7 +93,11 @@ pub static MESSAGES: &[MessageRow] = &[
         meaning: Meaning::Plain(Sig::Timestamp),
         fields: &[("nanos", Int), ("seconds", Int)],
     },
-    MessageRow { name: "google.protobuf.Empty", meaning: Meaning::Message, fields: &[] },
+    MessageRow {
+        name: "google.protobuf.Empty",
+        meaning: Meaning::Message,
+        fields: &[],
+    },
     MessageRow {
         name: "google.protobuf.Struct",
         meaning: Meaning::Plain(STRING_TO_DYN),
@@ -118,15 +125,51 @@ pub static MESSAGES: &[MessageRow] = &[
         meaning: Meaning::Plain(LIST_OF_DYN),
         fields: &[("values", LIST_OF_DYN)],
     },
-    wrapper("google.protobuf.BoolValue", Primitive::Bool, &[("value", Bool)]),
-    wrapper("google.protobuf.BytesValue", Primitive::Bytes, &[("value", Bytes)]),
-    wrapper("google.protobuf.DoubleValue", Primitive::Double, &[("value", Double)]),
-    wrapper("google.protobuf.FloatValue", Primitive::Double, &[("value", Double)]),
-    wrapper("google.protobuf.Int32Value", Primitive::Int, &[("value", Int)]),
-    wrapper("google.protobuf.Int64Value", Primitive::Int, &[("value", Int)]),
-    wrapper("google.protobuf.StringValue", Primitive::String, &[("value", Str)]),
-    wrapper("google.protobuf.UInt32Value", Primitive::Uint, &[("value", Uint)]),
-    wrapper("google.protobuf.UInt64Value", Primitive::Uint, &[("value", Uint)]),
+    wrapper(
+        "google.protobuf.BoolValue",
+        Primitive::Bool,
+        &[("value", Bool)],
+    ),
+    wrapper(
+        "google.protobuf.BytesValue",
+        Primitive::Bytes,
+        &[("value", Bytes)],
+    ),
+    wrapper(
+        "google.protobuf.DoubleValue",
+        Primitive::Double,
+        &[("value", Double)],
+    ),
+    wrapper(
+        "google.protobuf.FloatValue",
+        Primitive::Double,
+        &[("value", Double)],
+    ),
+    wrapper(
+        "google.protobuf.Int32Value",
+        Primitive::Int,
+        &[("value", Int)],
+    ),
+    wrapper(
+        "google.protobuf.Int64Value",
+        Primitive::Int,
+        &[("value", Int)],
+    ),
+    wrapper(
+        "google.protobuf.StringValue",
+        Primitive::String,
+        &[("value", Str)],
+    ),
+    wrapper(
+        "google.protobuf.UInt32Value",
+        Primitive::Uint,
+        &[("value", Uint)],
+    ),
+    wrapper(
+        "google.protobuf.UInt64Value",
+        Primitive::Uint,
+        &[("value", Uint)],
+    ),
 ];
 
 const fn wrapper(
@@ -134,7 +177,11 @@ const fn wrapper(
     primitive: Primitive,
     fields: &'static [(&'static str, Sig)],
 ) -> MessageRow {
-    MessageRow { name, meaning: Meaning::Wrapper(primitive), fields }
+    MessageRow {
+        name,
+        meaning: Meaning::Wrapper(primitive),
+        fields,
+    }
 }
 
 /// Declares all messages, and the one value of the one enumeration beside them.

@@ -111,11 +111,23 @@ mod tests {
     fn message_fields() {
         let library = library();
         let field = |message, field| {
-            library.message(message).and_then(|row| row.field(field)).map(|of| of.declared_string())
+            library
+                .message(message)
+                .and_then(|row| row.field(field))
+                .map(|of| of.declared_string())
         };
-        assert_eq!(field("google.protobuf.Any", "value").as_deref(), Some("bytes"));
-        assert_eq!(field("google.protobuf.Struct", "fields").as_deref(), Some("map(string, dyn)"));
-        assert_eq!(field("google.protobuf.UInt32Value", "value").as_deref(), Some("uint"));
+        assert_eq!(
+            field("google.protobuf.Any", "value").as_deref(),
+            Some("bytes")
+        );
+        assert_eq!(
+            field("google.protobuf.Struct", "fields").as_deref(),
+            Some("map(string, dyn)")
+        );
+        assert_eq!(
+            field("google.protobuf.UInt32Value", "value").as_deref(),
+            Some("uint")
+        );
         assert_eq!(field("google.protobuf.Empty", "value"), None);
     }
 

@@ -1,9 +1,8 @@
 //! Limits that hold before a text reaches the parser: its length, and the depth of its nesting.
 //!
 //! The parser behind [`super::parse`] recurses where the text nests, so a text is scanned once, without
-//! recursion, and refused where cel-go would refuse it. cel-go counts how often each grammar rule is
-//! active; the rules that recurse are `expr`, `relation`, `calc` and `member`, and the left-recursive
-//! ones stay active along a chain of operators.
+//! recursion, and refused where cel-go would refuse it. cel-go counts how often the grammar's `expr` is
+//! active, and later how deep operators and selections nest; a chain of these nests to the left.
 //!
 //! Source: cel-go `parser/parser.go` (`recursionListener`, `expressionSizeCodePointLimit`),
 //! `parser/gen/CEL.g4`.
@@ -80,9 +79,25 @@ impl Level {
     }
 }
 
-/// Whether some grammar rule would be active more than [`MAX_RECURSION_DEPTH`] times.
-pub(super) fn nests_too_deeply(text: &str) -> bool {
-    let mut scanner = Scanner { bytes: text.as_bytes(), at: 0 };
+/// How deep a text nests, at its deepest place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Nesting {
+    /// How often `expr` is active: by brackets and conditionals.
+    pub(super) brackets: u32,
+    /// How often one of the rules of operators and selections is active.
+    pub(super) chain: u32,
+}
+
+/// Chains longer than this are refused before they are parsed; the exact bound is kept by lowering.
+pub(super) const MAX_CHAIN: u32 = MAX_RECURSION_DEPTH + 50;
+
+/// How deep `text` nests; the scan ends where a limit is exceeded.
+pub(super) fn nesting(text: &str) -> Nesting {
+    let mut deepest = Nesting::default();
+    let mut scanner = Scanner {
+        bytes: text.as_bytes(),
+        at: 0,
+    };
     let mut levels: Vec<Level> = Vec::new();
     let mut level = Level::new(Active::default());
     // Whether the last token ends an operand, so that a `-`, `(` or `[` behind it is an operator.
@@ -91,7 +106,7 @@ pub(super) fn nests_too_deeply(text: &str) -> bool {
         match token {
             Token::Operand => after_operand = true,
             Token::Open(open) => {
-                if after_operand && open != b'{' {
+                if after_operand && open == b'[' {
                     level.n_members += 1;
                 }
                 levels.push(level);
@@ -146,12 +161,15 @@ pub(super) fn nests_too_deeply(text: &str) -> bool {
             Token::Additive | Token::Other => after_operand = false,
         }
         let active = level.active();
-        let deepest = active.expr.max(active.relation).max(active.calc).max(active.member);
-        if deepest > MAX_RECURSION_DEPTH {
-            return true;
+        deepest.brackets = deepest.brackets.max(active.expr);
+        deepest.chain = deepest
+            .chain
+            .max(active.relation.max(active.calc).max(active.member));
+        if deepest.brackets > MAX_RECURSION_DEPTH || deepest.chain > MAX_CHAIN {
+            break;
         }
     }
-    false
+    deepest
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,13 +272,19 @@ impl Scanner<'_> {
         }
         let word = self.bytes.get(start..self.at).unwrap_or_default();
         if matches!(self.peek(0), b'"' | b'\'') && word.len() <= 2 {
-            let is_prefix = word.iter().all(|c| matches!(c.to_ascii_lowercase(), b'r' | b'b'));
+            let is_prefix = word
+                .iter()
+                .all(|c| matches!(c.to_ascii_lowercase(), b'r' | b'b'));
             if is_prefix {
                 self.string(word.iter().any(|c| c.eq_ignore_ascii_case(&b'r')));
                 return Token::Operand;
             }
         }
-        if word == b"in" { Token::Relation } else { Token::Operand }
+        if word == b"in" {
+            Token::Relation
+        } else {
+            Token::Operand
+        }
     }
 
     fn number(&mut self) -> Token {
@@ -268,7 +292,10 @@ impl Scanner<'_> {
             let byte = self.peek(0);
             let is_exponent_sign = matches!(byte, b'+' | b'-')
                 && self.at > 0
-                && self.bytes.get(self.at - 1).is_some_and(|c| c.eq_ignore_ascii_case(&b'e'));
+                && self
+                    .bytes
+                    .get(self.at - 1)
+                    .is_some_and(|c| c.eq_ignore_ascii_case(&b'e'));
             let is_fraction = byte == b'.' && self.peek(1).is_ascii_digit();
             if byte.is_ascii_alphanumeric() || is_fraction || is_exponent_sign {
                 self.at += 1;
@@ -305,21 +332,26 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, too_deep: bool) {
-        assert_eq!(nests_too_deeply(text), too_deep);
+        let nesting = nesting(text);
+        let is_too_deep = nesting.brackets > MAX_RECURSION_DEPTH || nesting.chain > MAX_CHAIN;
+        assert_eq!(is_too_deep, too_deep, "{nesting:?}");
     }
 
     #[test]
     fn brackets() {
         check(&format!("{}1{}", "(".repeat(249), ")".repeat(249)), false);
         check(&format!("{}1{}", "(".repeat(250), ")".repeat(250)), true);
-        check(&format!("{}{}", "(".repeat(10_000), ")".repeat(10_000)), true);
+        check(
+            &format!("{}{}", "(".repeat(10_000), ")".repeat(10_000)),
+            true,
+        );
         check(&format!("'{}'", "(".repeat(10_000)), false);
     }
 
     #[test]
     fn chains() {
-        check(&format!("a{}", ".b".repeat(249)), false);
-        check(&format!("a{}", ".b".repeat(250)), true);
+        check(&format!("a{}", ".b".repeat(250)), false);
+        check(&format!("a{}", ".b".repeat(350)), true);
         check(&format!("true{}", " && true".repeat(5_000)), false);
         check(&format!("1{}", " + 1".repeat(5_000)), true);
         check(&format!("[{}]", "1 + 1, ".repeat(5_000)), false);

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use cel::Env;
-use cel::common::ast::{EntryExpr, Expr as ParsedExpr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo};
+use cel::common::ast::{
+    EntryExpr, Expr as ParsedExpr, IdedEntryExpr, IdedExpr, LiteralValue, SourceInfo,
+};
 use cel::parser::ParseErrors;
 
 use super::guard::MAX_RECURSION_DEPTH;
@@ -23,6 +25,11 @@ const MAX_NODES: usize = 250_000;
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
 const ERROR_RECOVERY_LIMIT: u32 = 30;
 
+/// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].
+///
+/// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
+pub(super) const TOO_DEEP: &str = "max recursion depth exceeded";
+
 /// Parses `text`, whose nesting has been found bounded.
 pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics) {
     let parser = Env::default()
@@ -32,18 +39,21 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
         .error_recovery_limit(ERROR_RECOVERY_LIMIT);
     let (root, info) = match parser.parse_with_source_info(text) {
         Ok(parsed) => parsed,
-        Err(errors) => return (None, syntax_errors(&errors)),
+        Err(errors) => return (None, syntax_errors(&errors, text)),
     };
     let mut lowering = Lowering {
         builder: AstBuilder::default(),
         found: Diagnostics::default(),
         info: &info,
         source,
+        text,
         depth: 0,
     };
     let root = lowering.expr(root);
     if let Err(Abort { code, message }) = &root {
-        lowering.found.report(*code, Location::NONE, message.clone());
+        lowering
+            .found
+            .report(*code, Location::NONE, message.clone());
     }
     match root {
         Ok(root) if lowering.found.is_empty() => {
@@ -53,11 +63,11 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
     }
 }
 
-fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
+fn syntax_errors(errors: &ParseErrors, text: &str) -> Diagnostics {
     let mut found = Diagnostics::default();
     for error in &errors.errors {
         let (line, column) = error.pos;
-        let location = if line < 1 {
+        let mut location = if line < 1 {
             Location::NONE
         } else {
             Location {
@@ -65,12 +75,35 @@ fn syntax_errors(errors: &ParseErrors) -> Diagnostics {
                 column: i32::try_from(column - 1).unwrap_or(i32::MAX),
             }
         };
+        if error.msg == ESCAPED_IDENT {
+            location.column += columns_to_backtick(text, location);
+        }
         found.report(Code::Syntax, location, error.msg.clone());
     }
     if found.is_empty() {
-        found.report(Code::Syntax, Location::NONE, "the expression cannot be parsed");
+        found.report(
+            Code::Syntax,
+            Location::NONE,
+            "the expression cannot be parsed",
+        );
     }
     found
+}
+
+/// The parser's finding about a field name in backticks, which the API server's environment does not
+/// accept. The parser places it at the dot before the name, cel-go at the name.
+const ESCAPED_IDENT: &str = "unsupported syntax: '`'";
+
+/// How many columns the next backtick is behind `from`, on its line.
+fn columns_to_backtick(text: &str, from: Location) -> i32 {
+    let (Ok(line), Ok(column)) = (usize::try_from(from.line - 1), usize::try_from(from.column))
+    else {
+        return 0;
+    };
+    text.split('\n')
+        .nth(line)
+        .and_then(|line| line.chars().skip(column).position(|c| c == '`'))
+        .map_or(0, |n| i32::try_from(n).unwrap_or(0))
 }
 
 /// Lowering gave up.
@@ -98,6 +131,7 @@ pub(super) struct Lowering<'a> {
     found: Diagnostics,
     info: &'a SourceInfo,
     source: &'a SourceMap,
+    text: &'a str,
     depth: u32,
 }
 
@@ -105,7 +139,9 @@ type Lowered = Result<ExprId, Abort>;
 
 impl Lowering<'_> {
     fn offset(&self, id: u64) -> u32 {
-        self.info.offset_for(id).map_or(0, |(start, _)| self.source.offset_of_byte(start))
+        self.info
+            .offset_for(id)
+            .map_or(0, |(start, _)| self.source.offset_of_byte(start))
     }
 
     fn add(&mut self, id: u64, expr: Expr) -> Lowered {
@@ -123,7 +159,7 @@ impl Lowering<'_> {
             if self.depth > MAX_RECURSION_DEPTH {
                 return Err(Abort {
                     code: Code::LimitExceeded,
-                    message: "max recursion depth exceeded".into(),
+                    message: TOO_DEEP.into(),
                 });
             }
         }
@@ -139,11 +175,25 @@ impl Lowering<'_> {
         match parsed.expr {
             ParsedExpr::Unspecified => self.add(id, Expr::Unspecified),
             ParsedExpr::Ident(name) => self.add(id, Expr::Ident(name.into())),
-            ParsedExpr::Literal(value) => self.add(id, Expr::Literal(literal(value))),
+            ParsedExpr::Literal(value) => {
+                let literal = literal(value);
+                let expr = self.add(id, Expr::Literal(literal.clone()))?;
+                if is_negative(&literal) {
+                    self.place_at_sign(expr);
+                }
+                Ok(expr)
+            }
             ParsedExpr::Select(select) => {
                 let operand = self.expr(*select.operand)?;
                 let field = select.field.into();
-                self.add(id, Expr::Select { operand, field, test_only: select.test })
+                self.add(
+                    id,
+                    Expr::Select {
+                        operand,
+                        field,
+                        test_only: select.test,
+                    },
+                )
             }
             ParsedExpr::Call(call) => {
                 let target = call.target.map(|target| self.expr(*target)).transpose()?;
@@ -159,7 +209,14 @@ impl Lowering<'_> {
                     }
                     None => {
                         let function = call.func_name.into();
-                        self.add(id, Expr::Call { function, target, args: args.into() })
+                        self.add(
+                            id,
+                            Expr::Call {
+                                function,
+                                target,
+                                args: args.into(),
+                            },
+                        )
                     }
                 }
             }
@@ -170,7 +227,13 @@ impl Lowering<'_> {
                     .iter()
                     .map(|&index| u32::try_from(index).unwrap_or(u32::MAX))
                     .collect();
-                self.add(id, Expr::List { elements, optional_indices })
+                self.add(
+                    id,
+                    Expr::List {
+                        elements,
+                        optional_indices,
+                    },
+                )
             }
             ParsedExpr::Map(map) => {
                 let entries = self.map_entries(map.entries)?;
@@ -178,13 +241,29 @@ impl Lowering<'_> {
             }
             ParsedExpr::Struct(object) => {
                 let fields = self.struct_fields(object.entries)?;
-                self.add(id, Expr::Struct { type_name: object.type_name.into(), fields })
+                self.add(
+                    id,
+                    Expr::Struct {
+                        type_name: object.type_name.into(),
+                        fields,
+                    },
+                )
             }
             // The parser knows no macros, so that it makes no folds.
             ParsedExpr::Comprehension(_) => Err(Abort {
                 code: Code::Syntax,
                 message: "unexpected comprehension in the parsed expression".into(),
             }),
+        }
+    }
+
+    /// Moves a negative literal to its sign, where cel-go places it; the parser places it at its digits.
+    fn place_at_sign(&mut self, id: ExprId) {
+        let offset = self.builder.offset(id) as usize;
+        let before = self.text.chars().take(offset).collect::<Vec<_>>();
+        if let Some(sign) = before.iter().rposition(|&c| c == '-') {
+            self.builder
+                .set_offset(id, u32::try_from(sign).unwrap_or(u32::MAX));
         }
     }
 
@@ -199,7 +278,12 @@ impl Lowering<'_> {
                 let id = self.add(entry.id, Expr::Unspecified)?;
                 let key = self.expr(pair.key)?;
                 let value = self.expr(pair.value)?;
-                entries.push(MapEntry { id, key, value, optional: pair.optional });
+                entries.push(MapEntry {
+                    id,
+                    key,
+                    value,
+                    optional: pair.optional,
+                });
             }
         }
         Ok(entries.into())
@@ -212,7 +296,12 @@ impl Lowering<'_> {
                 let id = self.add(entry.id, Expr::Unspecified)?;
                 let value = self.expr(init.value)?;
                 let field = init.field.into();
-                fields.push(StructField { id, field, value, optional: init.optional });
+                fields.push(StructField {
+                    id,
+                    field,
+                    value,
+                    optional: init.optional,
+                });
             }
         }
         Ok(fields.into())
@@ -275,8 +364,22 @@ fn counts_as_depth(expr: &ParsedExpr) -> bool {
             call.target.is_some()
                 || matches!(
                     call.func_name.as_str(),
-                    "_?_:_" | "_+_" | "_-_" | "_*_" | "_/_" | "_%_" | "_==_" | "_!=_" | "_<_"
-                        | "_<=_" | "_>_" | "_>=_" | "@in" | "_[_]" | "_[?_]" | "_?._"
+                    "_?_:_"
+                        | "_+_"
+                        | "_-_"
+                        | "_*_"
+                        | "_/_"
+                        | "_%_"
+                        | "_==_"
+                        | "_!=_"
+                        | "_<_"
+                        | "_<=_"
+                        | "_>_"
+                        | "_>=_"
+                        | "@in"
+                        | "_[_]"
+                        | "_[?_]"
+                        | "_?._"
                 )
         }
         _ => false,
@@ -292,5 +395,17 @@ fn literal(value: LiteralValue) -> Literal {
         LiteralValue::Double(value) => Literal::Double(*value.inner()),
         LiteralValue::String(value) => Literal::String(Arc::from(value.inner())),
         LiteralValue::Bytes(value) => Literal::Bytes(Arc::from(value.inner())),
+    }
+}
+
+fn is_negative(literal: &Literal) -> bool {
+    match literal {
+        Literal::Int(value) => *value < 0,
+        Literal::Double(value) => value.is_sign_negative(),
+        Literal::Null
+        | Literal::Bool(_)
+        | Literal::Uint(_)
+        | Literal::String(_)
+        | Literal::Bytes(_) => false,
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn expand(
         ("exists", Some(range), &[var, test]) => {
             factory.quantifier(Quantifier::Exists, range, var, test)
         }
-        ("exists_one" | "existsOne", Some(range), &[var, test]) => {
+        ("exists_one", Some(range), &[var, test]) => {
             factory.quantifier(Quantifier::ExistsOne, range, var, test)
         }
         ("map", Some(range), &[var, transform]) => factory.map(range, var, None, transform),
@@ -79,9 +79,11 @@ pub(super) fn expand(
         ("exists_one" | "existsOne", Some(range), &[var, var2, test]) => {
             factory.quantifier2(Quantifier::ExistsOne, range, (var, var2), test)
         }
-        ("transformList" | "transformMap" | "transformMapEntry", Some(range), &[v, v2, transform]) => {
-            factory.transform(function, range, (v, v2), None, transform)
-        }
+        (
+            "transformList" | "transformMap" | "transformMapEntry",
+            Some(range),
+            &[v, v2, transform],
+        ) => factory.transform(function, range, (v, v2), None, transform),
         (
             "transformList" | "transformMap" | "transformMapEntry",
             Some(range),
@@ -132,17 +134,32 @@ impl Factory<'_, '_> {
     }
 
     fn list(&mut self, elements: &[ExprId]) -> ExprId {
-        self.add(Expr::List { elements: elements.into(), optional_indices: Box::default() })
+        self.add(Expr::List {
+            elements: elements.into(),
+            optional_indices: Box::default(),
+        })
     }
 
     fn call(&mut self, function: &str, args: &[ExprId]) -> ExprId {
-        self.add(Expr::Call { function: function.into(), target: None, args: args.into() })
+        self.add(Expr::Call {
+            function: function.into(),
+            target: None,
+            args: args.into(),
+        })
     }
 
     fn member_call(&mut self, function: &str, target: ExprId, args: &[ExprId]) -> ExprId {
-        self.add(Expr::Call { function: function.into(), target: Some(target), args: args.into() })
+        self.add(Expr::Call {
+            function: function.into(),
+            target: Some(target),
+            args: args.into(),
+        })
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a fold is made for one comprehension"
+    )]
     fn fold(&mut self, range: ExprId, var: Arc<str>, var2: Option<Arc<str>>, fold: Fold) -> ExprId {
         self.add(Expr::Comprehension(Box::new(Comprehension {
             iter_range: range,
@@ -181,8 +198,9 @@ impl Factory<'_, '_> {
     }
 
     fn iter_var(&self, id: ExprId, otherwise: &str) -> Result<Arc<str>, MacroError> {
-        let name =
-            self.simple_name(id).ok_or_else(|| MacroError::Invalid(id, otherwise.to_owned()))?;
+        let name = self
+            .simple_name(id)
+            .ok_or_else(|| MacroError::Invalid(id, otherwise.to_owned()))?;
         if *name == *ACCUMULATOR || *name == *FORMER_ACCUMULATOR {
             let message = "iteration variable overwrites accumulator variable";
             return Err(MacroError::Invalid(id, message.into()));
@@ -190,12 +208,18 @@ impl Factory<'_, '_> {
         Ok(name)
     }
 
-    fn iter_vars(&self, (first, second): (ExprId, ExprId)) -> Result<(Arc<str>, Arc<str>), MacroError> {
+    fn iter_vars(
+        &self,
+        (first, second): (ExprId, ExprId),
+    ) -> Result<(Arc<str>, Arc<str>), MacroError> {
         let not_simple = |id| MacroError::Invalid(id, "argument must be a simple name".into());
         let name = self.simple_name(first).ok_or_else(|| not_simple(first))?;
         let name2 = self.simple_name(second).ok_or_else(|| not_simple(second))?;
         if name == name2 {
-            return Err(MacroError::Invalid(second, format!("duplicate variable name: {name}")));
+            return Err(MacroError::Invalid(
+                second,
+                format!("duplicate variable name: {name}"),
+            ));
         }
         self.iter_var(first, "")?;
         self.iter_var(second, "")?;
@@ -207,9 +231,16 @@ impl Factory<'_, '_> {
             // As in cel-go, a presence test is accepted again: `has(has(a.b))` is `has(a.b)`.
             Expr::Select { operand, field, .. } => {
                 let (operand, field) = (*operand, Arc::clone(field));
-                Ok(self.add(Expr::Select { operand, field, test_only: true }))
+                Ok(self.add(Expr::Select {
+                    operand,
+                    field,
+                    test_only: true,
+                }))
             }
-            _ => Err(MacroError::Invalid(arg, "invalid argument to has() macro".into())),
+            _ => Err(MacroError::Invalid(
+                arg,
+                "invalid argument to has() macro".into(),
+            )),
         }
     }
 
@@ -221,7 +252,12 @@ impl Factory<'_, '_> {
                 let condition = self.call("@not_strictly_false", &[accu]);
                 let accu = self.accu();
                 let step = self.call("_&&_", &[accu, test]);
-                Fold { init, condition, step, result: self.accu() }
+                Fold {
+                    init,
+                    condition,
+                    step,
+                    result: self.accu(),
+                }
             }
             Quantifier::Exists => {
                 let init = self.literal(Literal::Bool(false));
@@ -230,7 +266,12 @@ impl Factory<'_, '_> {
                 let condition = self.call("@not_strictly_false", &[negated]);
                 let accu = self.accu();
                 let step = self.call("_||_", &[accu, test]);
-                Fold { init, condition, step, result: self.accu() }
+                Fold {
+                    init,
+                    condition,
+                    step,
+                    result: self.accu(),
+                }
             }
             Quantifier::ExistsOne => {
                 let init = self.literal(Literal::Int(0));
@@ -240,12 +281,23 @@ impl Factory<'_, '_> {
                 let accu = self.accu();
                 let step = self.call("_?_:_", &[test, incremented, accu]);
                 let (accu, one) = (self.accu(), self.literal(Literal::Int(1)));
-                Fold { init, condition, step, result: self.call("_==_", &[accu, one]) }
+                Fold {
+                    init,
+                    condition,
+                    step,
+                    result: self.call("_==_", &[accu, one]),
+                }
             }
         }
     }
 
-    fn quantifier(&mut self, quantifier: Quantifier, range: ExprId, var: ExprId, test: ExprId) -> Expansion {
+    fn quantifier(
+        &mut self,
+        quantifier: Quantifier,
+        range: ExprId,
+        var: ExprId,
+        test: ExprId,
+    ) -> Expansion {
         let name = self.iter_var(var, "argument must be a simple name")?;
         let fold = self.quantifier_fold(quantifier, test);
         Ok(self.fold(range, name, None, fold))
@@ -273,7 +325,12 @@ impl Factory<'_, '_> {
                 self.call("_?_:_", &[filter, appended, accu])
             }
         };
-        Fold { init, condition, step, result: self.accu() }
+        Fold {
+            init,
+            condition,
+            step,
+            result: self.accu(),
+        }
     }
 
     fn appended(&mut self, element: ExprId) -> ExprId {
@@ -282,7 +339,13 @@ impl Factory<'_, '_> {
         self.call("_+_", &[accu, list])
     }
 
-    fn map(&mut self, range: ExprId, var: ExprId, filter: Option<ExprId>, transform: ExprId) -> Expansion {
+    fn map(
+        &mut self,
+        range: ExprId,
+        var: ExprId,
+        filter: Option<ExprId>,
+        transform: ExprId,
+    ) -> Expansion {
         let name = self.iter_var(var, "argument is not an identifier")?;
         let init = self.list(&[]);
         let appended = self.appended(transform);

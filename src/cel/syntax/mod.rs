@@ -17,10 +17,15 @@ use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
 
 /// The stack of the thread on which deeply nested texts are parsed and checked, in bytes.
-const DEEP_STACK_BYTES: usize = 64 * 1024 * 1024;
+const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
 
-/// Texts with more brackets, selections and operators than this are parsed on a thread of their own.
-const SHALLOW_LIMIT: usize = 60;
+/// Texts whose brackets nest deeper than this are parsed on a thread of their own; the parser takes many
+/// kilobytes of the stack for each level.
+const SHALLOW_BRACKETS: u32 = 6;
+
+/// Texts whose chains of operators and selections are longer than this are parsed on a thread of their
+/// own.
+const SHALLOW_CHAIN: u32 = 40;
 
 /// Parses `text`.
 ///
@@ -40,19 +45,17 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
         );
         return (None, found);
     }
-    if guard::nests_too_deeply(text) {
-        found.report(
-            Code::LimitExceeded,
-            Location::NONE,
-            format!("expression recursion limit exceeded: {MAX_RECURSION_DEPTH}"),
-        );
+    let nesting = guard::nesting(text);
+    if nesting.brackets > MAX_RECURSION_DEPTH {
+        let message = format!("expression recursion limit exceeded: {MAX_RECURSION_DEPTH}");
+        found.report(Code::LimitExceeded, Location::NONE, message);
         return (None, found);
     }
-    let may_be_deep = text
-        .bytes()
-        .filter(|byte| matches!(byte, b'(' | b'[' | b'{' | b'.' | b'+' | b'-' | b'*' | b'/' | b'%' | b'?' | b'<' | b'>' | b'='))
-        .count()
-        > SHALLOW_LIMIT;
+    if nesting.chain > guard::MAX_CHAIN {
+        found.report(Code::LimitExceeded, Location::NONE, lower::TOO_DEEP);
+        return (None, found);
+    }
+    let may_be_deep = nesting.brackets > SHALLOW_BRACKETS || nesting.chain > SHALLOW_CHAIN;
     run_on_deep_stack(may_be_deep, || lower::parse(text, &source))
 }
 

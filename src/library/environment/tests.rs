@@ -51,14 +51,32 @@ fn ids_are_unique() {
 #[test]
 fn rows_are_well_formed() {
     for row in rows() {
-        let OverloadRow { function, id, style, args, result, source } = *row;
+        let OverloadRow {
+            function,
+            id,
+            style,
+            args,
+            result,
+            source,
+        } = *row;
         assert!(!function.is_empty() && !id.is_empty(), "{row:?}");
-        assert!(style == CallStyle::Global || !args.is_empty(), "no receiver: {row:?}");
-        assert!(source.starts_with("cel-go ") || source.starts_with("k8s.io/"), "{row:?}");
+        assert!(
+            style == CallStyle::Global || !args.is_empty(),
+            "no receiver: {row:?}"
+        );
+        assert!(
+            source.starts_with("cel-go ") || source.starts_with("k8s.io/"),
+            "{row:?}"
+        );
         // What the arguments leave open is `dyn` at the end of a check: only these two mean that.
-        let open =
-            params(result).iter().any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
-        assert_eq!(open, matches!(id, "optional_none" | "select_optional_field"), "{row:?}");
+        let open = params(result)
+            .iter()
+            .any(|param| !args.iter().any(|arg| params(*arg).contains(param)));
+        assert_eq!(
+            open,
+            matches!(id, "optional_none" | "select_optional_field"),
+            "{row:?}"
+        );
     }
 }
 
@@ -85,7 +103,10 @@ fn no_macro_hides_an_overload() {
 fn versions() {
     let n_overloads = |minor| {
         let env = base_env(KubernetesVersion::new(1, minor));
-        env.library().functions().map(|function| function.overloads.len()).sum::<usize>()
+        env.library()
+            .functions()
+            .map(|function| function.overloads.len())
+            .sum::<usize>()
     };
     // Of 1.27 and before, without the 24 comparisons of mixed numbers.
     assert_eq!(n_overloads(0), 196);
@@ -116,7 +137,12 @@ fn order() {
     let ids = |function| ids(KubernetesVersion::LATEST, function);
     assert_eq!(
         ids("_[_]"),
-        ["index_list", "index_map", "optional_list_index_int", "optional_map_index_value"]
+        [
+            "index_list",
+            "index_map",
+            "optional_list_index_int",
+            "optional_map_index_value"
+        ]
     );
     assert_eq!(
         ids("_+_"),
@@ -134,11 +160,21 @@ fn order() {
     );
     assert_eq!(
         ids("indexOf"),
-        ["list_a_index_of_int", "string_index_of_string", "string_index_of_string_int"]
+        [
+            "list_a_index_of_int",
+            "string_index_of_string",
+            "string_index_of_string_int"
+        ]
     );
-    assert_eq!(ids("string").last_chunk(), Some(&["ip_to_string", "cidr_to_string"]));
+    assert_eq!(
+        ids("string").last_chunk(),
+        Some(&["ip_to_string", "cidr_to_string"])
+    );
     assert_eq!(ids("ip"), ["string_to_ip", "cidr_ip"]);
-    assert_eq!(ids("compareTo"), ["quantity_compare_to", "semver_compare_to"]);
+    assert_eq!(
+        ids("compareTo"),
+        ["quantity_compare_to", "semver_compare_to"]
+    );
 }
 
 #[test]
@@ -153,7 +189,13 @@ fn macros() {
 
 #[test]
 fn validators() {
-    let names = |version| base(version).validators.iter().map(|v| v.name()).collect::<Vec<_>>();
+    let names = |version| {
+        base(version)
+            .validators
+            .iter()
+            .map(|v| v.name())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(names(V1_28), ["cel.validator.homogeneous_literals"]);
     assert_eq!(
         names(V1_29),
@@ -174,7 +216,10 @@ fn named_types() {
         Some(Ident::TypeName(of)) => Some(of),
         _ => None,
     };
-    assert_eq!(named("optional_type"), Some(Type::opaque("optional_type", Vec::new())));
+    assert_eq!(
+        named("optional_type"),
+        Some(Type::opaque("optional_type", Vec::new()))
+    );
     assert_eq!(named("net.IP"), Some(Type::opaque("net.IP", Vec::new())));
     assert_eq!(named("kubernetes.Quantity"), None);
     assert_eq!(base_env(V1_29).lookup_ident("net.IP"), None);

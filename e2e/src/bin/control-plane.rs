@@ -1,0 +1,92 @@
+//! Starts a control plane for work by hand, prints how to reach it, and ends it on Ctrl-C.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this program speaks to the person or the script that started it"
+)]
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use e2e::ControlPlane;
+use e2e::control_plane::{ASSETS_VARIABLE, Binaries, Builder, CACHE_VARIABLE};
+use tokio::signal::unix::{SignalKind, signal};
+
+const USAGE: &str = "\
+Usage: control-plane [--kcm] [--build-only]
+
+Starts etcd and kube-apiserver, prints shell commands that point kubectl at them,
+and stops them on Ctrl-C.
+
+Options:
+  --kcm         also start kube-controller-manager with upstream's status controller
+  --build-only  only find or build the binaries, and print their directory
+  -h, --help    print this text";
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let mut builder = ControlPlane::builder();
+    let mut is_build_only = false;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--kcm" => builder = builder.status_controller(),
+            "--build-only" => is_build_only = true,
+            "-h" | "--help" => {
+                println!(
+                    "{USAGE}\n\nEnvironment: {ASSETS_VARIABLE}, {CACHE_VARIABLE} (see e2e/README.md)"
+                );
+                return ExitCode::SUCCESS;
+            }
+            _ => {
+                eprintln!("error: unknown argument `{argument}`\n\n{USAGE}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let outcome = if is_build_only {
+        build().await
+    } else {
+        run_until_signal(builder).await
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn build() -> Result<()> {
+    let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
+    println!("{}", binaries.directory().display());
+    Ok(())
+}
+
+async fn run_until_signal(builder: Builder) -> Result<()> {
+    // Registered before the start: from here on no signal ends the program in its own way.
+    let mut interrupted = signal(SignalKind::interrupt()).context("SIGINT")?;
+    let mut terminated = signal(SignalKind::terminate()).context("SIGTERM")?;
+    tokio::select! {
+        _ = interrupted.recv() => Ok(()),
+        _ = terminated.recv() => Ok(()),
+        outcome = run(builder) => outcome,
+    }
+}
+
+/// Starts the control plane and keeps it until this future is dropped.
+async fn run(builder: Builder) -> Result<()> {
+    let binaries = tokio::task::spawn_blocking(Binaries::find_or_build).await??;
+    let begin = Instant::now();
+    let control_plane = builder.start().await?;
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "export KUBECONFIG='{}'",
+        control_plane.kubeconfig()?.display()
+    );
+    println!("export PATH='{}':\"$PATH\"", binaries.directory().display());
+    let directory = control_plane.directory().display();
+    eprintln!("ready after {seconds:.1} s; logs in {directory}; Ctrl-C ends it");
+    std::future::pending().await
+}

@@ -1,0 +1,269 @@
+//! The oracle's twin: our engine behind the oracle's subcommands and file formats, and the
+//! comparison of the two. See `e2e/oracle/README.md` for the formats.
+
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use e2e::parity::schemas::Schemas;
+use e2e::parity::{bench, compile, documents, pair, share, typecheck, write_line};
+use vap_status_controller::policy::compile::CompileMode;
+use vap_status_controller::policy::typecheck::Profile;
+
+/// Our engine behind the oracle's subcommands, and the comparison of the two.
+#[derive(Parser)]
+#[command(name = "parity")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Type-check policies, one JSON object a line.
+    Typecheck {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// Whose answers: upstream's, quirks included, or the controller's own.
+        #[arg(long, value_enum, default_value_t = ProfileArg::Upstream)]
+        profile: ProfileArg,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Compile policies, one JSON object a line.
+    Compile {
+        /// As on creation, as the admission plugin does, or both.
+        #[arg(long, value_enum, default_value_t = ModeArg::New)]
+        mode: ModeArg,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Measure our engine.
+    Bench {
+        what: WhatArg,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        time: TimeArgs,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Measure the oracle and our engine in turns.
+    BenchPair {
+        what: WhatArg,
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        time: TimeArgs,
+        /// How often each of the two runs.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// Fail if ours is not so many times faster.
+        #[arg(long, value_name = "RATIO")]
+        at_least: Option<f64>,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Compare the answers of the oracle and of our engine.
+    Share {
+        /// What is compared.
+        #[arg(long, value_enum, default_value_t = WhatArg::Typecheck)]
+        kind: WhatArg,
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Fail if the verdict is the same on fewer policies.
+        #[arg(long, value_name = "PERCENT", default_value_t = 100.0)]
+        at_least: f64,
+        /// Fail if everything is the same on fewer policies.
+        #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
+        identical_at_least: f64,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+}
+
+#[derive(Args)]
+struct SchemaArgs {
+    /// Directory of OpenAPI v3 documents (*_openapi.json).
+    #[arg(long, value_name = "DIR")]
+    openapi: Option<PathBuf>,
+    /// Directory of CustomResourceDefinition files.
+    #[arg(long, value_name = "DIR")]
+    crds: Option<PathBuf>,
+}
+
+impl SchemaArgs {
+    fn load(&self) -> Result<Schemas> {
+        Schemas::load(self.openapi.as_deref(), self.crds.as_deref())
+    }
+}
+
+#[derive(Args)]
+struct TimeArgs {
+    /// How long to measure.
+    #[arg(long, value_name = "N", default_value_t = 5.0)]
+    seconds: f64,
+    /// Seconds to run before measuring.
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    warmup: f64,
+}
+
+#[derive(Args)]
+struct PolicyArgs {
+    /// Files of YAML or JSON documents, directories of them, or - for standard input.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ProfileArg {
+    Upstream,
+    Truthful,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeArg {
+    New,
+    Stored,
+    Both,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum WhatArg {
+    Typecheck,
+    Compile,
+}
+
+impl From<WhatArg> for bench::What {
+    fn from(what: WhatArg) -> Self {
+        match what {
+            WhatArg::Typecheck => Self::Typecheck,
+            WhatArg::Compile => Self::Compile,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // The work runs on a thread with the stack that the threads of the controller have.
+    let outcome = thread::Builder::new()
+        .stack_size(2 * 1024 * 1024)
+        .spawn(move || run(cli.command, &mut BufWriter::new(std::io::stdout())))
+        .context("cannot start a thread")
+        .and_then(|thread| {
+            thread
+                .join()
+                .map_err(|_| anyhow!("a panic outside of any policy"))?
+        });
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            // Where standard error is closed there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "parity: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a subcommand; false if a share or ratio is less than was asked for.
+fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
+    let reached = match command {
+        Command::Typecheck {
+            schemas,
+            profile,
+            policies,
+        } => {
+            let schemas = schemas.load()?;
+            let profile = match profile {
+                ProfileArg::Upstream => Profile::Upstream,
+                ProfileArg::Truthful => Profile::Truthful,
+            };
+            for doc in documents::load_policies(&policies.paths)? {
+                write_line(out, &typecheck::line(&doc, &schemas, profile))?;
+            }
+            true
+        }
+        Command::Compile { mode, policies } => {
+            let modes: &[_] = match mode {
+                ModeArg::New => &[CompileMode::New],
+                ModeArg::Stored => &[CompileMode::Stored],
+                ModeArg::Both => &[CompileMode::New, CompileMode::Stored],
+            };
+            for doc in documents::load_policies(&policies.paths)? {
+                for mode in modes {
+                    write_line(out, &compile::line(&doc, *mode))?;
+                }
+            }
+            true
+        }
+        Command::Bench {
+            what,
+            schemas,
+            time,
+            policies,
+        } => {
+            let loaded = schemas.load()?;
+            let TimeArgs { seconds, warmup } = time;
+            let line = bench::run(what.into(), &loaded, &policies.paths, seconds, warmup)?;
+            write_line(out, &line)?;
+            true
+        }
+        Command::BenchPair {
+            what,
+            oracle,
+            schemas,
+            time,
+            rounds,
+            at_least,
+            policies,
+        } => {
+            let pair = pair::Pair {
+                what: what.into(),
+                oracle,
+                openapi: schemas.openapi,
+                crds: schemas.crds,
+                seconds: time.seconds,
+                warmup: time.warmup,
+                rounds,
+                paths: policies.paths,
+            };
+            let line = pair::run(&pair, out)?;
+            at_least.is_none_or(|ratio| line.ratio >= ratio)
+        }
+        Command::Share {
+            kind,
+            oracle,
+            schemas,
+            show,
+            at_least,
+            identical_at_least,
+            policies,
+        } => {
+            let share = share::Share {
+                what: kind.into(),
+                oracle,
+                openapi: schemas.openapi,
+                crds: schemas.crds,
+                show,
+                paths: policies.paths,
+            };
+            let shares = share::run(&share, out)?;
+            shares.verdict.percent() >= at_least && shares.identical.percent() >= identical_at_least
+        }
+    };
+    out.flush()?;
+    Ok(reached)
+}

@@ -1,0 +1,329 @@
+//! Where the binaries of the control plane come from.
+//!
+//! `KUBEBUILDER_ASSETS` wins where it is set. Otherwise they are built once with Go from the
+//! modules under `e2e/controlplane/`, into a cache outside the checkout that is keyed by version.
+//! This file knows nothing of how the binaries are run.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+
+/// Names a directory that already holds etcd, kube-apiserver and kubectl, as `setup-envtest` makes it.
+pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
+
+/// Names the directory in which built binaries are kept, one directory a version.
+pub const CACHE_VARIABLE: &str = "VAP_CONTROL_PLANE_CACHE";
+
+const KUBERNETES_GO_MOD: &str = include_str!("../../controlplane/kubernetes/go.mod");
+const ETCD_GO_MOD: &str = include_str!("../../controlplane/etcd/go.mod");
+
+/// The binaries of one control plane.
+#[derive(Clone, Debug)]
+pub struct Binaries {
+    directory: PathBuf,
+}
+
+impl Binaries {
+    /// Finds the binaries, or builds them with Go, which takes about ten minutes the first time.
+    ///
+    /// Blocks its thread. Several processes may call it at once: one builds, the others wait.
+    ///
+    /// # Errors
+    /// Says in one line what to do where neither assets nor Go are there, or what failed.
+    pub fn find_or_build() -> Result<Self> {
+        if let Some(directory) = variable(ASSETS_VARIABLE) {
+            return Self::from_assets(directory);
+        }
+        let cache = cache_directory()?;
+        let directory = cache.join(cache_key()?);
+        if !directory.is_dir() {
+            build_once(&cache, &directory)?;
+        }
+        Ok(Self { directory })
+    }
+
+    /// Takes the binaries of a directory such as `setup-envtest` makes it.
+    fn from_assets(directory: PathBuf) -> Result<Self> {
+        // The servers run in another directory, so that a relative path would move.
+        let directory = std::path::absolute(directory).context("current directory")?;
+        for name in ["etcd", "kube-apiserver", "kubectl"] {
+            ensure!(
+                directory.join(name).is_file(),
+                "{ASSETS_VARIABLE} is {}, which has no {name}: set it to a directory with etcd, \
+                 kube-apiserver and kubectl, or unset it to build them with Go",
+                directory.display()
+            );
+        }
+        Ok(Self { directory })
+    }
+
+    /// The directory that holds the binaries.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub(crate) fn etcd(&self) -> PathBuf {
+        self.directory.join("etcd")
+    }
+
+    pub(crate) fn api_server(&self) -> PathBuf {
+        self.directory.join("kube-apiserver")
+    }
+
+    pub(crate) fn kubectl(&self) -> PathBuf {
+        self.directory.join("kubectl")
+    }
+
+    /// The controller manager, which `setup-envtest` does not bring.
+    pub(crate) fn kcm(&self) -> Result<PathBuf> {
+        let path = self.directory.join("kube-controller-manager");
+        ensure!(
+            path.is_file(),
+            "{} has no kube-controller-manager: put one there, or unset {ASSETS_VARIABLE} to build it with Go",
+            self.directory.display()
+        );
+        Ok(path)
+    }
+}
+
+/// The value of an environment variable; an empty one counts as unset.
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+fn cache_directory() -> Result<PathBuf> {
+    if let Some(directory) = variable(CACHE_VARIABLE) {
+        // The Go command runs in another directory, so that a relative path would move.
+        return std::path::absolute(directory).context("current directory");
+    }
+    let base = variable("XDG_CACHE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(variable("HOME")?.join(".cache")))
+        .ok_or_else(|| anyhow!("no place for the control plane binaries: set {CACHE_VARIABLE}"))?;
+    Ok(base.join("vap-status-controller").join("controlplane"))
+}
+
+/// For instance `v1.36.3-v3.6.8`: the versions of Kubernetes and of etcd.
+fn cache_key() -> Result<String> {
+    Ok(format!("{}-{}", kubernetes_version()?, etcd_version()?))
+}
+
+fn kubernetes_version() -> Result<&'static str> {
+    required_version(KUBERNETES_GO_MOD, "k8s.io/kubernetes")
+}
+
+fn etcd_version() -> Result<&'static str> {
+    required_version(ETCD_GO_MOD, "go.etcd.io/etcd/server/v3")
+}
+
+/// The version at which a `go.mod` requires a module.
+fn required_version<'a>(go_mod: &'a str, module: &str) -> Result<&'a str> {
+    go_mod
+        .lines()
+        .find_map(|line| {
+            let mut words = line
+                .split_whitespace()
+                .skip_while(|word| *word == "require");
+            (words.next() == Some(module))
+                .then(|| words.next())
+                .flatten()
+        })
+        .with_context(|| format!("go.mod does not require {module}"))
+}
+
+/// One `go build`.
+struct Target {
+    binary: &'static str,
+    /// The folder under `e2e/controlplane/`.
+    module: &'static str,
+    package: &'static str,
+}
+
+const TARGETS: [Target; 4] = [
+    Target {
+        binary: "etcd",
+        module: "etcd",
+        package: "go.etcd.io/etcd/server/v3",
+    },
+    Target {
+        binary: "kube-apiserver",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/cmd/kube-apiserver",
+    },
+    Target {
+        binary: "kube-controller-manager",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+    },
+    Target {
+        binary: "kubectl",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/cmd/kubectl",
+    },
+];
+
+/// Builds into `directory` unless another process does so first.
+fn build_once(cache: &Path, directory: &Path) -> Result<()> {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("controlplane");
+    check_go(directory)?;
+    fs::create_dir_all(cache).with_context(|| format!("create {}", cache.display()))?;
+    let lock_path = beside(directory, "lock");
+    let lock = File::create(&lock_path).with_context(|| lock_path.display().to_string())?;
+    if lock.try_lock().is_err() {
+        say("waiting for another process that builds the control plane");
+        lock.lock()
+            .with_context(|| lock_path.display().to_string())?;
+    }
+    if directory.is_dir() {
+        return Ok(());
+    }
+
+    // What a build that was killed left behind goes first; the lock makes sure that it is over.
+    let partial = beside(directory, "partial");
+    if partial.exists() {
+        fs::remove_dir_all(&partial).with_context(|| partial.display().to_string())?;
+    }
+    fs::create_dir(&partial).with_context(|| partial.display().to_string())?;
+    say(&format!(
+        "building the control plane with Go into {}: about 10 minutes, once",
+        directory.display()
+    ));
+    for target in &TARGETS {
+        build(target, &modules, &partial, &lock)?;
+    }
+    fs::rename(&partial, directory).with_context(|| directory.display().to_string())
+}
+
+/// `directory` with a dot and `suffix` after its whole name, whose dots are part of a version.
+fn beside(directory: &Path, suffix: &str) -> PathBuf {
+    let mut path = directory.as_os_str().to_owned();
+    path.push(".");
+    path.push(suffix);
+    PathBuf::from(path)
+}
+
+fn check_go(directory: &Path) -> Result<()> {
+    let found = Command::new("go")
+        .arg("version")
+        .stdin(Stdio::null())
+        .output();
+    match found {
+        Ok(output) if output.status.success() => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "no control plane binaries: install Go (https://go.dev/dl) and they are built once into {}, \
+             or set {ASSETS_VARIABLE} to a directory with etcd, kube-apiserver and kubectl",
+            directory.display()
+        ),
+        Ok(output) => bail!(
+            "`go version` failed with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        ),
+        Err(error) => Err(error).context("go version"),
+    }
+}
+
+fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result<()> {
+    let begin = Instant::now();
+    let status = Command::new("go")
+        .arg("build")
+        .args(["-trimpath", "-ldflags", &linker_flags(target)?, "-o"])
+        .arg(partial.join(target.binary))
+        .arg(target.package)
+        .current_dir(modules.join(target.module))
+        .env("CGO_ENABLED", "0")
+        .env("GOWORK", "off")
+        .env_remove("GOOS")
+        .env_remove("GOARCH")
+        // The lock lives as long as its open file: should this process be killed, then the Go
+        // command that it leaves behind still keeps others out of the directory it writes to.
+        .stdin(Stdio::from(lock.try_clone().context("lock file")?))
+        .stdout(Stdio::null())
+        .status()
+        .context("go build")?;
+    ensure!(
+        status.success(),
+        "`go build {}` in e2e/controlplane/{} failed with {status}; its messages stand above",
+        target.package,
+        target.module
+    );
+    say(&format!(
+        "built {} in {} s",
+        target.binary,
+        begin.elapsed().as_secs()
+    ));
+    Ok(())
+}
+
+/// What makes the Kubernetes binaries report their version, which is not in their sources.
+fn linker_flags(target: &Target) -> Result<String> {
+    let mut flags = String::from("-s -w");
+    if target.module == "kubernetes" {
+        let version = kubernetes_version()?;
+        let mut numbers = version.trim_start_matches('v').split('.');
+        let (major, minor) = (numbers.next(), numbers.next());
+        let (major, minor) = major
+            .zip(minor)
+            .with_context(|| format!("version {version}"))?;
+        for (variable, value) in [
+            ("k8s.io/component-base/version.gitVersion", version),
+            ("k8s.io/component-base/version.gitMajor", major),
+            ("k8s.io/component-base/version.gitMinor", minor),
+            ("k8s.io/client-go/pkg/version.gitVersion", version),
+        ] {
+            for part in [" -X ", variable, "=", value] {
+                flags.push_str(part);
+            }
+        }
+    }
+    Ok(flags)
+}
+
+/// Tells whoever waits; not through the log, which a test does not set up.
+fn say(message: &str) {
+    // There is nobody to tell when standard error is closed.
+    let _ = writeln!(io::stderr(), "e2e: {message}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cache_key_names_both_versions() {
+        assert_eq!(cache_key().unwrap(), "v1.36.3-v3.6.8");
+    }
+
+    #[test]
+    fn a_required_version_is_found_in_a_line_or_a_block() {
+        let go_mod =
+            "module m\n\nrequire a.b/c v1.2.3\n\nrequire (\n\td.e/f v0.1.0 // indirect\n)\n";
+        assert_eq!(required_version(go_mod, "a.b/c").unwrap(), "v1.2.3");
+        assert_eq!(required_version(go_mod, "d.e/f").unwrap(), "v0.1.0");
+        assert!(required_version(go_mod, "g.h/i").is_err());
+    }
+
+    #[test]
+    fn assets_that_miss_a_binary_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["etcd", "kubectl"] {
+            File::create(directory.path().join(name)).unwrap();
+        }
+        let error = Binaries::from_assets(directory.path().to_owned())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("which has no kube-apiserver"), "{error}");
+        File::create(directory.path().join("kube-apiserver")).unwrap();
+        let binaries = Binaries::from_assets(directory.path().to_owned()).unwrap();
+        let error = binaries.kcm().unwrap_err().to_string();
+        assert!(error.contains("has no kube-controller-manager"), "{error}");
+    }
+}

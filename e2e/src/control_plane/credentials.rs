@@ -1,0 +1,256 @@
+//! Keys, certificates, tokens and kubeconfig files of one control plane.
+//!
+//! The certificate authority is made for one control plane and its key is forgotten at once, so a
+//! client that trusts it cannot take another server for this one.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, ensure};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+use serde_json::json;
+
+/// The group whose members may do anything.
+const ADMIN_GROUP: &str = "system:masters";
+
+/// Somebody whom the API server knows by a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    name: String,
+    groups: Vec<String>,
+}
+
+impl User {
+    /// A user of this name; the API server adds the group `system:authenticated`.
+    #[must_use]
+    pub fn new(name: &str, groups: &[&str]) -> Self {
+        Self {
+            name: name.to_owned(),
+            groups: groups.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// A user with the name and the groups that a pod of this service account would have.
+    ///
+    /// Source: Kubernetes documentation, "Authenticating", section "Service account tokens".
+    #[must_use]
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self::new(
+            &format!("system:serviceaccount:{namespace}:{name}"),
+            &[
+                "system:serviceaccounts",
+                &format!("system:serviceaccounts:{namespace}"),
+            ],
+        )
+    }
+
+    /// The name by which role bindings and the kubeconfig methods know the user.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn admin() -> Self {
+        Self::new("admin", &[ADMIN_GROUP])
+    }
+}
+
+/// The files that the servers read, and the tokens behind the kubeconfig files.
+#[derive(Debug)]
+pub(crate) struct Credentials {
+    directory: PathBuf,
+    tokens: BTreeMap<String, String>,
+}
+
+impl Credentials {
+    /// Writes keys, certificates and the token file into `directory`.
+    pub(crate) fn create(directory: &Path, users: &[User]) -> Result<Self> {
+        let mut credentials = Self {
+            directory: directory.join("credentials"),
+            tokens: BTreeMap::new(),
+        };
+        fs::create_dir(&credentials.directory).context("credentials directory")?;
+        credentials.write_certificates().context("certificates")?;
+        credentials.write_tokens(users).context("tokens")?;
+        Ok(credentials)
+    }
+
+    pub(crate) fn ca_certificate(&self) -> PathBuf {
+        self.directory.join("ca.crt")
+    }
+
+    pub(crate) fn serving_certificate(&self) -> PathBuf {
+        self.directory.join("serving.crt")
+    }
+
+    pub(crate) fn serving_key(&self) -> PathBuf {
+        self.directory.join("serving.key")
+    }
+
+    pub(crate) fn service_account_private_key(&self) -> PathBuf {
+        self.directory.join("service-account.key")
+    }
+
+    pub(crate) fn service_account_public_key(&self) -> PathBuf {
+        self.directory.join("service-account.pub")
+    }
+
+    pub(crate) fn token_file(&self) -> PathBuf {
+        self.directory.join("tokens.csv")
+    }
+
+    /// The kubeconfig file of a user who was named when the control plane was started.
+    pub(crate) fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
+        // A user's name may hold what a file name may not, hence the number.
+        let number = self
+            .tokens
+            .keys()
+            .position(|name| name == user)
+            .with_context(|| {
+                let known: Vec<&str> = self.tokens.keys().map(String::as_str).collect();
+                format!(
+                    "no user `{user}`: name the user before the start; known are {}",
+                    known.join(", ")
+                )
+            })?;
+        Ok(self.directory.join(format!("user-{number}.kubeconfig")))
+    }
+
+    /// Writes a kubeconfig file for each user, all of them for the API server at `url`.
+    pub(crate) fn write_kubeconfigs(&self, url: &str) -> Result<()> {
+        for (name, token) in &self.tokens {
+            // JSON is YAML too.
+            let config = json!({
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{
+                    "name": "e2e",
+                    "cluster": { "server": url, "certificate-authority": self.ca_certificate() },
+                }],
+                "users": [{ "name": name, "user": { "token": token } }],
+                "contexts": [{ "name": "e2e", "context": { "cluster": "e2e", "user": name } }],
+                "current-context": "e2e",
+            });
+            write(
+                &self.kubeconfig(name)?,
+                &serde_json::to_string_pretty(&config)?,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_certificates(&self) -> Result<()> {
+        let mut params = CertificateParams::default();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "control-plane-ca");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        let ca = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        write(&self.ca_certificate(), &ca.pem())?;
+
+        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"];
+        let mut params = CertificateParams::new(names.map(String::from))?;
+        params
+            .distinguished_name
+            .push(DnType::CommonName, "kube-apiserver");
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        let key = KeyPair::generate()?;
+        write(
+            &self.serving_certificate(),
+            &params.signed_by(&key, &ca)?.pem(),
+        )?;
+        write(&self.serving_key(), &key.serialize_pem())?;
+
+        let key = KeyPair::generate()?;
+        write(&self.service_account_private_key(), &key.serialize_pem())?;
+        write(&self.service_account_public_key(), &key.public_key_pem())
+    }
+
+    /// The token file is CSV: token, name, uid, groups.
+    fn write_tokens(&mut self, users: &[User]) -> Result<()> {
+        let mut lines = Vec::new();
+        for user in [&User::admin()].into_iter().chain(users) {
+            let User { name, groups } = user;
+            ensure!(
+                !name.contains(['"', '\n', '\r'])
+                    && !groups
+                        .iter()
+                        .any(|group| group.contains(['"', '\n', '\r', ','])),
+                "user `{name}`: names cannot hold quotes or line breaks, nor groups commas",
+            );
+            let token = random_token()?;
+            lines.push(format!(
+                "{token},\"{name}\",\"{name}\",\"{}\"\n",
+                groups.join(",")
+            ));
+            let replaced = self.tokens.insert(name.clone(), token);
+            ensure!(replaced.is_none(), "user `{name}` is named twice");
+        }
+        write(&self.token_file(), &lines.concat())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| path.display().to_string())
+}
+
+/// 128 random bits in hexadecimal digits.
+fn random_token() -> Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context("/dev/urandom")?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_account_has_its_groups() {
+        let user = User::service_account("vap-status-system", "vap-status-controller");
+        assert_eq!(
+            user.name(),
+            "system:serviceaccount:vap-status-system:vap-status-controller"
+        );
+        let groups = [
+            "system:serviceaccounts",
+            "system:serviceaccounts:vap-status-system",
+        ];
+        assert_eq!(user.groups, groups);
+    }
+
+    #[test]
+    fn a_user_that_the_token_file_cannot_hold_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = Credentials::create(directory.path(), &[User::new("a\"b", &[])]).unwrap_err();
+        assert!(
+            format!("{error:#}").contains("cannot hold quotes"),
+            "{error:#}"
+        );
+    }
+
+    #[test]
+    fn an_unknown_user_is_named_with_the_known_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let users = [User::new("jane", &["dev"])];
+        let credentials = Credentials::create(directory.path(), &users).unwrap();
+        let error = credentials.kubeconfig("joe").unwrap_err().to_string();
+        assert!(
+            error.contains("no user `joe`") && error.contains("admin, jane"),
+            "{error}"
+        );
+    }
+}

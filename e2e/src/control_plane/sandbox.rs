@@ -1,0 +1,141 @@
+//! A directory and a process group that end with their owner, however the owner ends.
+//!
+//! A destructor does not run when its process is killed, so two helpers stand outside of it:
+//!
+//! - The *anchor*, a `cat`, leads the process group that every server joins before it starts.
+//! - The *janitor*, a shell, waits for the end of its standard input, whose other end only the
+//!   owner holds. The kernel closes that end when the owner is gone, be it by `drop`, by a panic,
+//!   by Ctrl-C or by SIGKILL. The janitor then kills the group and removes the directory.
+//!
+//! Neither is in the owner's process group, so Ctrl-C in a terminal reaches the owner alone, which
+//! may shut down in order; what it leaves behind is the janitor's.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result};
+
+/// Repeats both acts until the directory is gone, since a dying process may still write to it.
+const JANITOR: &str = r#"
+trap '' HUP INT QUIT TERM
+while read -r _; do :; done
+tries=100
+while [ "$tries" -gt 0 ]; do
+    kill -s KILL -- "-$1" 2>/dev/null
+    rm -rf -- "$2" 2>/dev/null && break
+    tries=$((tries - 1))
+    sleep 0.1
+done
+kill -s KILL -- "-$1" 2>/dev/null
+"#;
+
+/// The directory and the process group of one control plane.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    directory: PathBuf,
+    anchor: Child,
+    janitor: Child,
+    group: i32,
+}
+
+impl Sandbox {
+    /// Makes the directory, readable by its owner alone, and starts the two helpers.
+    pub(crate) fn new() -> Result<Self> {
+        let directory = tempfile::Builder::new()
+            .prefix("control-plane-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()
+            .context("temporary directory")?;
+        let mut anchor = Command::new("cat")
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .context("start `cat`")?;
+        let group = i32::try_from(anchor.id()).context("process id")?;
+        let janitor = Command::new("sh")
+            .args(["-c", JANITOR, "janitor", &group.to_string()])
+            .arg(directory.path())
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .context("start `sh`");
+        let janitor = match janitor {
+            Ok(janitor) => janitor,
+            Err(error) => {
+                end(&mut anchor);
+                return Err(error);
+            }
+        };
+        // From here on the directory is the janitor's to remove.
+        Ok(Self {
+            directory: directory.keep(),
+            anchor,
+            janitor,
+            group,
+        })
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes the process that `command` starts end with the owner at the latest.
+    pub(crate) fn confine(&self, command: &mut Command) {
+        command.process_group(self.group);
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // The anchor is reaped after the janitor has ended: until then no other process can be
+        // given the number of the group that the janitor kills.
+        drop(self.janitor.stdin.take());
+        let _ = self.janitor.wait();
+        end(&mut self.anchor);
+        // Only if somebody killed the janitor is there anything left to remove.
+        if self.directory.exists() {
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// Kills a child and reaps it; both fail only if it has ended before.
+pub(crate) fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_private_and_goes_with_its_owner() {
+        let sandbox = Sandbox::new().unwrap();
+        let directory = sandbox.directory().to_owned();
+        assert_eq!(
+            directory.metadata().unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        drop(sandbox);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn the_directory_goes_even_without_the_janitor() {
+        let mut sandbox = Sandbox::new().unwrap();
+        end(&mut sandbox.janitor);
+        let directory = sandbox.directory().to_owned();
+        drop(sandbox);
+        assert!(!directory.exists());
+    }
+}

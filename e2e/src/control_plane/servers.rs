@@ -1,0 +1,195 @@
+//! The command lines of the three servers, and how one knows that each is ready.
+
+use std::ffi::OsString;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::{Ipv4Addr, TcpListener};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Error, Result, bail, ensure};
+use k8s_openapi::api::core::v1::Namespace;
+use kube::{Api, Client};
+
+use super::ControlPlane;
+use super::binaries::Binaries;
+use super::process::Process;
+use super::sandbox::Sandbox;
+
+/// How long a server may take to start on a machine that is busy with other things.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long to wait between two looks at a server that starts.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// How long the API server may take to answer when asked whether it is ready.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// etcd's socket, relative to the sandbox so that a long path does not exceed the limit of 108
+/// bytes. etcd wants a port in each address and takes it as a part of the file's name.
+const ETCD_SOCKET: &str = "unix://etcd.socket:1";
+
+/// The socket for other members, of which there are none.
+const ETCD_PEER_SOCKET: &str = "unix://etcd-peer.socket:1";
+
+/// Below the ports that Linux and macOS give to outgoing connections: no client that knocks while
+/// the API server is down can be given its port.
+const PORTS: Range<u16> = 20_000..32_000;
+
+pub(super) fn start_etcd(binaries: &Binaries, sandbox: &Sandbox) -> Result<Process> {
+    let mut command = Command::new(binaries.etcd());
+    command
+        .current_dir(sandbox.directory())
+        .args(["--name=default", "--data-dir=etcd"])
+        // Nobody needs the data after a crash of the machine.
+        .arg("--unsafe-no-fsync")
+        .arg(format!("--listen-client-urls={ETCD_SOCKET}"))
+        .arg(format!("--advertise-client-urls={ETCD_SOCKET}"))
+        .arg(format!("--listen-peer-urls={ETCD_PEER_SOCKET}"))
+        .arg(format!("--initial-advertise-peer-urls={ETCD_PEER_SOCKET}"))
+        .arg(format!("--initial-cluster=default={ETCD_PEER_SOCKET}"));
+    Process::spawn(sandbox, "etcd", command)
+}
+
+pub(super) fn start_api_server(control_plane: &ControlPlane) -> Result<Process> {
+    let ControlPlane {
+        sandbox,
+        credentials,
+        ..
+    } = control_plane;
+    let mut command = Command::new(control_plane.binaries.api_server());
+    command
+        .current_dir(sandbox.directory())
+        .arg(format!("--etcd-servers={ETCD_SOCKET}"))
+        .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
+        .arg(format!("--secure-port={}", control_plane.port))
+        // The Service `kubernetes` would refuse a loopback address as its endpoint.
+        .arg("--endpoint-reconciler-type=none")
+        .arg("--service-cluster-ip-range=10.0.0.0/24")
+        .arg("--cert-dir=certificates")
+        .args(path_args(&[
+            ("--tls-cert-file", credentials.serving_certificate()),
+            ("--tls-private-key-file", credentials.serving_key()),
+            (
+                "--service-account-key-file",
+                credentials.service_account_public_key(),
+            ),
+            (
+                "--service-account-signing-key-file",
+                credentials.service_account_private_key(),
+            ),
+            ("--token-auth-file", credentials.token_file()),
+        ]))
+        .arg("--service-account-issuer=https://kubernetes.default.svc")
+        .arg("--authorization-mode=RBAC")
+        // Nothing makes the service account that it would demand of each pod.
+        .arg("--disable-admission-plugins=ServiceAccount")
+        .args(&control_plane.api_server_args);
+    Process::spawn(sandbox, "kube-apiserver", command)
+}
+
+pub(super) fn start_kcm(control_plane: &ControlPlane, controllers: &[&str]) -> Result<Process> {
+    let ControlPlane {
+        sandbox,
+        credentials,
+        ..
+    } = control_plane;
+    let mut command = Command::new(control_plane.binaries.kcm()?);
+    command
+        .current_dir(sandbox.directory())
+        .args(path_args(&[
+            ("--kubeconfig", control_plane.kubeconfig()?),
+            ("--root-ca-file", credentials.ca_certificate()),
+            (
+                "--service-account-private-key-file",
+                credentials.service_account_private_key(),
+            ),
+        ]))
+        .arg(format!("--controllers={}", controllers.join(",")))
+        // Port 0 means none: nobody asks it for its health or its metrics.
+        .args(["--leader-elect=false", "--secure-port=0"]);
+    Process::spawn(sandbox, "kube-controller-manager", command)
+}
+
+fn path_args(flags: &[(&str, PathBuf)]) -> Vec<OsString> {
+    let argument = |(flag, path): &(&str, PathBuf)| {
+        let mut argument = OsString::from(flag);
+        argument.push("=");
+        argument.push(path);
+        argument
+    };
+    flags.iter().map(argument).collect()
+}
+
+/// Waits until the API server says that it is ready and the namespace `default` exists, which
+/// the API server makes on its own a little later.
+pub(super) async fn await_api_server(
+    api_server: &mut Process,
+    etcd: &mut Process,
+    client: &Client,
+) -> Result<()> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    loop {
+        let looked = tokio::time::timeout(REQUEST_TIMEOUT, is_api_server_ready(client)).await;
+        if matches!(looked, Ok(Ok(true))) {
+            return Ok(());
+        }
+        etcd.check()?;
+        api_server.check()?;
+        if Instant::now() > deadline {
+            let why = match looked {
+                Ok(Ok(_)) => "no namespace `default` yet".to_owned(),
+                Ok(Err(error)) => format!("{error:#}"),
+                Err(_) => "no answer".to_owned(),
+            };
+            bail!(
+                "not ready after {START_TIMEOUT:?}: {why}{}",
+                api_server.log_tail()
+            );
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+async fn is_api_server_ready(client: &Client) -> Result<bool> {
+    client
+        .request_text(http::Request::get("/readyz").body(Vec::new())?)
+        .await?;
+    Ok(Api::<Namespace>::all(client.clone())
+        .get_opt("default")
+        .await?
+        .is_some())
+}
+
+/// Waits until the log says that the controllers have filled their caches.
+pub(super) async fn await_kcm(kcm: &mut Process) -> Result<()> {
+    let deadline = Instant::now() + START_TIMEOUT;
+    while !kcm.log()?.contains("Caches are synced") {
+        kcm.check()?;
+        ensure!(
+            Instant::now() < deadline,
+            "kube-controller-manager is not ready after {START_TIMEOUT:?}{}",
+            kcm.log_tail()
+        );
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    Ok(())
+}
+
+/// A loopback port on which nobody listens now; somebody may before the caller does.
+pub(super) fn free_port() -> Result<u16> {
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    // The hasher's keys are random, so that control planes that start together try other ports.
+    let hash = RandomState::new().hash_one(std::process::id());
+    let skipped = usize::try_from(hash % u64::from(PORTS.end - PORTS.start))?;
+    match PORTS.cycle().skip(skipped).take(PORTS.len()).find(is_free) {
+        Some(port) => Ok(port),
+        None => bail!("no free port on 127.0.0.1 in {PORTS:?}"),
+    }
+}
+
+/// Whether the API server ended because another process listened on its port first.
+pub(super) fn is_port_taken(error: &Error) -> bool {
+    format!("{error:#}").contains("address already in use")
+}

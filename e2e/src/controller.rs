@@ -1,0 +1,156 @@
+//! The controller as a process beside a control plane, under the rights that it is installed with.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::control_plane::{ControlPlane, Process, User};
+
+/// The name of the user that the controller runs as in a cluster.
+pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:vap-status-system:vap-status-controller";
+
+/// How long the controller may take until it is ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The controller's user with the groups that a service account has; to be named to the builder of the
+/// control plane.
+#[must_use]
+pub fn service_account() -> User {
+    User::new(
+        SERVICE_ACCOUNT,
+        &[
+            "system:serviceaccounts",
+            "system:serviceaccounts:vap-status-system",
+            "system:authenticated",
+        ],
+    )
+}
+
+/// Grants the controller's user the rights of `config/rbac`, and no more.
+///
+/// # Errors
+/// When kubectl refuses the manifests.
+pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
+    let rbac = repository().join("config/rbac");
+    let namespace = ["create", "namespace", "vap-status-system"];
+    let outcome = control_plane.kubectl()?.args(namespace).output()?;
+    ensure!(
+        outcome.status.success(),
+        "{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
+    let outcome = control_plane
+        .kubectl()?
+        .arg("apply")
+        .arg("-k")
+        .arg(rbac)
+        .output()?;
+    ensure!(
+        outcome.status.success(),
+        "{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
+    Ok(())
+}
+
+/// The root of the checkout.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_owned)
+        .unwrap_or_default()
+}
+
+/// A binary of the workspace, which cargo has put beside this one.
+///
+/// # Errors
+/// When it has not been built.
+pub fn binary(name: &str) -> Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folders = own.ancestors().skip(1).take(2);
+    let found = folders
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file());
+    found.with_context(|| {
+        format!("{name} is not built; build it first: cargo build --bins -p vap-status-controller")
+    })
+}
+
+/// A running controller.
+#[derive(Debug)]
+pub struct Controller {
+    process: Process,
+    address: String,
+}
+
+impl Controller {
+    /// Starts the controller as its service account and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it is not built, or does not become ready in a minute.
+    pub async fn start(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        let mut command = Command::new(binary("vap-status-controller")?);
+        command
+            .args(["run", "--listen", &address])
+            .args(args)
+            .env("KUBECONFIG", control_plane.kubeconfig_for(SERVICE_ACCOUNT)?);
+        let process = control_plane.spawn(&format!("controller-{port}"), command)?;
+        let controller = Self { process, address };
+        let deadline = Instant::now() + READY_TIMEOUT;
+        while !controller
+            .get("/readyz")
+            .await
+            .is_ok_and(|(status, _)| status == 200)
+        {
+            if Instant::now() > deadline {
+                bail!("the controller did not become ready");
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Ok(controller)
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// The status and the body of a GET of `path`.
+    ///
+    /// # Errors
+    /// When the controller does not answer.
+    pub async fn get(&self, path: &str) -> Result<(u16, String)> {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = tokio::net::TcpStream::connect(&self.address).await?;
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .context("no end of the head")?;
+        let status = head.split(' ').nth(1).context("no status")?.parse()?;
+        Ok((status, body.to_owned()))
+    }
+
+    /// The resident memory in KiB.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn resident_kib(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
+        Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
+    }
+}

@@ -1,0 +1,105 @@
+//! `parity compile`: what the compiler answers.
+//!
+//! Source: the oracle's `compile.go`.
+
+use serde::Serialize;
+use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, CompiledPolicy};
+
+use super::documents::PolicyDoc;
+use super::guard::{Panic, guard};
+
+/// What is printed for a policy and a mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CompileLine {
+    /// The file.
+    pub file: String,
+    /// The place of the document in its file.
+    pub index: usize,
+    /// The name of the policy.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// `new` or `stored`.
+    pub mode: &'static str,
+    /// Whether all expressions compile.
+    pub ok: bool,
+    /// The outcome of each expression.
+    pub expressions: Vec<ExpressionLine>,
+    /// Why there is no answer.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// The panic that compiling ended in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub panic: Option<Panic>,
+}
+
+/// The outcome of compiling an expression.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpressionLine {
+    field_ref: String,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_type: Option<String>,
+}
+
+impl From<CompiledExpression> for ExpressionLine {
+    fn from(expression: CompiledExpression) -> Self {
+        let line = Self {
+            field_ref: expression.field_ref,
+            ..Self::default()
+        };
+        match expression.outcome {
+            Ok(type_) => Self {
+                ok: true,
+                output_type: Some(type_.declared_string()),
+                ..line
+            },
+            Err(error) => {
+                let error_type = if error.required {
+                    "RuleRequired"
+                } else {
+                    "RuleInvalid"
+                };
+                Self {
+                    error_type: Some(error_type),
+                    error: Some(error.message),
+                    ..line
+                }
+            }
+        }
+    }
+}
+
+/// The line of a policy in a mode.
+#[must_use]
+pub fn line(doc: &PolicyDoc, mode: CompileMode) -> CompileLine {
+    let mut line = CompileLine {
+        file: doc.file.clone(),
+        index: doc.index,
+        mode: match mode {
+            CompileMode::New => "new",
+            CompileMode::Stored => "stored",
+        },
+        ..CompileLine::default()
+    };
+    let policy = match &doc.policy {
+        Ok(policy) => policy,
+        Err(error) => {
+            line.error = format!("{error:#}");
+            return line;
+        }
+    };
+    line.name = policy.metadata.name.clone().unwrap_or_default();
+    match guard(|| CompiledPolicy::new(policy).compile(mode)) {
+        Ok(expressions) => {
+            line.expressions = expressions.into_iter().map(ExpressionLine::from).collect();
+            line.ok = line.expressions.iter().all(|expression| expression.ok);
+        }
+        Err(panic) => line.panic = Some(panic),
+    }
+    line
+}

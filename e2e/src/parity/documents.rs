@@ -1,0 +1,443 @@
+//! Policies out of files, read as the oracle reads them: the same documents, in the same order,
+//! with the same numbers.
+//!
+//! Source: the oracle's `policies.go`; apimachinery `pkg/util/yaml/decoder.go` (`YAMLReader.Read`).
+
+use std::fs;
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Map, Value};
+
+use super::yaml;
+
+const POLICY_GROUP: &str = "admissionregistration.k8s.io/";
+
+/// A document of a file: its JSON, or why it has none.
+#[derive(Debug)]
+pub struct Document {
+    /// The file, as its path was given or found.
+    pub file: String,
+    /// The place of the document in its file, from 0.
+    pub index: usize,
+    /// What it says.
+    pub value: Result<Value>,
+}
+
+/// A policy, or what stood where one was expected.
+#[derive(Debug)]
+pub struct PolicyDoc {
+    /// The file, as its path was given or found.
+    pub file: String,
+    /// The place of the document in its file, from 0.
+    pub index: usize,
+    /// The policy, with the API server's defaults.
+    pub policy: Result<ValidatingAdmissionPolicy>,
+}
+
+/// Every policy of the files and directories, in order. Documents of other kinds are passed over.
+///
+/// # Errors
+///
+/// If a file cannot be read or cut into documents.
+pub fn load_policies(paths: &[PathBuf]) -> Result<Vec<PolicyDoc>> {
+    let mut policies = Vec::new();
+    for Document { file, index, value } in load_documents(paths)? {
+        if let Some(policy) = value.and_then(parse_policy).transpose() {
+            policies.push(PolicyDoc {
+                file,
+                index,
+                policy,
+            });
+        }
+    }
+    Ok(policies)
+}
+
+/// Every document of the files and directories; the items of a list count as documents.
+///
+/// # Errors
+///
+/// If a file cannot be read or cut into documents.
+pub fn load_documents(paths: &[PathBuf]) -> Result<Vec<Document>> {
+    let mut documents = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            std::io::stdin().lock().read_to_end(&mut bytes)?;
+            read_documents("-", &bytes, &mut documents)?;
+        } else {
+            walk(path, true, &mut documents)?;
+        }
+    }
+    Ok(documents)
+}
+
+/// Reads a file, or what is below a directory in the order of names. Links are followed only where
+/// they are given.
+fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
+    let metadata = fs::symlink_metadata(path).with_context(|| path.display().to_string())?;
+    if metadata.is_dir() {
+        let mut names = fs::read_dir(path)
+            .and_then(|entries| entries.map(|entry| entry.map(|e| e.file_name())).collect())
+            .map(|mut names: Vec<_>| {
+                names.sort();
+                names
+            })
+            .with_context(|| path.display().to_string())?;
+        for name in names.drain(..) {
+            walk(&clean(&path.join(name)), false, documents)?;
+        }
+        return Ok(());
+    }
+    let is_manifest = path.extension().is_some_and(|extension| {
+        ["yaml", "yml", "json"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    });
+    if !is_manifest && !given {
+        return Ok(());
+    }
+    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    read_documents(&path.display().to_string(), &bytes, documents)
+}
+
+/// The path without `.` and with `..` resolved by the look of it, as Go writes what it walks.
+fn clean(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if cleaned.file_name().is_some() => {
+                cleaned.pop();
+            }
+            other => cleaned.push(other),
+        }
+    }
+    cleaned
+}
+
+fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Result<()> {
+    let mut index = 0;
+    for raw in split(bytes).with_context(|| file.to_owned())? {
+        let items = match parse(&raw) {
+            Ok(Value::Null) => continue,
+            Ok(value) => list_items(value).into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        };
+        for value in items {
+            documents.push(Document {
+                file: file.to_owned(),
+                index,
+                value,
+            });
+            index += 1;
+        }
+    }
+    Ok(())
+}
+
+/// A document as YAML, and where it is none, as JSON.
+fn parse(raw: &[u8]) -> Result<Value> {
+    let yaml = str::from_utf8(raw)
+        .map_err(anyhow::Error::from)
+        .and_then(yaml::to_json);
+    yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
+}
+
+/// Cuts a stream at the lines that begin with `---`, whatever is above them: also in the middle of
+/// a block of text.
+fn split(bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut documents = Vec::new();
+    let mut current = Vec::new();
+    let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+    if lines.last().is_some_and(|last| last.is_empty()) {
+        lines.pop();
+    }
+    for line in lines {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if let Some(rest) = line.strip_prefix(b"---") {
+            let rest = rest.trim_ascii();
+            if !rest.is_empty() && !rest.starts_with(b"#") {
+                bail!(
+                    "invalid YAML document separator: {}",
+                    String::from_utf8_lossy(rest)
+                );
+            }
+            if !current.is_empty() {
+                documents.push(std::mem::take(&mut current));
+                continue;
+            }
+        }
+        current.extend_from_slice(line);
+        current.push(b'\n');
+    }
+    if !current.is_empty() {
+        documents.push(current);
+    }
+    Ok(documents)
+}
+
+/// The items of a list, and otherwise the document itself.
+fn list_items(value: Value) -> Vec<Value> {
+    let is_list = value
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_some_and(|k| k.ends_with("List"));
+    match value {
+        Value::Object(mut fields) if is_list => match fields.remove("items") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                fields.insert("items".to_owned(), other);
+                vec![Value::Object(fields)]
+            }
+        },
+        other => vec![other],
+    }
+}
+
+/// Decodes a policy of any version as v1, whose fields they share, and sets v1's defaults. `None`
+/// for a document of another kind.
+fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
+    let kind = type_meta(&value, "kind")?;
+    let is_policy = kind == "ValidatingAdmissionPolicy"
+        && type_meta(&value, "apiVersion")?.starts_with(POLICY_GROUP);
+    type_meta(&value, "apiVersion")?;
+    if !is_policy {
+        return Ok(None);
+    }
+    drop_nulls(&mut value);
+    date_conditions(&mut value);
+    if let Value::Object(fields) = &mut value {
+        fields.insert(
+            "apiVersion".to_owned(),
+            "admissionregistration.k8s.io/v1".into(),
+        );
+    }
+    let mut policy: ValidatingAdmissionPolicy = serde_json::from_value(value)?;
+    set_defaults(&mut policy);
+    Ok(Some(policy))
+}
+
+/// A field of the document's head: empty where it is left out, an error where it is no string.
+fn type_meta<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
+    match value {
+        Value::Null => Ok(""),
+        Value::Object(fields) => match fields.get(field) {
+            None | Some(Value::Null) => Ok(""),
+            Some(Value::String(text)) => Ok(text),
+            Some(other) => Err(anyhow!("cannot read {other} as {field}")),
+        },
+        other => Err(anyhow!("not an object: {other}")),
+    }
+}
+
+/// Lists whose items are objects, where null is an empty object and not an empty string.
+const OBJECT_LISTS: [&str; 11] = [
+    "auditAnnotations",
+    "conditions",
+    "excludeResourceRules",
+    "expressionWarnings",
+    "matchConditions",
+    "managedFields",
+    "matchExpressions",
+    "ownerReferences",
+    "resourceRules",
+    "validations",
+    "variables",
+];
+
+/// Reads null as Go does: a field that is null is as good as left out, and an item that is null is
+/// the empty one.
+fn drop_nulls(value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    fields.retain(|_, field| !field.is_null());
+    for (name, field) in fields {
+        if let Value::Array(items) = field {
+            for item in items {
+                if item.is_null() {
+                    *item = if OBJECT_LISTS.contains(&name.as_str()) {
+                        Value::Object(Map::new())
+                    } else {
+                        Value::from("")
+                    };
+                }
+                drop_nulls(item);
+            }
+        } else {
+            drop_nulls(field);
+        }
+    }
+}
+
+/// Gives the conditions of a status a date, which Go does not ask for and our types do.
+fn date_conditions(value: &mut Value) {
+    let conditions = value
+        .pointer_mut("/status/conditions")
+        .and_then(Value::as_array_mut);
+    for condition in conditions
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        for (field, empty) in [
+            ("lastTransitionTime", "1970-01-01T00:00:00Z"),
+            ("message", ""),
+            ("reason", ""),
+            ("status", ""),
+            ("type", ""),
+        ] {
+            condition.entry(field).or_insert_with(|| empty.into());
+        }
+    }
+}
+
+/// Sets what the API server sets in a policy that leaves it out.
+fn set_defaults(policy: &mut ValidatingAdmissionPolicy) {
+    let spec = policy.spec.get_or_insert_default();
+    spec.failure_policy.get_or_insert_with(|| "Fail".to_owned());
+    if let Some(constraints) = &mut spec.match_constraints {
+        default_match_resources(constraints);
+    }
+}
+
+fn default_match_resources(resources: &mut MatchResources) {
+    resources
+        .match_policy
+        .get_or_insert_with(|| "Equivalent".to_owned());
+    resources
+        .namespace_selector
+        .get_or_insert_with(LabelSelector::default);
+    resources
+        .object_selector
+        .get_or_insert_with(LabelSelector::default);
+    for rule in [
+        &mut resources.resource_rules,
+        &mut resources.exclude_resource_rules,
+    ]
+    .into_iter()
+    .flatten()
+    .flatten()
+    {
+        rule.scope.get_or_insert_with(|| "*".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> Vec<Document> {
+        let mut documents = Vec::new();
+        read_documents("f", text.as_bytes(), &mut documents).unwrap();
+        documents
+    }
+
+    #[test]
+    fn documents_are_cut_at_separator_lines_and_counted() {
+        let documents = read(
+            "--- # first\na: 1\n---   \n# nothing but a comment\n---\nkind: FooList\nitems: [null, {b: 2}]\n\
+             ---\nc: [\n---\nd: |\n  x\n---\n  e: 1",
+        );
+        let seen: Vec<_> = documents
+            .iter()
+            .map(|d| (d.index, d.value.as_ref().ok()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (0, Some(&json!({"a": 1}))),
+                (1, Some(&Value::Null)),
+                (2, Some(&json!({"b": 2}))),
+                (3, None),
+                (4, Some(&json!({"d": "x\n"}))),
+                (5, Some(&json!({"e": 1}))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_separator_with_content_ends_the_file_in_error() {
+        let error = read_documents("f", b"a: 1\n--- b: 2\n", &mut Vec::new()).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "f: invalid YAML document separator: b: 2"
+        );
+    }
+
+    #[test]
+    fn what_is_no_yaml_may_be_json() {
+        let [document] = &read("{\n\t\"a\":1}")[..] else {
+            panic!("one document")
+        };
+        assert_eq!(document.value.as_ref().unwrap(), &json!({"a": 1}));
+    }
+
+    fn policy(text: &str) -> Result<Option<ValidatingAdmissionPolicy>> {
+        let mut documents = read(text);
+        documents.remove(0).value.and_then(parse_policy)
+    }
+
+    const HEAD: &str =
+        "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: ValidatingAdmissionPolicy\n";
+
+    #[test]
+    fn a_policy_of_an_older_version_is_read_with_nulls_and_defaults() {
+        let policy = policy(&format!(
+            "{HEAD}metadata: {{name: p, creationTimestamp: null, labels: {{a: null}}}}\n\
+             spec: {{validations: [null, {{expression: 'true'}}], failurePolicy: null, matchConstraints: \
+             {{resourceRules: [{{operations: [null]}}]}}}}\n\
+             status: {{conditions: [{{type: A, lastTransitionTime: null}}]}}\n"
+        ));
+        let spec = policy.unwrap().unwrap().spec.unwrap();
+        assert_eq!(spec.failure_policy.as_deref(), Some("Fail"));
+        let texts: Vec<_> = spec
+            .validations
+            .iter()
+            .flatten()
+            .map(|v| &*v.expression)
+            .collect();
+        assert_eq!(texts, ["", "true"]);
+        let constraints = spec.match_constraints.unwrap();
+        assert_eq!(constraints.match_policy.as_deref(), Some("Equivalent"));
+        let [rule] = &constraints.resource_rules.unwrap()[..] else {
+            panic!("one rule")
+        };
+        assert_eq!(rule.scope.as_deref(), Some("*"));
+        assert_eq!(rule.operations.as_deref(), Some(&[String::new()][..]));
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for text in [
+            "text",
+            "[a]",
+            "5",
+            "kind: [a]",
+            "{kind: X, apiVersion: 1}",
+            &format!("{HEAD}metadata: []"),
+            &format!("{HEAD}metadata: {{generation: 1.5}}"),
+            &format!("{HEAD}metadata: {{labels: {{a: 1}}}}"),
+            &format!("{HEAD}spec: {{validations: [{{expression: yes}}]}}"),
+            &format!("{HEAD}spec: {{validations: {{}}}}"),
+        ] {
+            assert!(policy(text).is_err(), "{text}");
+        }
+        assert!(
+            policy("{kind: ConfigMap, apiVersion: v1}")
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            policy(&format!("{HEAD}metadata: {{generation: 1e3}}"))
+                .unwrap()
+                .is_some()
+        );
+    }
+}

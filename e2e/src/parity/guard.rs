@@ -1,0 +1,50 @@
+//! A panic as a finding of its case, so that the run goes on.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use serde::Serialize;
+
+/// A panic inside the code under test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Panic {
+    /// What it said.
+    pub value: String,
+    /// The file and line.
+    #[serde(rename = "where")]
+    pub location: String,
+}
+
+static LAST: Mutex<Option<Panic>> = Mutex::new(None);
+
+fn last() -> MutexGuard<'static, Option<Panic>> {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `f`.
+///
+/// # Errors
+///
+/// The panic that `f` ended in.
+pub fn guard<T>(f: impl FnOnce() -> T) -> Result<T, Panic> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        panic::set_hook(Box::new(|info| {
+            let payload = info.payload();
+            let value = payload
+                .downcast_ref::<&str>()
+                .map(|text| (*text).to_owned())
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "a panic without a message".to_owned());
+            let location = info.location().map(ToString::to_string).unwrap_or_default();
+            *last() = Some(Panic { value, location });
+        }));
+    });
+    panic::catch_unwind(AssertUnwindSafe(f)).map_err(|_| {
+        let unknown = || Panic {
+            value: "unknown".to_owned(),
+            location: String::new(),
+        };
+        last().take().unwrap_or_else(unknown)
+    })
+}

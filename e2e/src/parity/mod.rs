@@ -1,0 +1,31 @@
+//! The oracle's twin: our engine behind the oracle's subcommands and file formats, and the
+//! comparison of the two.
+//!
+//! What upstream's Go code answers is what `e2e/oracle` prints; its README has the formats.
+
+pub mod bench;
+pub mod compile;
+pub mod documents;
+pub mod guard;
+pub mod pair;
+pub mod scalar;
+pub mod schemas;
+pub mod share;
+pub mod typecheck;
+pub mod yaml;
+
+use std::io::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Prints `line` as one line of JSON.
+///
+/// # Errors
+///
+/// If `out` cannot be written to.
+pub fn write_line(out: &mut dyn Write, line: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")?;
+    Ok(())
+}

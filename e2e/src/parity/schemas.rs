@@ -1,0 +1,70 @@
+//! The schemas and served resources of a cluster, out of files.
+//!
+//! Source: the oracle's `schemas.go`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use vap_status_controller::schema::offline::Offline;
+use vap_status_controller::schema::resolver::SchemaSet;
+use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
+
+use super::documents;
+
+/// What is known of the types of a cluster.
+#[derive(Debug)]
+pub struct Schemas {
+    /// The types.
+    pub types: SchemaSet,
+    /// The resources.
+    pub mapper: RestMapper,
+}
+
+impl Schemas {
+    /// Reads the OpenAPI documents (`*_openapi.json`) and the CustomResourceDefinitions. Either
+    /// directory may be left out.
+    ///
+    /// # Errors
+    ///
+    /// If a directory or file cannot be read, or a CustomResourceDefinition lacks its names.
+    pub fn load(openapi: Option<&Path>, crds: Option<&Path>) -> Result<Self> {
+        let mut offline = Offline::default();
+        if let Some(directory) = openapi {
+            add_documents(&mut offline, directory)?;
+        }
+        if let Some(directory) = crds {
+            for document in documents::load_documents(&[PathBuf::from(directory)])? {
+                let value = document.value.with_context(|| document.file.clone())?;
+                if value.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
+                    let crd = Crd::from_value(&value).with_context(|| document.file.clone())?;
+                    offline.add_crd(&crd);
+                }
+            }
+        }
+        let (types, mapper) = offline.finish();
+        Ok(Self { types, mapper })
+    }
+}
+
+fn add_documents(offline: &mut Offline, directory: &Path) -> Result<()> {
+    let mut names: Vec<String> = fs::read_dir(directory)
+        .with_context(|| directory.display().to_string())?
+        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_>>()?;
+    names.retain(|name| name.ends_with("_openapi.json"));
+    names.sort();
+    if names.is_empty() {
+        bail!("no *_openapi.json in {}", directory.display());
+    }
+    for name in names {
+        let path = directory.join(&name);
+        let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
+        let own = GroupVersion::from_openapi_file_name(&name);
+        offline
+            .add_document(own.as_ref(), &bytes)
+            .with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! Validators that run over a checked expression: literals that the API server refuses although their
+//! types are right.
+//!
+//! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
+//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), in the order of
+//! `k8s.io/apiserver` `pkg/cel/environment/base.go`.
+
+use super::ast::{Ast, Expr, ExprId, MapEntry};
+use super::checker::{CheckedAst, Reference};
+use super::diagnostic::{Code, Diagnostics};
+use super::source::SourceMap;
+use super::types::Type;
+
+/// Functions whose literal arguments may mix types at any depth.
+///
+/// Source: cel-go `ext/strings.go`, `stringFormatValidator.Configure`.
+const EXEMPT_FUNCTIONS: &[&str] = &["format"];
+
+/// Reports the literals in `checked`, which was parsed from `text`, that the API server refuses.
+pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
+    let exempt = exempt_expressions(checked);
+    let mut validator = Validator {
+        checked,
+        ast: checked.ast(),
+        text,
+        source: None,
+        found,
+        exempt,
+    };
+    for id in validator.ast.descendants(validator.ast.root()) {
+        validator.check_aggregate(id);
+    }
+}
+
+struct Validator<'a> {
+    checked: &'a CheckedAst,
+    ast: &'a Ast,
+    text: &'a str,
+    source: Option<SourceMap>,
+    found: &'a mut Diagnostics,
+    /// For each expression, whether it is inside of a call whose arguments may mix types.
+    exempt: Vec<bool>,
+}
+
+impl Validator<'_> {
+    fn report(&mut self, id: ExprId, code: Code, message: String) {
+        let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
+        let location = source.location(self.ast.offset(id));
+        self.found.report_at(code, location, id, message);
+    }
+
+    fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {
+        let message = format!("expected type '{expected}' but found '{actual}'");
+        self.report(id, Code::MixedLiteral, message);
+    }
+
+    fn check_aggregate(&mut self, id: ExprId) {
+        let ast = self.ast;
+        match ast.expr(id) {
+            Expr::List {
+                elements,
+                optional_indices,
+            } if !self.is_exempt(id) => {
+                self.check_list(elements, optional_indices);
+            }
+            Expr::Map(entries) if !self.is_exempt(id) => self.check_map(entries),
+            _ => {}
+        }
+    }
+
+    fn check_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) {
+        let mut first: Option<Type> = None;
+        for (n, &element) in elements.iter().enumerate() {
+            let optional = optional_indices.iter().any(|&index| index as usize == n);
+            let type_ = self.part_type(element, optional);
+            match &first {
+                None => first = Some(type_),
+                Some(first) if !is_equivalent(first, &type_) => {
+                    let first = first.clone();
+                    self.report_mismatch(element, &first, &type_);
+                    return;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn check_map(&mut self, entries: &[MapEntry]) {
+        let mut first: Option<(Type, Type)> = None;
+        for entry in entries {
+            let key = self.checked.type_of(entry.key);
+            let value = self.part_type(entry.value, entry.optional);
+            let Some((first_key, first_value)) = first.clone() else {
+                first = Some((key, value));
+                continue;
+            };
+            if !is_equivalent(&first_key, &key) {
+                self.report_mismatch(entry.key, &first_key, &key);
+            }
+            if !is_equivalent(&first_value, &value) {
+                self.report_mismatch(entry.value, &first_value, &value);
+            }
+        }
+    }
+
+    /// The type of a part, without its optional if it is written with `?`.
+    fn part_type(&self, id: ExprId, optional: bool) -> Type {
+        let type_ = self.checked.type_of(id);
+        match type_.optional_value() {
+            Some(value) if optional => value.clone(),
+            _ => type_,
+        }
+    }
+
+    fn is_exempt(&self, id: ExprId) -> bool {
+        self.exempt.get(id.index()).copied().unwrap_or(false)
+    }
+}
+
+/// For each expression, whether it is below a call of one of [`EXEMPT_FUNCTIONS`].
+fn exempt_expressions(checked: &CheckedAst) -> Vec<bool> {
+    let ast = checked.ast();
+    let mut exempt = vec![false; ast.len()];
+    let mut pending = Vec::new();
+    for (call, _) in ast.iter() {
+        if let Some(Reference::Function { name, .. }) = checked.reference(call)
+            && EXEMPT_FUNCTIONS.contains(name)
+        {
+            ast.for_each_child(call, |child| pending.push(child));
+        }
+    }
+    while let Some(next) = pending.pop() {
+        if let Some(flag) = exempt.get_mut(next.index())
+            && !std::mem::replace(flag, true)
+        {
+            ast.for_each_child(next, |child| pending.push(child));
+        }
+    }
+    exempt
+}
+
+/// Whether two types are the same but for the names of type parameters.
+///
+/// Source: cel-go `common/types/types.go`, `Type.IsEquivalentType`.
+fn is_equivalent(left: &Type, right: &Type) -> bool {
+    match (left, right) {
+        (Type::Param(_), Type::Param(_)) => true,
+        (Type::Wrapper(left), _) => is_equivalent(&left.unwrapped(), right),
+        (_, Type::Wrapper(right)) => is_equivalent(left, &right.unwrapped()),
+        (Type::List(left), Type::List(right)) => is_equivalent(left, right),
+        (Type::Map(left), Type::Map(right)) => {
+            is_equivalent(&left.0, &right.0) && is_equivalent(&left.1, &right.1)
+        }
+        (Type::Opaque(left), Type::Opaque(right)) => {
+            left.name == right.name
+                && left.params.len() == right.params.len()
+                && left
+                    .params
+                    .iter()
+                    .zip(&right.params)
+                    .all(|(l, r)| is_equivalent(l, r))
+        }
+        (Type::Type(Some(left)), Type::Type(Some(right))) => is_equivalent(left, right),
+        _ => left == right,
+    }
+}

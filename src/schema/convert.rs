@@ -1,0 +1,357 @@
+//! Schemas to declared types.
+//!
+//! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`, `WithTypeAndObjectMeta`),
+//! `pkg/cel/openapi/resolver/refs.go` (`populateRefs`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::decl_type::{DeclField, DeclKind, DeclType};
+use super::error::SchemaError;
+use super::intern::Interner;
+use super::raw::{AdditionalProperties, JsonType, Schema};
+use super::refs::{Entry, RefId, References};
+use super::scalars::{int_or_string, is_int_or_string, string};
+use super::{escape, sizes};
+
+/// A type, or why there is none.
+pub(super) type Outcome = Result<Arc<DeclType>, SchemaError>;
+
+/// Converts the schemas of one document.
+pub(super) struct Converter<'a, 'i> {
+    schemas: &'a [Entry<'a>],
+    references: References<'a>,
+    interner: &'i mut Interner,
+    /// The types of references that are met outside of any circle of theirs.
+    free: HashMap<RefId, Outcome>,
+    /// The types of references within a circle, by the references of that circle on the way.
+    bound: HashMap<(RefId, Box<[RefId]>), Outcome>,
+    /// The circle at work, and the parts of schemas that may still be converted for it.
+    circle_left: (Option<u32>, u32),
+    /// The parts of schemas that may still be converted for all circles.
+    circles_left: u32,
+}
+
+/// The way to a schema.
+#[derive(Default)]
+struct Way {
+    /// The references on it, outermost first.
+    refs: Vec<RefId>,
+    /// How many of these were met within a circle of theirs.
+    circular: usize,
+    /// The levels of schemas on it.
+    depth: u16,
+}
+
+impl<'a, 'i> Converter<'a, 'i> {
+    /// A converter of `schemas`, which are sorted by name.
+    pub(super) fn new(schemas: &'a [Entry<'a>], interner: &'i mut Interner) -> Self {
+        let mut converter = Self {
+            schemas,
+            references: References::new(schemas),
+            interner,
+            free: HashMap::new(),
+            bound: HashMap::new(),
+            circle_left: (None, 0),
+            circles_left: sizes::MAX_PARTS_OF_CIRCLES,
+        };
+        // In this order a conversion never goes deeper than one schema and its circle.
+        for id in converter.references.in_order() {
+            // The references of a circle come one after the other.
+            let circle = converter.references.circle(id);
+            if converter.circle_left.0 != circle {
+                converter.circle_left = (circle, sizes::MAX_PARTS_OF_CIRCLE);
+            }
+            let outcome = converter.target_converted(id, &mut Way::default());
+            converter.free.insert(id, outcome);
+        }
+        converter
+    }
+
+    /// The type of the objects whose schema is the one at `idx`.
+    pub(super) fn root(&mut self, idx: usize) -> Outcome {
+        let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
+        let mut schema = schema.map_err(Clone::clone)?;
+        // Upstream remembers the root by its bare name, and references by their text: they are the
+        // same only where a reference has no prefix.
+        let refs = self.references.id(name).into_iter().collect();
+        self.circle_left = (None, sizes::MAX_PARTS_OF_CIRCLE);
+        let mut way = Way {
+            refs,
+            ..Way::default()
+        };
+        if let Some(text) = schema.reference() {
+            match self.follow(text, &way.refs)? {
+                None => {
+                    let mut properties = Vec::new();
+                    self.add_object_meta(&mut properties);
+                    let type_ = self.object(&Schema::of_type(JsonType::Object), properties);
+                    return Ok(self.interner.intern(type_));
+                }
+                Some((id, target)) => {
+                    way.refs.push(id);
+                    schema = target;
+                }
+            }
+        }
+        self.converted(schema, true, &mut way)
+    }
+
+    /// The schema that `text` refers to, or `None` where `refs` have the reference already.
+    fn follow(
+        &self,
+        text: &str,
+        refs: &[RefId],
+    ) -> Result<Option<(RefId, &'a Schema)>, SchemaError> {
+        let unresolved = || SchemaError::UnresolvedRef(text.into());
+        let id = self.references.id(text).ok_or_else(unresolved)?;
+        if refs.contains(&id) {
+            return Ok(None);
+        }
+        let target = self.references.target(id).ok_or_else(unresolved)?;
+        let (_, schema) = self.schemas.get(target).ok_or_else(unresolved)?;
+        Ok(Some((id, schema.map_err(Clone::clone)?)))
+    }
+
+    /// The type of a part of a schema.
+    fn part(&mut self, schema: &'a Schema, way: &mut Way) -> Outcome {
+        let Some(text) = schema.reference() else {
+            return self.converted(schema, schema.embedded_resource, way);
+        };
+        let id = self.references.id(text);
+        let id = id.ok_or_else(|| SchemaError::UnresolvedRef(text.into()))?;
+        let in_circle = |known: &&RefId| self.references.in_one_circle(id, **known);
+        let mut bound: Vec<_> = way.refs.iter().filter(in_circle).copied().collect();
+        if bound.contains(&id) {
+            return Ok(self.interner.intern(truncated()));
+        }
+        if bound.is_empty()
+            && let Some(outcome) = self.free.get(&id)
+        {
+            return outcome.clone();
+        }
+        bound.sort_unstable();
+        let key = (id, bound.into());
+        if let Some(outcome) = self.bound.get(&key) {
+            return outcome.clone();
+        }
+        way.circular += 1;
+        let outcome = self.target_converted(id, way);
+        way.circular -= 1;
+        self.bound.insert(key, outcome.clone());
+        outcome
+    }
+
+    /// The type of what `id` refers to.
+    fn target_converted(&mut self, id: RefId, way: &mut Way) -> Outcome {
+        let (_, schema) = self
+            .references
+            .target(id)
+            .and_then(|idx| self.schemas.get(idx))
+            .ok_or_else(|| SchemaError::UnresolvedRef(self.references.text(id).into()))?;
+        let schema = schema.map_err(Clone::clone)?;
+        way.refs.push(id);
+        let outcome = self.converted(schema, schema.embedded_resource, way);
+        way.refs.pop();
+        outcome
+    }
+
+    /// The type of a schema, whose own reference does not count any more.
+    fn converted(&mut self, schema: &'a Schema, is_resource_root: bool, way: &mut Way) -> Outcome {
+        if way.depth >= sizes::MAX_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        if way.circular > 0 {
+            self.pay_for(schema)?;
+        }
+        way.depth += 1;
+        let outcome = self.parts_converted(schema, is_resource_root, way);
+        way.depth -= 1;
+        let mut type_ = outcome?;
+        if type_.depth() > sizes::MAX_DEPTH {
+            return Err(SchemaError::TooDeep);
+        }
+        type_.nullable = schema.nullable;
+        type_.has_default = schema.has_default;
+        type_.embedded_resource = schema.embedded_resource;
+        type_.enum_values = schema
+            .details()
+            .filter(|details| !details.enum_values.is_empty())
+            .map(|details| details.enum_values.as_slice().into());
+        Ok(self.interner.intern(type_))
+    }
+
+    /// Counts the parts of a schema that is converted within a circle.
+    fn pay_for(&mut self, schema: &Schema) -> Result<(), SchemaError> {
+        let parts = u32::try_from(schema.parts().count())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        for left in [&mut self.circle_left.1, &mut self.circles_left] {
+            *left = left.checked_sub(parts).ok_or(SchemaError::TooComplex)?;
+        }
+        Ok(())
+    }
+
+    fn parts_converted(
+        &mut self,
+        schema: &'a Schema,
+        is_resource_root: bool,
+        way: &mut Way,
+    ) -> Result<DeclType, SchemaError> {
+        // All references are followed, whatever the type makes of them: one that leads nowhere is an
+        // error in any case.
+        let mut properties = Vec::new();
+        let (mut value, mut items) = (None, None);
+        if let Some(details) = schema.details() {
+            for (name, property) in &details.properties {
+                properties.push((&**name, self.part(property, way)?));
+            }
+            if let AdditionalProperties::Schema(schema) = &details.additional {
+                value = Some(self.part(schema, way)?);
+            }
+            if let Some(schema) = &details.items {
+                items = Some(self.part(schema, way)?);
+            }
+        }
+        if is_int_or_string(schema) {
+            return Ok(int_or_string(schema));
+        }
+        if schema.malformed {
+            return Ok(DeclType::scalar(DeclKind::Unknown));
+        }
+        Ok(match schema.type_ {
+            JsonType::None => DeclType::scalar(DeclKind::Unknown),
+            JsonType::Array => self.list(schema, items),
+            JsonType::Boolean => DeclType::scalar(DeclKind::Bool),
+            JsonType::Integer => DeclType::scalar(DeclKind::Int),
+            JsonType::Number => DeclType::scalar(DeclKind::Double),
+            JsonType::Object => {
+                if let Some(value) = value {
+                    return Ok(map(schema, value));
+                }
+                if is_resource_root && !self.declares_object_meta(schema, &way.refs) {
+                    self.add_object_meta(&mut properties);
+                }
+                self.object(schema, properties)
+            }
+            JsonType::String => string(schema),
+        })
+    }
+
+    fn list(&mut self, schema: &Schema, items: Option<Arc<DeclType>>) -> DeclType {
+        let unknown = || self.interner.intern(DeclType::scalar(DeclKind::Unknown));
+        let items = items.unwrap_or_else(unknown);
+        let max_items = schema.details().and_then(|details| details.max_items);
+        let estimate = sizes::max_items(items.min_serialized_size);
+        DeclType::list(items, max_items.map_or(estimate, |max| max.max(0)))
+    }
+
+    fn object(&mut self, schema: &Schema, properties: Vec<(&str, Arc<DeclType>)>) -> DeclType {
+        let mut min_serialized_size = sizes::MIN_COMPOSITE_SIZE_BYTES;
+        let mut fields = Vec::with_capacity(properties.len());
+        let required = schema
+            .details()
+            .map_or(&[][..], |details| &details.required);
+        for (name, type_) in properties {
+            let required = required
+                .binary_search_by(|known| (**known).cmp(name))
+                .is_ok();
+            // The API server fills in defaults, so that a required property with a default may be
+            // absent from a request.
+            if type_.is_exposed() && required && !type_.has_default {
+                let size = i64::try_from(name.len())
+                    .unwrap_or(i64::MAX)
+                    .saturating_add(4);
+                min_serialized_size = min_serialized_size
+                    .saturating_add(size)
+                    .saturating_add(type_.min_serialized_size);
+            }
+            if let Some(escaped) = escape::escape(name) {
+                fields.push(DeclField::new(
+                    self.interner.name(&escaped),
+                    type_,
+                    required,
+                ));
+            }
+        }
+        DeclType::object_of(None, fields, is_open(schema), min_serialized_size)
+    }
+
+    /// Whether a schema declares what the root of every resource has.
+    fn declares_object_meta(&self, schema: &'a Schema, refs: &[RefId]) -> bool {
+        let is_string = |schema: &'a Schema, name: &str, refs: &[RefId]| {
+            self.populated(schema.property(name), refs)
+                .is_some_and(|(_, found)| found.is_string)
+        };
+        let Some((refs_to_metadata, metadata)) = self.populated(schema.property("metadata"), refs)
+        else {
+            return false;
+        };
+        is_string(schema, "kind", refs)
+            && is_string(schema, "apiVersion", refs)
+            && metadata.is_object
+            && is_string(metadata, "name", &refs_to_metadata)
+            && is_string(metadata, "generateName", &refs_to_metadata)
+    }
+
+    /// The property or what it refers to, with the references on the way to its parts.
+    fn populated(
+        &self,
+        property: Option<&'a Schema>,
+        refs: &[RefId],
+    ) -> Option<(Vec<RefId>, &'a Schema)> {
+        let mut refs = refs.to_vec();
+        let mut schema = property?;
+        if let Some(text) = schema.reference() {
+            let (id, target) = self.follow(text, &refs).ok().flatten()?;
+            refs.push(id);
+            schema = target;
+        }
+        Some((refs, schema))
+    }
+
+    /// Replaces `kind`, `apiVersion` and `metadata` by the least that every resource has.
+    fn add_object_meta(&mut self, properties: &mut Vec<(&'a str, Arc<DeclType>)>) {
+        let text = self
+            .interner
+            .intern(string(&Schema::of_type(JsonType::String)));
+        let fields = ["generateName", "name"]
+            .map(|name| DeclField::new(self.interner.name(name), Arc::clone(&text), false));
+        let metadata =
+            DeclType::object_of(None, fields.into(), true, sizes::MIN_COMPOSITE_SIZE_BYTES);
+        let metadata = self.interner.intern(metadata);
+        properties.retain(|(name, _)| !matches!(*name, "kind" | "apiVersion" | "metadata"));
+        properties.extend([
+            ("kind", Arc::clone(&text)),
+            ("apiVersion", text),
+            ("metadata", metadata),
+        ]);
+    }
+}
+
+/// What stands for a schema that is met again within itself.
+///
+/// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `populateRefs`.
+fn truncated() -> DeclType {
+    DeclType::object_of(None, Vec::new(), true, sizes::MIN_COMPOSITE_SIZE_BYTES)
+}
+
+/// Whether objects may hold fields that the schema does not declare.
+///
+/// A schema without any property says nothing about them: so are published those of
+/// CustomResourceDefinitions that are not structural, and those of fields that take anything.
+fn is_open(schema: &Schema) -> bool {
+    schema.preserve_unknown_fields
+        || schema
+            .details()
+            .is_none_or(|details| match details.additional {
+                AdditionalProperties::Allowed(allowed) => allowed,
+                _ => details.properties.is_empty(),
+            })
+}
+
+fn map(schema: &Schema, value: Arc<DeclType>) -> DeclType {
+    let max_entries = schema.details().and_then(|details| details.max_properties);
+    let estimate = sizes::max_entries(value.min_serialized_size);
+    DeclType::map(value, max_entries.map_or(estimate, |max| max.max(0)))
+}

@@ -1,0 +1,293 @@
+//! CustomResourceDefinitions: the types that the API server publishes for them.
+//!
+//! The API server builds an OpenAPI document for each served version. This builds what counts of it:
+//! the schema, if it is structural, with the kind's own metadata; else an object of which nothing is
+//! known. Defaults, pruning and validations have no influence on types.
+//!
+//! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`generateBuilder`,
+//! `buildKubeNative`, `addEmbeddedProperties`, `buildListSchema`).
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use serde::de::DeserializeSeed;
+use serde_json::{Map, Value};
+
+use super::decl_type::DeclType;
+use super::error::SchemaError;
+use super::intern::Interner;
+use super::openapi::OpenApiDocument;
+use super::raw::{AdditionalProperties, JsonType, Schema};
+use super::read::SchemaSeed;
+use super::rest_mapper::ApiResource;
+use super::{Gvk, Gvr, refs, sizes, structural};
+
+/// The definitions of apimachinery that the schemas of custom resources refer to.
+const META: &str = include_str!("meta.json");
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const LIST_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ListMeta";
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+/// The name of the custom resource's own schema, which nothing else can have.
+const ROOT: &str = "#";
+
+/// The deepest nesting of a schema that is read, in levels of JSON; `serde_json` reads no deeper.
+const MAX_JSON_DEPTH: usize = 128;
+
+/// A CustomResourceDefinition: what it names, and its served versions.
+#[derive(Clone, Debug)]
+pub struct Crd {
+    /// The group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The kind of lists; the kind with `List` behind it, unless another is given.
+    pub list_kind: String,
+    /// The resource.
+    pub plural: String,
+    /// The singular name; the kind in lower case, unless another is given.
+    pub singular: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// The versions that are served.
+    pub versions: Vec<CrdVersion>,
+}
+
+/// A served version.
+#[derive(Clone, Debug)]
+pub struct CrdVersion {
+    /// The version.
+    pub name: String,
+    /// Whether there is a subresource `status`.
+    pub has_status: bool,
+    /// Whether there is a subresource `scale`.
+    pub has_scale: bool,
+    /// The schema as written, or `None` where there is none.
+    pub schema: Option<Value>,
+}
+
+impl Crd {
+    /// Reads a CustomResourceDefinition of `apiextensions.k8s.io/v1`, with the defaults of the API.
+    ///
+    /// # Errors
+    /// [`SchemaError::Crd`] where it lacks a name that a resource needs.
+    pub fn from_value(crd: &Value) -> Result<Self, SchemaError> {
+        let spec = crd.get("spec").unwrap_or(&Value::Null);
+        let names = spec.get("names").unwrap_or(&Value::Null);
+        let optional = |of: &Value, key: &str| {
+            let text = of.get(key).and_then(Value::as_str).unwrap_or_default();
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        let required = |of: &Value, path: &str, key: &str| {
+            optional(of, key)
+                .ok_or_else(|| SchemaError::Crd(format!("{path}.{key} is missing").into()))
+        };
+        let kind = required(names, "spec.names", "kind")?;
+        let mut versions = Vec::new();
+        for version in spec
+            .get("versions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let is_served = version.get("served") == Some(&Value::Bool(true));
+            let name = required(version, "spec.versions[*]", "name")?;
+            if !is_served || versions.iter().any(|known: &CrdVersion| known.name == name) {
+                continue;
+            }
+            let subresource = |key| {
+                version
+                    .get("subresources")?
+                    .get(key)
+                    .filter(|v| !v.is_null())
+            };
+            let schema = version
+                .get("schema")
+                .and_then(|schema| schema.get("openAPIV3Schema"));
+            versions.push(CrdVersion {
+                name,
+                has_status: subresource("status").is_some(),
+                has_scale: subresource("scale").is_some(),
+                schema: schema.filter(|schema| !schema.is_null()).cloned(),
+            });
+        }
+        Ok(Self {
+            group: required(spec, "spec", "group")?,
+            list_kind: optional(names, "listKind").unwrap_or_else(|| format!("{kind}List")),
+            plural: required(names, "spec.names", "plural")?,
+            singular: optional(names, "singular").unwrap_or_else(|| kind.to_lowercase()),
+            namespaced: spec.get("scope").and_then(Value::as_str) == Some("Namespaced"),
+            kind,
+            versions,
+        })
+    }
+
+    /// The resources that it adds: its own in each served version, and their subresources.
+    #[must_use]
+    pub fn resources(&self) -> Vec<ApiResource> {
+        let mut resources = Vec::new();
+        for version in &self.versions {
+            let own = Gvk::new(&self.group, &version.name, &self.kind);
+            let scale = Gvk::new("autoscaling", "v1", "Scale");
+            let mut add = |name: String, gvk: &Gvk, singular: &str| {
+                resources.push(ApiResource {
+                    gvr: Gvr::new(&self.group, &version.name, name),
+                    gvk: gvk.clone(),
+                    singular: singular.into(),
+                    namespaced: self.namespaced,
+                });
+            };
+            add(self.plural.clone(), &own, &self.singular);
+            if version.has_status {
+                add(format!("{}/status", self.plural), &own, "");
+            }
+            if version.has_scale {
+                add(format!("{}/scale", self.plural), &scale, "");
+            }
+        }
+        resources
+    }
+
+    /// The types of its kind, of the lists of it and of its scale, in all served versions.
+    #[must_use]
+    pub fn decl_types(
+        &self,
+        interner: &mut Interner,
+    ) -> Vec<(Gvk, Result<Arc<DeclType>, SchemaError>)> {
+        let mut types = Vec::new();
+        for version in &self.versions {
+            match self.document(version) {
+                Ok(document) => types.extend(document.decl_types(interner)),
+                Err(error) => {
+                    types.push((Gvk::new(&self.group, &version.name, &self.kind), Err(error)));
+                }
+            }
+        }
+        types
+    }
+
+    /// The part of the version's document that counts.
+    fn document(&self, version: &CrdVersion) -> Result<OpenApiDocument, SchemaError> {
+        let gvk = |kind: &String| Some(Gvk::new(&self.group, &version.name, kind));
+        let mut schemas = meta_schemas()?;
+        if version.has_scale {
+            for (_, _, of) in schemas.iter_mut().filter(|(name, ..)| &**name == SCALE) {
+                *of = Some(Gvk::new("autoscaling", "v1", "Scale"));
+            }
+        }
+        schemas.push((ROOT.into(), self.root_schema(version)?, gvk(&self.kind)));
+        schemas.push(("#list".into(), list_schema(), gvk(&self.list_kind)));
+        Ok(OpenApiDocument::of_schemas(schemas))
+    }
+
+    /// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `buildKubeNative`.
+    fn root_schema(&self, version: &CrdVersion) -> Result<Schema, SchemaError> {
+        let bare = || Schema::of_type(JsonType::Object);
+        let Some(written) = &version.schema else {
+            return Ok(bare());
+        };
+        let error = |reason: String| SchemaError::Schema {
+            name: format!("{}.{}", self.plural, self.group).into(),
+            reason: reason.into(),
+        };
+        if !is_shallower(written, MAX_JSON_DEPTH) {
+            return Err(error(format!(
+                "it nests deeper than {MAX_JSON_DEPTH} levels"
+            )));
+        }
+        if !written.as_object().is_some_and(structural::is_structural) {
+            return Ok(bare());
+        }
+        let left = Cell::new(sizes::MAX_SCHEMAS);
+        let mut schema = SchemaSeed { left: &left }
+            .deserialize(written)
+            .map_err(|reason| error(reason.to_string()))?;
+        publish(&mut schema);
+        add_type_and_object_meta(&mut schema);
+        Ok(schema)
+    }
+}
+
+type NamedSchema = (Box<str>, Schema, Option<Gvk>);
+
+/// The definitions that custom resources refer to, as upstream generates them.
+fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
+    let error = |error: serde_json::Error| SchemaError::Document(error.to_string().into());
+    let definitions: Map<String, Value> = serde_json::from_str(META).map_err(error)?;
+    let left = Cell::new(sizes::MAX_SCHEMAS);
+    let read = |(name, schema): (String, Value)| {
+        Ok((
+            name.into(),
+            SchemaSeed { left: &left }
+                .deserialize(schema)
+                .map_err(error)?,
+            None,
+        ))
+    };
+    definitions.into_iter().map(read).collect()
+}
+
+fn reference(name: &str) -> Schema {
+    Schema::of_reference(&format!("{}{name}", refs::PREFIX))
+}
+
+fn add_type_and_object_meta(schema: &mut Schema) {
+    schema.set_property("apiVersion", Schema::of_type(JsonType::String));
+    schema.set_property("kind", Schema::of_type(JsonType::String));
+    schema.set_property("metadata", reference(OBJECT_META));
+}
+
+/// Does to a structural schema what is done to it on the way to a document: declares what every
+/// resource has on the resources embedded in others, and drops references, which can only be empty.
+///
+/// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`,
+/// `addEmbeddedProperties`; `pkg/apiserver/schema/kubeopenapi.go`, `ToKubeOpenAPI`.
+fn publish(schema: &mut Schema) {
+    if schema.details().is_some() {
+        let details = schema.details_mut();
+        details.reference = None;
+        for (_, property) in &mut details.properties {
+            publish(property);
+        }
+        if let AdditionalProperties::Schema(value) = &mut details.additional {
+            publish(value);
+        }
+        if let Some(items) = &mut details.items {
+            publish(items);
+        }
+    }
+    if schema.embedded_resource {
+        add_type_and_object_meta(schema);
+        schema.require("apiVersion");
+        schema.require("kind");
+    }
+}
+
+/// Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go`, `buildListSchema`.
+fn list_schema() -> Schema {
+    let mut items = Schema::of_type(JsonType::Array);
+    items.details_mut().items = Some(reference(ROOT));
+    let mut list = Schema::of_type(JsonType::Object);
+    list.set_property("items", items);
+    list.require("items");
+    list.set_property("metadata", reference(LIST_META));
+    list.set_property("apiVersion", Schema::of_type(JsonType::String));
+    list.set_property("kind", Schema::of_type(JsonType::String));
+    list
+}
+
+/// Whether `value` has at most `depth` levels.
+fn is_shallower(value: &Value, depth: usize) -> bool {
+    let mut open = vec![(value, 1)];
+    while let Some((value, level)) = open.pop() {
+        if level > depth {
+            return false;
+        }
+        match value {
+            Value::Array(values) => open.extend(values.iter().map(|value| (value, level + 1))),
+            Value::Object(values) => open.extend(values.values().map(|value| (value, level + 1))),
+            _ => {}
+        }
+    }
+    true
+}

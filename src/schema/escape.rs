@@ -1,0 +1,166 @@
+//! How names of properties are written as identifiers.
+//!
+//! Source: apiserver `pkg/cel/escaping.go`.
+
+use std::borrow::Cow;
+
+/// The words that the CEL lexer reserves; as a field they may also be written with underscores
+/// (`__namespace__`).
+///
+/// Source: `celReservedSymbols`.
+const RESERVED: [&str; 21] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "false",
+    "for",
+    "function",
+    "if",
+    "import",
+    "in",
+    "let",
+    "loop",
+    "namespace",
+    "null",
+    "package",
+    "return",
+    "true",
+    "var",
+    "void",
+    "while",
+];
+
+/// Whether CEL reserves `word`.
+#[must_use]
+pub fn is_reserved(word: &str) -> bool {
+    RESERVED.binary_search(&word).is_ok()
+}
+
+/// The identifier by which an expression selects the property `name`, or `None` where it cannot.
+///
+/// Source: `Escape`.
+#[must_use]
+pub fn escape(name: &str) -> Option<Cow<'_, str>> {
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    if is_reserved(name) {
+        return Some(format!("__{name}__").into());
+    }
+    if !name
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/'))
+    {
+        return None;
+    }
+    if !name.contains(['.', '-', '/']) && !name.contains("__") {
+        return Some(name.into());
+    }
+    let mut escaped = String::with_capacity(name.len() + 16);
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '_' if chars.next_if_eq(&'_').is_some() => escaped.push_str("__underscores__"),
+            '.' => escaped.push_str("__dot__"),
+            '-' => escaped.push_str("__dash__"),
+            '/' => escaped.push_str("__slash__"),
+            c => escaped.push(c),
+        }
+    }
+    Some(escaped.into())
+}
+
+/// The name of the property that the identifier `escaped` selects, or `None` where it holds an
+/// escape sequence that [`escape`] does not make.
+///
+/// Source: `Unescape`.
+#[must_use]
+pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
+    if !escaped.contains("__") {
+        return Some(escaped.into());
+    }
+    let mut name = String::with_capacity(escaped.len());
+    let mut rest = escaped;
+    while let Some((before, after)) = rest.split_once("__") {
+        name.push_str(before);
+        // A sequence is two underscores, at least one other character, two underscores.
+        let sequence = after
+            .split_once("__")
+            .filter(|(s, _)| !s.is_empty() && !s.contains('_'));
+        let Some((sequence, behind)) = sequence else {
+            // The second of the two underscores may begin a sequence.
+            name.push('_');
+            rest = rest.get(before.len() + 1..).unwrap_or_default();
+            continue;
+        };
+        match sequence {
+            "underscores" => name.push_str("__"),
+            "dot" => name.push('.'),
+            "dash" => name.push('-'),
+            "slash" => name.push('/'),
+            word if is_reserved(word) && word.len() + 4 == escaped.len() => name.push_str(word),
+            _ => return None,
+        }
+        rest = behind;
+    }
+    name.push_str(rest);
+    Some(name.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, escaped: &str) {
+        assert_eq!(escape(name).as_deref(), Some(escaped));
+        assert_eq!(unescape(escaped).as_deref(), Some(name));
+    }
+
+    #[test]
+    fn names_are_escaped_and_restored() {
+        check("replicas", "replicas");
+        check("_private", "_private");
+        check("namespace", "__namespace__");
+        check("in", "__in__");
+        check("dash-ed", "dash__dash__ed");
+        check("a.b/c", "a__dot__b__slash__c");
+        check(".hidden", "__dot__hidden");
+        check("a__b", "a__underscores__b");
+        check("__a", "__underscores__a");
+        check("int", "int");
+    }
+
+    #[test]
+    fn every_reserved_word_is_found() {
+        assert!(RESERVED.iter().all(|word| is_reserved(word)));
+        assert!(!is_reserved("name"));
+    }
+
+    #[test]
+    fn odd_runs_of_underscores_are_escaped_from_the_left() {
+        assert_eq!(escape("a___b").as_deref(), Some("a__underscores___b"));
+        assert_eq!(
+            escape("a____b").as_deref(),
+            Some("a__underscores____underscores__b")
+        );
+    }
+
+    #[test]
+    fn names_that_no_identifier_can_stand_for() {
+        for name in ["", "1st", "$ref", "a b", "größe", "a@b"] {
+            assert_eq!(escape(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn sequences_that_escaping_does_not_make() {
+        assert_eq!(unescape("a__what__b"), None);
+        assert_eq!(unescape("a__in__b"), None);
+        assert_eq!(unescape("a___x__"), None);
+        assert_eq!(unescape("a____b").as_deref(), Some("a____b"));
+        assert_eq!(unescape("a__b_c__").as_deref(), Some("a__b_c__"));
+    }
+}

@@ -1,0 +1,133 @@
+//! Sharing of equal types and names, within a document and from one document to the next.
+//!
+//! Metadata and pod templates occur in dozens of documents; with one [`Interner`] for all of them,
+//! they exist once.
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::decl_type::{DeclField, DeclKind, DeclType, ObjectDecl};
+
+/// The types and names that exist so far.
+///
+/// It keeps alive what it holds: drop it after loading, or [`Interner::purge`] it now and then.
+#[derive(Clone, Debug, Default)]
+pub struct Interner {
+    types: HashSet<Shallow>,
+    names: HashSet<Arc<str>>,
+}
+
+impl Interner {
+    /// The one type that is equal to `type_`, whose own parts are from this interner already.
+    pub fn intern(&mut self, type_: DeclType) -> Arc<DeclType> {
+        let candidate = Shallow(Arc::new(type_));
+        if let Some(Shallow(known)) = self.types.get(&candidate) {
+            return Arc::clone(known);
+        }
+        let type_ = Arc::clone(&candidate.0);
+        self.types.insert(candidate);
+        type_
+    }
+
+    /// The one text that is equal to `name`.
+    pub fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = name.into();
+        self.names.insert(Arc::clone(&name));
+        name
+    }
+
+    /// Forgets the types and names that nobody else holds.
+    pub fn purge(&mut self) {
+        // A type that only a forgotten type held can go in the next round.
+        let mut before = usize::MAX;
+        while self.types.len() < before {
+            before = self.types.len();
+            self.types
+                .retain(|Shallow(type_)| Arc::strong_count(type_) > 1);
+        }
+        self.names.retain(|name| Arc::strong_count(name) > 1);
+    }
+
+    /// The number of types held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.types.len()
+    }
+
+    /// Whether nothing is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+}
+
+/// A type compared by its own facts and by the identity of its parts, so that equality costs no
+/// recursion.
+#[derive(Clone, Debug)]
+struct Shallow(Arc<DeclType>);
+
+impl PartialEq for Shallow {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (&*self.0, &*other.0);
+        a.max_elements == b.max_elements
+            && a.min_serialized_size == b.min_serialized_size
+            && a.nullable == b.nullable
+            && a.has_default == b.has_default
+            && a.embedded_resource == b.embedded_resource
+            && a.enum_values == b.enum_values
+            && same_kind(&a.kind, &b.kind)
+    }
+}
+
+impl Eq for Shallow {}
+
+impl Hash for Shallow {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let type_ = &*self.0;
+        type_.max_elements.hash(state);
+        type_.min_serialized_size.hash(state);
+        std::mem::discriminant(&type_.kind).hash(state);
+        match &type_.kind {
+            DeclKind::List(elem) | DeclKind::Map(elem) => Arc::as_ptr(elem).hash(state),
+            DeclKind::Object(object) => object.name.hash(state),
+            _ => {}
+        }
+        for field in type_.declared_fields() {
+            field.name.hash(state);
+            Arc::as_ptr(&field.type_).hash(state);
+        }
+    }
+}
+
+fn same_kind(a: &DeclKind, b: &DeclKind) -> bool {
+    match (a, b) {
+        (DeclKind::List(a), DeclKind::List(b)) | (DeclKind::Map(a), DeclKind::Map(b)) => {
+            Arc::ptr_eq(a, b)
+        }
+        (DeclKind::Object(a), DeclKind::Object(b)) => same_object(a, b),
+        (DeclKind::Cel(a), DeclKind::Cel(b)) => a == b,
+        _ => std::mem::discriminant(a) == std::mem::discriminant(b) && is_plain(a),
+    }
+}
+
+/// Whether the kind says everything, as it has no parts.
+fn is_plain(kind: &DeclKind) -> bool {
+    !matches!(
+        kind,
+        DeclKind::List(_) | DeclKind::Map(_) | DeclKind::Object(_) | DeclKind::Cel(_)
+    )
+}
+
+fn same_object(a: &ObjectDecl, b: &ObjectDecl) -> bool {
+    let same_field = |(a, b): (&DeclField, &DeclField)| {
+        a.required == b.required && a.name == b.name && Arc::ptr_eq(&a.type_, &b.type_)
+    };
+    a.name == b.name
+        && a.is_open == b.is_open
+        && a.fields().len() == b.fields().len()
+        && a.fields().iter().zip(b.fields()).all(same_field)
+}

@@ -1,0 +1,141 @@
+//! Schemas and served resources from files: OpenAPI documents and CustomResourceDefinitions.
+//!
+//! What discovery would list is read off the paths of the documents.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::crd::Crd;
+use super::error::SchemaError;
+use super::intern::Interner;
+use super::openapi::{OpenApiDocument, null_to_default};
+use super::resolver::SchemaSet;
+use super::rest_mapper::{ApiResource, RestMapper};
+use super::{GroupVersion, Gvr, extensions};
+
+/// Schemas and resources, collected document by document.
+#[derive(Debug, Default)]
+pub struct Offline {
+    schemas: SchemaSet,
+    resources: Vec<ApiResource>,
+    interner: Interner,
+}
+
+impl Offline {
+    /// Adds an OpenAPI v3 document; `own` is the group version that it is the document of, as
+    /// [`GroupVersion::from_openapi_file_name`] reads it off the name of the file.
+    ///
+    /// # Errors
+    /// [`SchemaError::Document`] where the document cannot be read.
+    pub fn add_document(
+        &mut self,
+        own: Option<&GroupVersion>,
+        bytes: &[u8],
+    ) -> Result<(), SchemaError> {
+        let document = OpenApiDocument::parse(bytes)?;
+        self.schemas
+            .add_document(own, &document, &mut self.interner);
+        self.resources.extend(served_resources(bytes)?);
+        Ok(())
+    }
+
+    /// Adds a CustomResourceDefinition.
+    pub fn add_crd(&mut self, crd: &Crd) {
+        self.schemas.add_crd(crd, &mut self.interner);
+        self.resources.extend(crd.resources());
+    }
+
+    /// All that was added.
+    #[must_use]
+    pub fn finish(self) -> (SchemaSet, RestMapper) {
+        (self.schemas, RestMapper::new(self.resources))
+    }
+}
+
+/// The part of a document that is read here; a path whose operations are not shaped as operations are
+/// is passed over.
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow, default, deserialize_with = "null_to_default")]
+    paths: BTreeMap<Cow<'a, str>, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Operation {
+    #[serde(rename = "x-kubernetes-group-version-kind", default)]
+    kind: Value,
+}
+
+/// The resources and subresources that the paths of a document serve.
+///
+/// # Errors
+/// [`SchemaError::Document`] where the document is not JSON or its paths are not shaped as paths are.
+pub fn served_resources(bytes: &[u8]) -> Result<Vec<ApiResource>, SchemaError> {
+    let text = String::from_utf8_lossy(bytes);
+    let document: Document<'_> = serde_json::from_str(&text)
+        .map_err(|error| SchemaError::Document(error.to_string().into()))?;
+    let mut resources: Vec<ApiResource> = Vec::new();
+    for (path, operations) in &document.paths {
+        let Some((gvr, namespaced)) = served_at(path) else {
+            continue;
+        };
+        let operations = serde_json::from_str(operations.get());
+        let operations: HashMap<Cow<'_, str>, &RawValue> = operations.unwrap_or_default();
+        // What a request sends rather than what it gets: `pods/eviction` is created as an Eviction.
+        let verbs: &[&str] = if gvr.is_subresource() {
+            &["post", "put", "patch", "get", "delete"]
+        } else {
+            &["get", "post", "put", "delete"]
+        };
+        let kind = verbs.iter().find_map(|verb| {
+            let operation: Operation = serde_json::from_str(operations.get(*verb)?.get()).ok()?;
+            extensions::kind(&operation.kind)
+        });
+        let Some(gvk) = kind else {
+            continue;
+        };
+        let singular = if gvr.is_subresource() {
+            String::new()
+        } else {
+            gvk.kind.to_lowercase()
+        };
+        resources.push(ApiResource {
+            gvr,
+            gvk,
+            singular,
+            namespaced,
+        });
+    }
+    Ok(resources)
+}
+
+/// The resource or subresource that a path serves, and whether in a namespace; `None` for a path that
+/// serves none, or that watches.
+fn served_at(path: &str) -> Option<(Gvr, bool)> {
+    let mut parts = path.trim_matches('/').split('/').peekable();
+    let group = match parts.next()? {
+        "api" => "",
+        "apis" => parts.next()?,
+        _ => return None,
+    };
+    let version = parts.next()?;
+    let mut resource = parts.next().filter(|first| *first != "watch")?;
+    let namespaced = resource == "namespaces" && parts.peek() == Some(&"{namespace}");
+    if namespaced {
+        parts.next();
+        resource = parts.next()?;
+    }
+    let name = match (parts.next(), parts.next()) {
+        (None, _) | (Some("{name}"), None) => resource.to_owned(),
+        (Some("{name}"), Some(subresource)) => format!("{resource}/{subresource}"),
+        _ => return None,
+    };
+    parts
+        .next()
+        .is_none()
+        .then(|| (Gvr::new(group, version, name), namespaced))
+}

@@ -1,0 +1,203 @@
+//! One schema of an OpenAPI v3 document, as [`read`](super::read): the keywords that decide about
+//! types, and nothing else.
+//!
+//! Source: kube-openapi `pkg/validation/spec/schema.go` (`Schema`).
+
+use serde_json::Value;
+
+use super::Gvk;
+use super::extensions;
+
+/// A JSON type, as the keyword `type` names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum JsonType {
+    /// No `type`, or one that is none of these.
+    #[default]
+    None,
+    Array,
+    Boolean,
+    Integer,
+    Number,
+    Object,
+    String,
+}
+
+impl JsonType {
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "array" => Self::Array,
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "object" => Self::Object,
+            "string" => Self::String,
+            _ => Self::None,
+        }
+    }
+}
+
+/// A format that changes the type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Format {
+    /// None, or one without effect.
+    #[default]
+    None,
+    Byte,
+    Date,
+    DateTime,
+    Duration,
+    IntOrString,
+}
+
+impl Format {
+    pub(super) fn of(name: &str) -> Self {
+        match name {
+            "byte" => Self::Byte,
+            "date" => Self::Date,
+            "date-time" => Self::DateTime,
+            "duration" => Self::Duration,
+            extensions::INT_OR_STRING_FORMAT => Self::IntOrString,
+            _ => Self::None,
+        }
+    }
+}
+
+/// `additionalProperties`.
+#[derive(Debug, Default)]
+pub(super) enum AdditionalProperties {
+    #[default]
+    None,
+    Allowed(bool),
+    Schema(Schema),
+}
+
+/// A schema.
+#[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of its own"
+)]
+pub(super) struct Schema {
+    /// The first type of `type`; the others count for nothing but [`Schema::is_string`] and
+    /// [`Schema::is_object`].
+    pub(super) type_: JsonType,
+    pub(super) format: Format,
+    /// Whether `string` is among the types.
+    pub(super) is_string: bool,
+    /// Whether `object` is among the types.
+    pub(super) is_object: bool,
+    pub(super) nullable: bool,
+    pub(super) int_or_string: bool,
+    pub(super) embedded_resource: bool,
+    pub(super) preserve_unknown_fields: bool,
+    /// Whether there is a default other than null.
+    pub(super) has_default: bool,
+    /// Whether a keyword that counts is of the wrong type.
+    pub(super) malformed: bool,
+    /// The keywords that most schemas lack.
+    details: Option<Box<Details>>,
+}
+
+/// The keywords of lists, maps, objects, references and restricted scalars.
+#[derive(Debug, Default)]
+pub(super) struct Details {
+    /// The `$ref` of the schema or, without one, that of the first schema of `allOf` that has one;
+    /// schemas wrap a reference in `allOf` to give it a description.
+    pub(super) reference: Option<Box<str>>,
+    pub(super) max_length: Option<i64>,
+    pub(super) max_items: Option<i64>,
+    pub(super) max_properties: Option<i64>,
+    pub(super) enum_values: Vec<Value>,
+    /// The names of required properties, sorted.
+    pub(super) required: Vec<Box<str>>,
+    /// The properties, sorted by name, each name once.
+    pub(super) properties: Vec<(Box<str>, Schema)>,
+    pub(super) items: Option<Schema>,
+    pub(super) additional: AdditionalProperties,
+    pub(super) kinds: Vec<Gvk>,
+}
+
+impl Schema {
+    /// A schema of the type `type_`, and nothing more.
+    pub(super) fn of_type(type_: JsonType) -> Self {
+        Self {
+            type_,
+            is_string: type_ == JsonType::String,
+            is_object: type_ == JsonType::Object,
+            ..Self::default()
+        }
+    }
+
+    /// What stands for a value that is not a schema.
+    pub(super) fn malformed() -> Self {
+        Self {
+            malformed: true,
+            ..Self::default()
+        }
+    }
+
+    /// A schema that is a reference to `name`.
+    pub(super) fn of_reference(name: &str) -> Self {
+        let mut schema = Self::default();
+        schema.details_mut().reference = Some(name.into());
+        schema
+    }
+
+    /// The keywords that most schemas lack, where it has any of them.
+    pub(super) fn details(&self) -> Option<&Details> {
+        self.details.as_deref()
+    }
+
+    pub(super) fn details_mut(&mut self) -> &mut Details {
+        self.details.get_or_insert_default()
+    }
+
+    /// The schema that it stands for, by its name.
+    ///
+    /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `refOf`.
+    pub(super) fn reference(&self) -> Option<&str> {
+        self.details()?.reference.as_deref()
+    }
+
+    /// The property `name`.
+    pub(super) fn property(&self, name: &str) -> Option<&Schema> {
+        let properties = &self.details()?.properties;
+        let idx = properties
+            .binary_search_by(|(key, _)| (**key).cmp(name))
+            .ok()?;
+        properties.get(idx).map(|(_, schema)| schema)
+    }
+
+    /// Sets the property `name`.
+    pub(super) fn set_property(&mut self, name: &str, schema: Schema) {
+        let properties = &mut self.details_mut().properties;
+        match properties.binary_search_by(|(key, _)| (**key).cmp(name)) {
+            Ok(idx) => {
+                if let Some((_, old)) = properties.get_mut(idx) {
+                    *old = schema;
+                }
+            }
+            Err(idx) => properties.insert(idx, (name.into(), schema)),
+        }
+    }
+
+    /// Requires the property `name`.
+    pub(super) fn require(&mut self, name: &str) {
+        let required = &mut self.details_mut().required;
+        if let Err(idx) = required.binary_search_by(|known| (**known).cmp(name)) {
+            required.insert(idx, name.into());
+        }
+    }
+
+    /// The schemas within: of properties, of additional properties, of items.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Schema> {
+        self.details().into_iter().flat_map(|details| {
+            let additional = match &details.additional {
+                AdditionalProperties::Schema(schema) => Some(schema),
+                _ => None,
+            };
+            let properties = details.properties.iter().map(|(_, schema)| schema);
+            properties.chain(additional).chain(&details.items)
+        })
+    }
+}

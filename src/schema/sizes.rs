@@ -1,0 +1,76 @@
+//! Sizes of serialized values, and the bounds within which schemas are converted.
+//!
+//! Sizes are in bytes of JSON, or in elements.
+//!
+//! Differs: arithmetic on them saturates, where upstream's wraps around.
+//!
+//! Source: apiserver `pkg/cel/limits.go`, `pkg/apis/cel/config.go`, `pkg/cel/common/schemas.go`.
+
+/// The largest request that the API server accepts (`MaxRequestSizeBytes`), in bytes.
+pub const MAX_REQUEST_SIZE_BYTES: i64 = 3 * 1024 * 1024;
+/// The longest duration in JSON (`MaxDurationSizeJSON`), in bytes.
+pub const MAX_DURATION_SIZE_BYTES: i64 = 32;
+/// The longest timestamp in JSON with its quotation marks (`MaxDatetimeSizeJSON`), in bytes.
+pub const MAX_DATETIME_SIZE_BYTES: i64 = 32;
+/// The shortest duration in JSON, `"0"` (`MinDurationSizeJSON`), in bytes.
+pub const MIN_DURATION_SIZE_BYTES: i64 = 3;
+/// A date in JSON (`JSONDateSize`), in bytes.
+pub const DATE_SIZE_BYTES: i64 = 12;
+/// The shortest timestamp in JSON (`MinDatetimeSizeJSON`), in bytes.
+pub const MIN_DATETIME_SIZE_BYTES: i64 = 21;
+/// The empty string in JSON (`MinStringSize`), in bytes.
+pub const MIN_STRING_SIZE_BYTES: i64 = 2;
+/// `true` in JSON (`MinBoolSize`), in bytes.
+pub const MIN_BOOL_SIZE_BYTES: i64 = 4;
+/// `0` in JSON (`MinNumberSize`), in bytes.
+pub const MIN_NUMBER_SIZE_BYTES: i64 = 1;
+/// An empty list, map or object in JSON, in bytes.
+pub const MIN_COMPOSITE_SIZE_BYTES: i64 = 2;
+/// The smallest value of a type that is checked at run time only, in bytes.
+pub const MIN_DYN_SIZE_BYTES: i64 = 1;
+
+/// The deepest nesting of types that is converted, in levels; a deeper schema is an error.
+///
+/// Types are converted, compared and dropped by recursion, and the recursion is bounded by this.
+pub const MAX_DEPTH: u16 = 128;
+/// The number of schemas of one document that are read; a document with more is an error.
+pub const MAX_SCHEMAS: u32 = 500_000;
+/// The number of parts of schemas that are converted for one circle of references.
+///
+/// A schema within a circle is converted once for each way into the circle, as upstream does, and
+/// there may be exponentially many.
+pub const MAX_PARTS_OF_CIRCLE: u32 = 50_000;
+/// The number of parts of schemas that are converted for all circles of a document.
+pub const MAX_PARTS_OF_CIRCLES: u32 = 1_000_000;
+
+/// The longest string that fits into a request: the request without the quotation marks.
+///
+/// Source: `estimateMaxStringLengthPerRequest`.
+#[must_use]
+pub const fn max_string_length() -> i64 {
+    MAX_REQUEST_SIZE_BYTES - 2
+}
+
+/// The most items of a list that fit into a request, if an item has at least `min_size` bytes.
+///
+/// Source: `estimateMaxArrayItemsFromMinSize`.
+#[must_use]
+pub fn max_items(min_size: i64) -> i64 {
+    (MAX_REQUEST_SIZE_BYTES - 2) / min_size.max(0).saturating_add(1)
+}
+
+/// The most entries of a map that fit into a request, if a value has at least `min_size` bytes.
+///
+/// Source: `estimateMaxAdditionalPropertiesFromMinSize`.
+#[must_use]
+pub fn max_entries(min_size: i64) -> i64 {
+    (MAX_REQUEST_SIZE_BYTES - 2) / min_size.max(0).saturating_add(6)
+}
+
+/// The most bytes of a string of at most `max_length` code points.
+///
+/// Source: `estimateMaxElementsFromMaxLength`.
+#[must_use]
+pub fn max_bytes(max_length: i64) -> i64 {
+    max_length.max(0).saturating_mul(4)
+}

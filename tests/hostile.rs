@@ -1,0 +1,232 @@
+//! Hostile policies and schemas: a finding or an unknown, never a crash, a hang or a stack overflow.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fmt::Write as _;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::{Value, json};
+use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy};
+use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
+use vap_status_controller::schema::offline::Offline;
+
+fn policy(spec: Value) -> ValidatingAdmissionPolicy {
+    serde_json::from_value(json!({"metadata": {"name": "hostile"}, "spec": spec})).unwrap()
+}
+
+fn with_expression(expression: &str) -> CompiledPolicy {
+    CompiledPolicy::new(&policy(json!({
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"],
+            "resources": ["widgets"],
+        }]},
+        "validations": [{"expression": expression}],
+    })))
+}
+
+#[track_caller]
+fn check_message(expression: &str, message: &str) {
+    let compiled = with_expression(expression);
+    let [finding] = compiled.findings() else {
+        panic!("{:?}", compiled.findings())
+    };
+    assert!(finding.message.contains(message), "{}", finding.message);
+}
+
+#[test]
+fn nesting_ends_at_the_limit() {
+    let limit = "expression recursion limit exceeded: 250";
+    check_message(
+        &format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000)),
+        limit,
+    );
+    check_message(
+        &format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000)),
+        limit,
+    );
+    check_message(&"(".repeat(50_000), limit);
+    check_message(&format!("{}true", "true ? ".repeat(5_000)), "Syntax error");
+    check_message(&format!("{}true", "true ? true : ".repeat(5_000)), limit);
+    let chain = "max recursion depth exceeded";
+    check_message(&format!("object{}", ".a".repeat(5_000)), chain);
+    check_message(&format!("object{}", "[0]".repeat(5_000)), chain);
+    check_message(&format!("1{} == 1", " + 1".repeat(5_000)), chain);
+}
+
+#[test]
+fn what_is_allowed_at_the_limit_is_judged() {
+    for expression in [
+        format!("{}true{}", "(".repeat(200), ")".repeat(200)),
+        format!("object{} == 1", ".a".repeat(240)),
+        format!("true{}", " && true".repeat(5_000)),
+        format!("{}true", "!".repeat(10_000)),
+    ] {
+        let compiled = with_expression(&expression);
+        assert_eq!(compiled.findings(), [], "{}", &expression[..40]);
+    }
+}
+
+#[test]
+fn long_texts_end_at_the_limit() {
+    let expression = format!("'{}' == ''", "a".repeat(100_000));
+    check_message(
+        &expression,
+        "expression code point size exceeds limit: size: 100008, limit 100000",
+    );
+}
+
+#[test]
+fn copies_that_double_are_unsupported() {
+    let chain = ".optMap(x, x)".repeat(40);
+    let compiled = with_expression(&format!("optional.of(1){chain}.hasValue()"));
+    let [finding] = compiled.findings() else {
+        panic!("{:?}", compiled.findings())
+    };
+    assert_eq!(finding.kind, CompileFindingKind::Unsupported);
+}
+
+#[test]
+fn types_that_double_are_bounded() {
+    // Each variable is a map of the one before it to itself.
+    let mut variables = vec![json!({"name": "v0", "expression": "{'a': 1}"})];
+    for n in 1..60 {
+        let before = n - 1;
+        let expression = format!("{{variables.v{before}: variables.v{before}}}");
+        variables.push(json!({"name": format!("v{n}"), "expression": expression}));
+    }
+    let compiled = CompiledPolicy::new(&policy(json!({
+        "variables": variables,
+        "validations": [{"expression": "variables.v59 == 1"}],
+    })));
+    let kinds: Vec<_> = compiled
+        .findings()
+        .iter()
+        .map(|finding| finding.kind)
+        .collect();
+    assert!(
+        kinds.contains(&CompileFindingKind::Unsupported),
+        "{:?}",
+        compiled.findings()
+    );
+    let maps = ".map(x, {x: x})".repeat(60);
+    let compiled = with_expression(&format!("[1]{maps} == []"));
+    let [finding] = compiled.findings() else {
+        panic!("{:?}", compiled.findings())
+    };
+    assert_eq!(finding.kind, CompileFindingKind::Unsupported);
+}
+
+#[test]
+fn a_variable_that_reads_itself_is_unsafe() {
+    let compiled = CompiledPolicy::new(&policy(json!({
+        "variables": [
+            {"name": "v", "expression": "'text'"},
+            {"name": "v", "expression": "string(variables.v)"},
+        ],
+        "validations": [{"expression": "variables.v == 'text'"}],
+    })));
+    let [finding] = compiled.findings() else {
+        panic!("{:?}", compiled.findings())
+    };
+    assert_eq!(finding.kind, CompileFindingKind::Unsafe);
+}
+
+fn check_against(schema: Value, others: Value, expression: &str) -> TypeCheck {
+    let mut schemas = others;
+    schemas["Widget"] = schema;
+    schemas["Widget"]["x-kubernetes-group-version-kind"] =
+        json!([{"group": "example.com", "version": "v1", "kind": "Widget"}]);
+    let document = json!({
+        "paths": {"/apis/example.com/v1/widgets": {"get": {"x-kubernetes-group-version-kind":
+            {"group": "example.com", "version": "v1", "kind": "Widget"}}}},
+        "components": {"schemas": schemas},
+    });
+    check_document(document.to_string().as_bytes(), expression)
+}
+
+fn check_document(document: &[u8], expression: &str) -> TypeCheck {
+    let mut offline = Offline::default();
+    offline.add_document(None, document).unwrap();
+    let (schemas, mapper) = offline.finish();
+    type_check(
+        &with_expression(expression),
+        &mapper,
+        &schemas,
+        Profile::Truthful,
+    )
+}
+
+#[test]
+fn open_objects_are_judged() {
+    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": true}}});
+    let checked = check_against(schema, json!({}), "object.spec.anything == 1");
+    assert_eq!(checked.checked.len(), 1);
+    assert_eq!(checked.warnings, []);
+}
+
+#[test]
+fn references_that_lead_back_end() {
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"$ref": "#/components/schemas/Node"}}});
+    let node = json!({"Node": {"type": "object", "properties": {
+        "next": {"$ref": "#/components/schemas/Node"}, "value": {"type": "string"},
+    }}});
+    let checked = check_against(schema, node, "object.spec.value > 1");
+    assert_eq!(checked.warnings.len(), 1);
+}
+
+#[test]
+fn references_that_double_stay_small() {
+    let mut others = json!({});
+    for n in 0..40 {
+        let next = format!("#/components/schemas/N{}", n + 1);
+        others[format!("N{n}")] =
+            json!({"type": "object", "properties": {"a": {"$ref": next}, "b": {"$ref": next}}});
+    }
+    others["N40"] = json!({"type": "string"});
+    let schema =
+        json!({"type": "object", "properties": {"spec": {"$ref": "#/components/schemas/N0"}}});
+    let checked = check_against(schema, others, "object.spec.a.b.a.b > 1");
+    assert_eq!(checked.warnings.len(), 1);
+}
+
+#[test]
+fn invalid_utf8_in_a_description_does_no_harm() {
+    let text = r#"{"paths": {"/apis/example.com/v1/widgets": {"get": {"x-kubernetes-group-version-kind":
+        {"group": "example.com", "version": "v1", "kind": "Widget"}}}}, "components": {"schemas": {"Widget": {
+        "type": "object", "description": "DESCRIPTION", "properties": {"spec": {"type": "integer"}},
+        "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Widget"}]}}}}"#;
+    let at = text.find("DESCRIPTION").unwrap();
+    let mut bytes = text.as_bytes().to_vec();
+    bytes[at] = 0xff;
+    bytes[at + 3] = 0xc0;
+    let checked = check_document(&bytes, "object.spec > 'a'");
+    assert_eq!(checked.warnings.len(), 1);
+}
+
+#[test]
+fn a_schema_of_ten_megabytes_is_read() {
+    let mut properties = String::new();
+    for n in 0..60_000 {
+        let _ = write!(
+            properties,
+            r#""field{n}": {{"type": "string", "description": "{}"}}, "#,
+            "d".repeat(130)
+        );
+    }
+    let document = format!(
+        r#"{{"paths": {{"/apis/example.com/v1/widgets": {{"get": {{"x-kubernetes-group-version-kind":
+        {{"group": "example.com", "version": "v1", "kind": "Widget"}}}}}}}}, "components": {{"schemas": {{"Widget": {{
+        "type": "object", "properties": {{{properties} "spec": {{"type": "integer"}}}},
+        "x-kubernetes-group-version-kind": [{{"group": "example.com", "version": "v1", "kind": "Widget"}}]}}}}}}}}"#
+    );
+    assert!(document.len() > 10_000_000);
+    let checked = check_document(document.as_bytes(), "object.field59999 > 1");
+    assert_eq!(checked.warnings.len(), 1);
+}
