@@ -75,6 +75,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         // Upstream remembers the root by its bare name, and references by their text: they are the
         // same only where a reference has no prefix.
         let refs = self.references.id(name).into_iter().collect();
+        self.circle_left = (None, sizes::MAX_PARTS_OF_CIRCLE);
         let mut way = Way {
             refs,
             ..Way::default()

@@ -104,6 +104,20 @@ fn a_circle_depends_on_the_way_into_it() {
 }
 
 #[test]
+fn a_root_may_be_met_by_its_bare_name() {
+    let bare = json!({"$ref": "test"});
+    let part = object(json!({"back": bare, "x": {"type": "integer"}}));
+    let root = decl_type(to("part"), &[("part", part.clone())]).unwrap();
+    check(&root, "x", "int");
+    check(&root, "back", "Test#.back");
+    check(&root, "back.metadata", "undefined");
+    // Of a root that is the reference to itself, only what every root has is left.
+    let itself = decl_type(bare, &[("part", part)]).unwrap();
+    check(&itself, "x", "undefined");
+    check(&itself, "metadata.name", "string");
+}
+
+#[test]
 fn lists_and_maps_are_cut_within() {
     let node = object(json!({
         "children": {"type": "array", "items": to("node")},
