@@ -1,5 +1,13 @@
 //! The controller against a real API server: conditions come, turn with what they depend on, and rest.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::future::Future;
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,8 @@
 //! Neither is in the owner's process group, so Ctrl-C in a terminal reaches the owner alone, which
 //! may shut down in order; what it leaves behind is the janitor's.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -45,6 +46,7 @@ impl Sandbox {
     pub(crate) fn new() -> Result<Self> {
         let directory = tempfile::Builder::new()
             .prefix("control-plane-")
+            .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .context("temporary directory")?;
         let mut anchor = Command::new("cat")
@@ -110,4 +112,30 @@ impl Drop for Sandbox {
 pub(crate) fn end(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_private_and_goes_with_its_owner() {
+        let sandbox = Sandbox::new().unwrap();
+        let directory = sandbox.directory().to_owned();
+        assert_eq!(
+            directory.metadata().unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        drop(sandbox);
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn the_directory_goes_even_without_the_janitor() {
+        let mut sandbox = Sandbox::new().unwrap();
+        end(&mut sandbox.janitor);
+        let directory = sandbox.directory().to_owned();
+        drop(sandbox);
+        assert!(!directory.exists());
+    }
 }

@@ -1,0 +1,62 @@
+# The recipes of `./dev`, for those who have `just`. `./dev` is where they are written; a test holds
+# the two lists equal.
+
+# list the recipes
+default:
+    @./dev list
+
+# format all Rust code
+fmt *args:
+    @./dev fmt {{args}}
+
+# formatting and clippy, warnings as errors
+lint *args:
+    @./dev lint {{args}}
+
+# unit, case and layering tests; no cluster
+test *args:
+    @./dev test {{args}}
+
+# the crate's documentation, warnings as errors
+doc *args:
+    @./dev doc {{args}}
+
+# licences, duplicates and sources of the dependencies; advisories only warn
+deny *args:
+    @./dev deny {{args}}
+
+# the alert rules, by promtool
+alerts *args:
+    @./dev alerts {{args}}
+
+# build the Go program that holds the upstream type checker
+oracle *args:
+    @./dev oracle {{args}}
+
+# share of the corpus on which our answers equal upstream's
+parity *args:
+    @./dev parity {{args}}
+
+# tests on a real API server; builds the control plane when it is missing (8 minutes, once)
+e2e *args:
+    @./dev e2e {{args}}
+
+# a real control plane, sample policies, the controller, the table, a live change
+demo *args:
+    @./dev demo {{args}}
+
+# speed beside upstream, and memory, in pairs from one run
+bench *args:
+    @./dev bench {{args}}
+
+# the controller against the current kubeconfig
+run *args:
+    @./dev run {{args}}
+
+# the container image, by docker or podman
+image *args:
+    @./dev image {{args}}
+
+# all that must pass
+ci *args:
+    @./dev ci {{args}}
