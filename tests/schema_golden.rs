@@ -127,19 +127,36 @@ fn built_in_kinds() {
     }
 }
 
-#[test]
-fn custom_resources() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/oracle/testdata/crds");
+/// The types of all CustomResourceDefinitions in a directory and those below it.
+fn crds(directory: &Path) -> SchemaSet {
     let mut offline = Offline::default();
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    for path in support::files(directory) {
+        let text = std::fs::read_to_string(&path).unwrap();
         for document in serde_norway::Deserializer::from_str(&text) {
-            let crd = Value::deserialize(document).unwrap();
-            offline.add_crd(&Crd::from_value(&crd).unwrap());
+            let value = Value::deserialize(document).unwrap();
+            if value.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
+                offline.add_crd(&Crd::from_value(&value).unwrap());
+            }
         }
     }
-    let (schemas, _) = offline.finish();
+    offline.finish().0
+}
+
+#[test]
+fn custom_resources() {
+    let schemas = crds(&Path::new(env!("CARGO_MANIFEST_DIR")).join("e2e/oracle/testdata/crds"));
     // The oracle reads YAML 1.1, where the property `n` of this kind is called `false`.
     let compared = compare("crds.jsonl", &schemas, &["NumKind7", "NumKind7List"]);
     assert_eq!(compared, 26);
+}
+
+#[test]
+fn custom_resources_of_the_corpus() {
+    let Some(corpus) = support::corpus_dir() else {
+        return;
+    };
+    assert_eq!(
+        compare("corpus.jsonl", &crds(&corpus.join("crds")), &[]),
+        306
+    );
 }

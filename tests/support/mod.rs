@@ -28,6 +28,31 @@ pub(crate) fn openapi_dir() -> Option<PathBuf> {
     found
 }
 
+/// The corpus of real policies and CustomResourceDefinitions that `VAP_CORPUS_DIR` names; `None`, with a
+/// word on standard error, where it names none.
+pub(crate) fn corpus_dir() -> Option<PathBuf> {
+    let found = std::env::var_os("VAP_CORPUS_DIR").map(PathBuf::from);
+    if found.is_none() {
+        eprintln!("NOT TESTED: the corpus is not there: set VAP_CORPUS_DIR");
+    }
+    found
+}
+
+/// The files in a directory and those below it, sorted.
+pub(crate) fn files(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let below = |path: PathBuf| {
+        if path.is_dir() {
+            files(&path)
+        } else {
+            vec![path]
+        }
+    };
+    paths.into_iter().flat_map(below).collect()
+}
+
 fn module_cache() -> Option<PathBuf> {
     let output = Command::new("go")
         .args(["env", "GOMODCACHE"])
@@ -39,12 +64,8 @@ fn module_cache() -> Option<PathBuf> {
 
 /// The documents, by file name, sorted.
 pub(crate) fn documents(directory: &Path) -> Vec<(String, Vec<u8>)> {
-    let entries = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let is_document = |path: &PathBuf| path.to_string_lossy().ends_with("_openapi.json");
-    let mut paths: Vec<_> = entries.filter(is_document).collect();
-    paths.sort();
+    let mut paths = files(directory);
+    paths.retain(|path| path.to_string_lossy().ends_with("_openapi.json"));
     let read = |path: PathBuf| {
         let name = path
             .file_name()
