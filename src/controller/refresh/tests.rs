@@ -58,7 +58,7 @@ fn policy(name: &str, group: &str) -> Value {
 }
 
 /// A cluster with one policy on widgets and one on something else, and no CRD yet.
-async fn cluster() -> Cluster {
+fn cluster() -> Cluster {
     let served = Arc::new(Mutex::new(Served::default()));
     let now_served = Arc::clone(&served);
     let (client, log) = client(move |request| Some(answer(&now_served.lock().unwrap(), request)));
@@ -114,7 +114,7 @@ const SOON: Duration = Duration::from_millis(1500);
 
 #[tokio::test(start_paused = true)]
 async fn the_first_picture_waits_for_the_crds_and_queues_all() {
-    let cluster = cluster().await;
+    let cluster = cluster();
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.signal(Signal::CrdsListed(Crds::new()));
     assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
@@ -129,7 +129,7 @@ async fn the_first_picture_waits_for_the_crds_and_queues_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crd_queues_its_policies_once_all_of_it_shows() {
-    let cluster = cluster().await;
+    let cluster = cluster();
     cluster.signal(Signal::CrdsListed(Crds::new()));
     cluster.queued(SOON).await;
     cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
@@ -147,7 +147,7 @@ async fn a_crd_queues_its_policies_once_all_of_it_shows() {
 
 #[tokio::test(start_paused = true)]
 async fn what_never_shows_is_a_fact_after_a_while() {
-    let cluster = cluster().await;
+    let cluster = cluster();
     cluster.signal(Signal::CrdsListed(Crds::new()));
     cluster.queued(SOON).await;
     // Listed without a document, for a short while; not listed at all, for a longer one.
@@ -171,7 +171,7 @@ async fn what_never_shows_is_a_fact_after_a_while() {
 
 #[tokio::test(start_paused = true)]
 async fn an_api_server_that_is_down_changes_nothing() {
-    let cluster = cluster().await;
+    let cluster = cluster();
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(Signal::CrdsListed([(WIDGETS.to_owned(), widget())].into()));
     assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
@@ -201,7 +201,7 @@ async fn an_api_server_that_is_down_changes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_aggregated_api_is_looked_at_at_once() {
-    let cluster = cluster().await;
+    let cluster = cluster();
     cluster.signal(Signal::CrdsListed(Crds::new()));
     cluster.queued(SOON).await;
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
