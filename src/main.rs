@@ -16,7 +16,7 @@ const WRONG_USE: u8 = 2;
 /// Enough for the tasks; the work that takes time runs on threads of its own.
 const WORKER_THREADS: usize = 2;
 
-/// How many policies are checked at once, at most.
+/// How many policies are checked at once.
 const CHECK_THREADS: usize = 2;
 
 /// The stack of each thread; only what is used of it takes memory.
@@ -61,12 +61,8 @@ async fn run(arguments: RunArguments) -> Result<(), String> {
     let controller = Controller::new(client.clone(), arguments.settings(), Arc::clone(&metrics));
 
     let readiness = controller.readiness();
-    let checks = move || {
-        let checks = readiness.checks().into_iter();
-        checks
-            .map(|(name, problem)| Check { name, problem })
-            .collect()
-    };
+    let check = |(name, problem)| Check { name, problem };
+    let checks = move || readiness.checks().into_iter().map(check).collect();
     let health = Health {
         checks: Arc::new(checks),
         metrics,

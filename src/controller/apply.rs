@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::error::{Error, within};
 use crate::status::DesiredStatus;
+use crate::telemetry::metrics::ErrorReason;
 
 /// The name under which we own fields.
 pub const FIELD_MANAGER: &str = "vap-status-controller";
@@ -88,7 +89,7 @@ pub(crate) async fn apply(
             context.metrics.status_written();
             Ok(Some(written))
         }
-        Err(Error::Client(kube::Error::Api(status))) if status.is_not_found() => Ok(None),
+        Err(error) if error.reason() == ErrorReason::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }

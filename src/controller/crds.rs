@@ -16,93 +16,93 @@ use crate::schema::{GroupVersion, Gvr};
 /// The parts of a CustomResourceDefinition that are read. Everything else, the schemas above all, is
 /// skipped while reading.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct CustomResourceDefinition {
+pub(crate) struct CustomResourceDefinition {
     /// Its metadata.
     #[serde(default)]
-    pub metadata: ObjectMeta,
+    pub(crate) metadata: ObjectMeta,
     /// What it defines.
     #[serde(default)]
-    pub spec: Spec,
+    pub(crate) spec: Spec,
     /// What the API server says about it.
     #[serde(default)]
-    pub status: Option<Status>,
+    pub(crate) status: Option<Status>,
 }
 
 /// What a CRD defines.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Spec {
+pub(crate) struct Spec {
     /// The group.
     #[serde(default)]
-    pub group: String,
+    pub(crate) group: String,
     /// The names.
     #[serde(default)]
-    pub names: Names,
+    pub(crate) names: Names,
     /// The versions.
     #[serde(default)]
-    pub versions: Vec<Version>,
+    pub(crate) versions: Vec<Version>,
 }
 
 /// The names of a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Names {
+pub(crate) struct Names {
     /// The kind.
     #[serde(default)]
-    pub kind: String,
+    pub(crate) kind: String,
     /// The resource.
     #[serde(default)]
-    pub plural: String,
+    pub(crate) plural: String,
 }
 
 /// A version of a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Version {
+pub(crate) struct Version {
     /// Its name.
     #[serde(default)]
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it is served.
     #[serde(default)]
-    pub served: bool,
+    pub(crate) served: bool,
 }
 
 /// What the API server says about a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Status {
+pub(crate) struct Status {
     /// Its conditions.
     #[serde(default)]
-    pub conditions: Vec<StatusCondition>,
+    pub(crate) conditions: Vec<StatusCondition>,
 }
 
 /// A condition of a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct StatusCondition {
+pub(crate) struct StatusCondition {
     /// `Established`, `NamesAccepted`, …
     #[serde(rename = "type", default)]
-    pub type_: String,
+    pub(crate) type_: String,
     /// `True`, `False` or `Unknown`.
     #[serde(default)]
-    pub status: String,
+    pub(crate) status: String,
     /// A text for people.
     #[serde(default)]
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl Resource for CustomResourceDefinition {
     type DynamicType = ();
     type Scope = ClusterResourceScope;
 
-    fn kind(_: &()) -> Cow<'_, str> {
+    fn kind((): &()) -> Cow<'_, str> {
         "CustomResourceDefinition".into()
     }
 
-    fn group(_: &()) -> Cow<'_, str> {
+    fn group((): &()) -> Cow<'_, str> {
         "apiextensions.k8s.io".into()
     }
 
-    fn version(_: &()) -> Cow<'_, str> {
+    fn version((): &()) -> Cow<'_, str> {
         "v1".into()
     }
 
-    fn plural(_: &()) -> Cow<'_, str> {
+    fn plural((): &()) -> Cow<'_, str> {
         "customresourcedefinitions".into()
     }
 
@@ -117,26 +117,26 @@ impl Resource for CustomResourceDefinition {
 
 /// What is kept of a CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Crd {
+pub(crate) struct Crd {
     /// The group.
-    pub group: String,
+    pub(crate) group: String,
     /// The kind.
-    pub kind: String,
+    pub(crate) kind: String,
     /// The resource.
-    pub plural: String,
+    pub(crate) plural: String,
     /// The versions that are to be served.
-    pub served: Vec<String>,
+    pub(crate) served: Vec<String>,
     /// Whether it is established, so that the API server serves it.
-    pub is_established: bool,
+    pub(crate) is_established: bool,
     /// Why it is not established, where the API server says.
-    pub problem: Option<String>,
+    pub(crate) problem: Option<String>,
     /// The uid and the generation: another pair is another schema, perhaps.
-    pub revision: (String, i64),
+    pub(crate) revision: (String, i64),
 }
 
 impl Crd {
     /// The resources that the API server serves for it.
-    pub fn resources(&self) -> impl Iterator<Item = Gvr> {
+    pub(crate) fn resources(&self) -> impl Iterator<Item = Gvr> {
         let served = if self.is_established {
             self.served.as_slice()
         } else {
@@ -148,13 +148,13 @@ impl Crd {
     }
 
     /// The group versions that it is served in.
-    pub fn group_versions(&self) -> impl Iterator<Item = GroupVersion> {
+    pub(crate) fn group_versions(&self) -> impl Iterator<Item = GroupVersion> {
         self.resources().map(|gvr| gvr.group_version())
     }
 
     /// Whether `other` says the same about what is served, whatever its schema.
     #[must_use]
-    pub fn is_served_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_served_as(&self, other: &Self) -> bool {
         let Self {
             group,
             kind,
@@ -210,10 +210,14 @@ impl From<CustomResourceDefinition> for Crd {
 }
 
 /// All CRDs, by name.
-pub type Crds = BTreeMap<String, Crd>;
+pub(crate) type Crds = BTreeMap<String, Crd>;
 
 /// The CRD that defines a kind, with its name; an established one first.
-pub fn defining<'a>(crds: &'a Crds, group: &str, kind: &str) -> Option<(&'a String, &'a Crd)> {
+pub(crate) fn defining<'a>(
+    crds: &'a Crds,
+    group: &str,
+    kind: &str,
+) -> Option<(&'a String, &'a Crd)> {
     crds.iter()
         .filter(|(_, crd)| crd.group == group && crd.kind == kind)
         .max_by_key(|(_, crd)| crd.is_established)

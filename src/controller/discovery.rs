@@ -31,8 +31,9 @@ const CONCURRENCY: usize = 4;
 pub(crate) struct Discovery {
     /// What each root said last.
     roots: [Root; 2],
-    /// Whether something changed that was not told yet, as the other root could not be read.
-    has_changed: bool,
+    /// Whether what the roots said was told. It is not at first, nor where one root changed and the
+    /// other could not be read.
+    is_told: bool,
 }
 
 /// What one root said last.
@@ -64,13 +65,13 @@ impl Discovery {
                 Answer::Groups(group_versions) => each(client, group_versions).await,
             };
             served.carry_over(&root.served);
-            self.has_changed |= served != root.served;
+            self.is_told &= served == root.served;
             *root = Root {
                 etag: document.etag,
                 served,
             };
         }
-        Ok(std::mem::take(&mut self.has_changed).then(|| self.mapper()))
+        Ok((!std::mem::replace(&mut self.is_told, true)).then(|| self.mapper()))
     }
 
     /// What is served, as far as it is known.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Collected, Limited};
 use hyper::body::Bytes;
 use kube::Client;
 
@@ -50,7 +50,7 @@ pub(crate) async fn get(
             StatusCode::NOT_MODIFIED => return Ok(None),
             status => {
                 let text = Limited::new(body, MAX_ERROR_BYTES).collect().await;
-                let text = text.map(|text| text.to_bytes()).unwrap_or_default();
+                let text = text.map(Collected::to_bytes).unwrap_or_default();
                 return Err(Error::Status {
                     code: status.as_u16(),
                     message: message(&text),

@@ -35,21 +35,20 @@ pub(crate) async fn observe(
         .record
         .as_ref()
         .filter(|record| record.holds_for(&policy, world));
-    let record = match known {
-        Some(record) => Arc::clone(record),
-        None => {
-            let Context {
-                schemas,
-                settings,
-                metrics,
-                store,
-                ..
-            } = context;
-            let record = check(&policy, world, schemas, settings.profile, metrics).await?;
-            let record = Arc::new(record);
-            store.note(policy.metadata.name.as_deref().unwrap_or_default(), &record);
-            record
-        }
+    let record = if let Some(record) = known {
+        Arc::clone(record)
+    } else {
+        let Context {
+            schemas,
+            settings,
+            metrics,
+            store,
+            ..
+        } = context;
+        let record = check(&policy, world, schemas, settings.profile, metrics).await?;
+        let record = Arc::new(record);
+        store.note(policy.metadata.name.as_deref().unwrap_or_default(), &record);
+        record
     };
     let params = param_kind_state(&policy, &world.mapper, &world.crds);
     Ok(Facts {
@@ -194,7 +193,7 @@ mod tests {
     use crate::controller::crds::tests::crd;
     use crate::controller::world::tests::resource;
 
-    fn state(param_kind: serde_json::Value, mapper: &RestMapper, crds: &Crds) -> ParamKindState {
+    fn state(param_kind: &serde_json::Value, mapper: &RestMapper, crds: &Crds) -> ParamKindState {
         let policy = json!({"metadata": {}, "spec": {"paramKind": param_kind}});
         param_kind_state(&serde_json::from_value(policy).unwrap(), mapper, crds)
     }
@@ -207,7 +206,7 @@ mod tests {
         expect: impl FnOnce(Gvk) -> ParamKindState,
     ) {
         let found = state(
-            json!({"apiVersion": api_version, "kind": kind}),
+            &json!({"apiVersion": api_version, "kind": kind}),
             mapper,
             crds,
         );
@@ -229,7 +228,7 @@ mod tests {
     #[test]
     fn none_is_required() {
         assert_eq!(
-            state(json!(null), &mapper(), &Crds::new()),
+            state(&json!(null), &mapper(), &Crds::new()),
             ParamKindState::NotRequired
         );
     }

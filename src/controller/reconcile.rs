@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
 use tokio::task::JoinSet;
@@ -13,9 +14,13 @@ use super::context::Context;
 use super::error::Error;
 use super::observe::observe;
 use super::store::Origin;
-use crate::status::condition::ConditionStatus;
+use crate::status::condition::{ConditionStatus, ConditionType};
 use crate::status::{DesiredStatus, compute};
 use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample};
+
+/// How long writes that were begun may take once the process is told to stop. A pod is killed some
+/// seconds later.
+const MAX_ENDING: Duration = Duration::from_secs(5);
 
 /// How a reconciliation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +40,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    fn reason(&self) -> ErrorReason {
+    pub(crate) fn reason(&self) -> ErrorReason {
         match self {
             Self::Request(error) => error.reason(),
             Self::Interrupted(_) => ErrorReason::Other,
@@ -89,7 +94,6 @@ fn ready(desired: &DesiredStatus) -> String {
 }
 
 fn sample(desired: &DesiredStatus) -> PolicySample {
-    use crate::status::condition::ConditionType;
     let conditions = desired.conditions.iter().filter_map(|condition| {
         let type_ = ConditionType::from_name(&condition.type_)?;
         Some((type_.as_str(), ConditionStatus::of(condition).as_str()))
@@ -128,7 +132,10 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     if n_running > 0 {
         tracing::info!(policies = n_running, "stopping: ending what was begun");
     }
-    while tasks.join_next().await.is_some() {}
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(MAX_ENDING, rest).await.is_err() {
+        tracing::warn!("stopping although the API server has not answered all writes");
+    }
 }
 
 /// Reconciles one name of the queue and gives it back.
@@ -180,19 +187,20 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }
-    match reason {
-        ErrorReason::Forbidden => tracing::error!(
+    if reason == ErrorReason::Forbidden {
+        tracing::error!(
             policy = name,
             error = %failure,
             "cannot write statuses: grant `patch` on `validatingadmissionpolicies/status` \
              (admissionregistration.k8s.io) in the ClusterRole vap-status-controller"
-        ),
-        _ => tracing::warn!(
+        );
+    } else {
+        tracing::warn!(
             policy = name,
             error = %failure,
             retry_in,
             "cannot write the status, trying again; others that fail alike are not listed"
-        ),
+        );
     }
 }
 

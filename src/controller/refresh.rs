@@ -1,7 +1,7 @@
 //! Keeping the picture of the world up to date.
 //!
 //! One task owns the CRDs, discovery and the index. It asks the API server at an interval, and at
-//! once when a CRD or an APIService changes, and then again until what it sees fits together
+//! once when a CRD or an API service changes, and then again until what it sees fits together
 //! ([`super::settle`]). Each new picture puts the policies into the queue that it touches.
 
 use std::sync::Arc;
@@ -100,11 +100,11 @@ impl Refresher {
         let index = self.index.as_deref().unwrap_or(&none);
         let is_news = match signal {
             Signal::CrdsListed(listed) => {
-                let names = self.crds.keys().chain(listed.keys());
-                for name in names {
+                // When these changed is not known: the index may have followed already.
+                for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {
-                        self.settling.note(old, new, index, now);
+                        self.settling.note(old, new, &none, now);
                     }
                 }
                 let is_news = !self.are_crds_listed || self.crds != listed;
@@ -298,3 +298,6 @@ impl Refresher {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,6 +18,10 @@ use crate::schema::{GroupVersion, Gvr};
 /// How long a picture may contradict the CRDs before it is taken for the truth.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
+/// How long a document that must change holds a picture back. It is shorter, as the change may have
+/// been seen before the CRD that caused it.
+const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
+
 /// How long a document is expected to change after the CRD did, without holding anything up.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
@@ -46,7 +50,8 @@ pub(crate) enum Progress {
 }
 
 impl Settling {
-    /// Notes that a CRD changed from `old` to `new`, at a time when the index was `index`.
+    /// Notes that a CRD changed from `old` to `new`, at a time when the index was `index`; an empty one
+    /// where that is not known, so that a document need only exist.
     pub(crate) fn note(
         &mut self,
         old: Option<&Crd>,
@@ -69,7 +74,9 @@ impl Settling {
         }
         for gv in changing {
             let address = index.get(&gv).cloned();
-            self.changing.entry(gv).or_insert((address, now + LIMIT));
+            self.changing
+                .entry(gv)
+                .or_insert((address, now + DOCUMENT_LIMIT));
         }
         let revision = |crd: Option<&Crd>| crd.map(|crd| crd.revision.clone());
         if revision(old) != revision(new) {

@@ -1,4 +1,4 @@
-//! The watches: policies, CRDs and APIServices.
+//! The watches: policies, CRDs and API services.
 //!
 //! Each goes on whatever happens: it backs off, resumes, lists anew when it must, and says once a
 //! minute what is wrong and what to do about it.
@@ -97,7 +97,7 @@ fn name(crd: &CustomResourceDefinition) -> String {
     crd.metadata.name.clone().unwrap_or_default()
 }
 
-/// Follows the APIServices, as they announce changes of aggregated APIs.
+/// Follows the API services, as they announce changes of aggregated APIs.
 pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<Signal>) {
     let api: Api<APIService> = Api::all(context.client.clone());
     follow(&context, Source::ApiServices, api, |event| {
@@ -202,24 +202,21 @@ fn report<K: Resource<DynamicType = ()>>(
     context.metrics.sync_failed(source, reason);
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
     let what = source.as_str();
-    match reason {
-        ErrorReason::Forbidden => {
-            let text = format!(
-                "cannot watch {resource} ({text}): grant `list` and `watch` on it in the ClusterRole \
-                 vap-status-controller"
-            );
-            if context.complaints.are_due(what) {
-                tracing::error!("{text}; trying again until then");
-            }
-            context.readiness.refused(source, text);
+    if reason == ErrorReason::Forbidden {
+        let text = format!(
+            "cannot watch {resource} ({text}): grant `list` and `watch` on it in the ClusterRole \
+             vap-status-controller"
+        );
+        if context.complaints.are_due(what) {
+            tracing::error!("{text}; trying again until then");
         }
-        _ => {
-            let text = format!("cannot watch {resource}: {text}");
-            if context.complaints.are_due(what) {
-                tracing::warn!("{text}; trying again");
-            }
-            context.readiness.failed(source, text);
+        context.readiness.refused(source, text);
+    } else {
+        let text = format!("cannot watch {resource}: {text}");
+        if context.complaints.are_due(what) {
+            tracing::warn!("{text}; trying again");
         }
+        context.readiness.failed(source, text);
     }
 }
 
@@ -234,3 +231,6 @@ fn client_reason(error: &kube::Error) -> ErrorReason {
         _ => ErrorReason::Connection,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::crds::Crds;
+use super::crds::{Crd, Crds};
 use super::openapi::Index;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
@@ -50,7 +50,7 @@ impl Change {
                 .collect();
         }
         if old.crds != new.crds {
-            change.crds = changed_keys(&old.crds, &new.crds, |old, new| old.is_served_as(new))
+            change.crds = changed_keys(&old.crds, &new.crds, Crd::is_served_as)
                 .flat_map(|name| [old.crds.get(name), new.crds.get(name)])
                 .flatten()
                 .map(|crd| (crd.group.clone(), crd.kind.clone()))

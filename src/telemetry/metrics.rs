@@ -107,7 +107,7 @@ label_values! {
         Policies = "policies",
         /// The watch of CustomResourceDefinitions.
         Crds = "crds",
-        /// The watch of APIServices.
+        /// The watch of API services.
         ApiServices = "apiservices",
         /// The list of served resources.
         Discovery = "discovery",
@@ -307,7 +307,7 @@ impl Metrics {
         }
     }
 
-    /// All metrics as OpenMetrics text.
+    /// All metrics as `OpenMetrics` text.
     ///
     /// # Errors
     /// Only where a metric cannot be written as text, which is an error of ours.
