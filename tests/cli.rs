@@ -251,8 +251,6 @@ Param kind:     rules.example.com/v1 ReplicaLimit
 
 CONDITION         STATUS   REASON                 SINCE
 Ready             False    ParamKindNotFound      90s
-  paramKind rules.example.com/v1 ReplicaLimit is not served; with failurePolicy
-  Fail every matching request is denied
 Compiled          True     AllExpressionsCompile  90s
   1 expression
 TypeChecked       Unknown  SchemaUnavailable      90s
@@ -282,7 +280,6 @@ Param kind:     -
 
 CONDITION    STATUS  REASON              SINCE
 Ready        False   ExpressionWarnings  9m
-  1 expression has warnings: spec.validations[0].expression
 TypeChecked  False   ExpressionWarnings  9m
   1 expression has warnings: spec.validations[0].expression
 
