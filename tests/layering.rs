@@ -3,6 +3,14 @@
 //! The test reads paths, not `use` lines alone: `crate::…`, `super::…` up to the root of the crate,
 //! and the names of outside crates, wherever they stand in the code. Comments and texts do not count.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -212,6 +220,10 @@ fn what_is_allowed_is_not_found() {
             "fn f<'a>(x: &'a str) { local::http::send(x) }",
         ),
         ("cli/status.rs", "use kube::Client;"),
+        (
+            "schema/tests/hostile.rs",
+            "fn f() { let started = Instant::now(); }",
+        ),
         ("cli/status/read.rs", "use kube::Client;"),
         (
             "schema/convert.rs",
@@ -293,7 +305,12 @@ fn violations(source: &Source) -> Vec<String> {
         if IO_CRATES.contains(&outside) && !may_do_io {
             found.push((line, path.join("::"), IO_RULE));
         }
-        if CLOCKLESS.contains(&layer.name) && parts.len() > 1 && parts.last() == Some(&"now") {
+        let is_test = source.module.iter().any(|part| part == "tests");
+        if CLOCKLESS.contains(&layer.name)
+            && !is_test
+            && parts.len() > 1
+            && parts.last() == Some(&"now")
+        {
             found.push((line, path.join("::"), CLOCK_RULE));
         }
     }
@@ -414,7 +431,7 @@ fn tokens(text: &str) -> Vec<(usize, Token)> {
                     at += 1;
                 }
                 let name: String = chars[start..at].iter().collect();
-                let hashes = (at..).take_while(|n| peek(*n) == '#').count();
+                let hashes = (at..chars.len()).take_while(|n| peek(*n) == '#').count();
                 let is_raw = name.ends_with('r') && name.len() <= 2 && peek(at + hashes) == '"';
                 if is_raw {
                     let end: String = format!("\"{}", "#".repeat(hashes));

@@ -9,7 +9,7 @@ use super::ast::{Ast, Expr, ExprId, MapEntry};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::SourceMap;
-use super::types::{Type, TypeParam};
+use super::types::Type;
 
 /// Functions whose literal arguments may mix types at any depth.
 ///
@@ -144,7 +144,7 @@ fn exempt_expressions(checked: &CheckedAst) -> Vec<bool> {
 /// Source: cel-go `common/types/types.go`, `Type.IsEquivalentType`.
 fn is_equivalent(left: &Type, right: &Type) -> bool {
     match (left, right) {
-        (Type::Param(TypeParam::Declared(_) | TypeParam::Free(_)), Type::Param(_)) => true,
+        (Type::Param(_), _) => matches!(right, Type::Param(_)),
         (Type::Wrapper(left), _) => is_equivalent(&left.unwrapped(), right),
         (_, Type::Wrapper(right)) => is_equivalent(left, &right.unwrapped()),
         (Type::List(left), Type::List(right)) => is_equivalent(left, right),

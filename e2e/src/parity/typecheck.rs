@@ -146,7 +146,7 @@ fn normalize_kind(text: &str, kind: &str) -> String {
         let tail = after.trim_start_matches(|c: char| c.is_ascii_digit());
         let n_digits = after.len() - tail.len();
         let starts =
-            !before.ends_with(is_word) && !(before.is_empty() && normalized.ends_with(is_word));
+            !(before.ends_with(is_word) || before.is_empty() && normalized.ends_with(is_word));
         normalized.push_str(before);
         normalized.push_str(kind);
         if starts && (1..=9).contains(&n_digits) && !tail.starts_with(is_word) {
