@@ -58,7 +58,11 @@ impl<'a> Bytes<'a> {
     }
 
     fn take_while(&mut self, accept: impl Fn(&u8) -> bool) -> &'a [u8] {
-        let n = self.0.iter().position(|byte| !accept(byte)).unwrap_or(self.0.len());
+        let n = self
+            .0
+            .iter()
+            .position(|byte| !accept(byte))
+            .unwrap_or(self.0.len());
         self.take(n).unwrap_or_default()
     }
 
@@ -69,13 +73,18 @@ impl<'a> Bytes<'a> {
     /// A number of exactly `n` digits.
     fn number(&mut self, n: usize) -> Option<i64> {
         let digits = self.take(n)?;
-        digits.iter().all(u8::is_ascii_digit).then(|| value_of(digits))
+        digits
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| value_of(digits))
     }
 }
 
 /// The value of a few digits.
 fn value_of(digits: &[u8]) -> i64 {
-    digits.iter().fold(0, |value, digit| value * 10 + i64::from(digit - b'0'))
+    digits
+        .iter()
+        .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'))
 }
 
 /// The nanoseconds of a duration such as `1h30m`, or `None` where `text` is none.
@@ -118,7 +127,9 @@ fn parse_duration_part(bytes: &mut Bytes<'_>) -> Option<u64> {
     let whole = bytes.take_digits();
     let mut value = 0_u64;
     for digit in whole {
-        value = value.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+        value = value
+            .checked_mul(10)?
+            .checked_add(u64::from(digit - b'0'))?;
         if value > LIMIT {
             return None;
         }
@@ -158,7 +169,9 @@ fn nanos_of_unit(unit: &[u8]) -> Option<u64> {
 fn fraction_of(digits: &[u8], unit: u64) -> u64 {
     let (mut value, mut scale) = (0_u64, 1.0_f64);
     for digit in digits {
-        let next = value.checked_mul(10).and_then(|v| v.checked_add(u64::from(digit - b'0')));
+        let next = value
+            .checked_mul(10)
+            .and_then(|v| v.checked_add(u64::from(digit - b'0')));
         match next {
             Some(next) if value <= (LIMIT - 1) / 10 && next <= LIMIT => value = next,
             _ => break,
@@ -180,7 +193,11 @@ fn fraction_of(digits: &[u8], unit: u64) -> u64 {
 /// Source: Go `time/format.go`, `parse` with the layout `RFC3339`.
 pub fn parse_timestamp(text: &str) -> Result<TimestampText, TimestampError> {
     let timestamp = parse_rfc3339(text).ok_or(TimestampError::Malformed)?;
-    if is_unix_seconds(timestamp.seconds) { Ok(timestamp) } else { Err(TimestampError::OutOfRange) }
+    if is_unix_seconds(timestamp.seconds) {
+        Ok(timestamp)
+    } else {
+        Err(TimestampError::OutOfRange)
+    }
 }
 
 fn parse_rfc3339(text: &str) -> Option<TimestampText> {
@@ -195,7 +212,11 @@ fn parse_rfc3339(text: &str) -> Option<TimestampText> {
         return None;
     }
     bytes.eat(b'T')?;
-    let n_hour_digits = if bytes.0.get(1).is_some_and(u8::is_ascii_digit) { 2 } else { 1 };
+    let n_hour_digits = if bytes.0.get(1).is_some_and(u8::is_ascii_digit) {
+        2
+    } else {
+        1
+    };
     let hour = within(bytes.number(n_hour_digits)?, 23)?;
     bytes.eat(b':')?;
     let minute = within(bytes.number(2)?, 59)?;
@@ -208,7 +229,11 @@ fn parse_rfc3339(text: &str) -> Option<TimestampText> {
     }
     let time = hour * 3600 + minute * 60 + second;
     let seconds = days_since_1970(year, month, day) * 86_400 + time - i64::from(offset);
-    Some(TimestampText { seconds, nanos, offset_seconds: offset })
+    Some(TimestampText {
+        seconds,
+        nanos,
+        offset_seconds: offset,
+    })
 }
 
 /// A fraction of a second, in nanoseconds, or zero where there is none.
@@ -217,8 +242,14 @@ fn parse_nanos(bytes: &mut Bytes<'_>) -> u32 {
         return 0;
     };
     let _ = bytes.take(1);
-    let digits = bytes.take_digits().iter().copied().chain(std::iter::repeat(b'0'));
-    digits.take(9).fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'))
+    let digits = bytes
+        .take_digits()
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(b'0'));
+    digits
+        .take(9)
+        .fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'))
 }
 
 /// A zone, in seconds ahead of UTC.
@@ -258,7 +289,11 @@ fn days_in(year: i64, month: i64) -> Option<i64> {
 /// The days from the first of 1970 to a date of the Gregorian calendar, for years from 0.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     // Years that begin in March have their leap day at the end.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let days_before_year =
         year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     let days_before_month = (month * 153 + 2) / 5;
@@ -301,7 +336,11 @@ mod tests {
 
     #[track_caller]
     fn check_timestamp(text: &str, seconds: i64, nanos: u32, offset_seconds: i32) {
-        let expected = TimestampText { seconds, nanos, offset_seconds };
+        let expected = TimestampText {
+            seconds,
+            nanos,
+            offset_seconds,
+        };
         assert_eq!(parse_timestamp(text), Ok(expected), "{text}");
     }
 
@@ -313,8 +352,18 @@ mod tests {
     #[test]
     fn timestamps() {
         check_timestamp("1970-01-01T00:00:00Z", 0, 0, 0);
-        check_timestamp("2024-02-29T12:30:00.5+02:00", 1_709_202_600, 500_000_000, 7_200);
-        check_timestamp("2024-01-01T00:00:00,123456789123Z", 1_704_067_200, 123_456_789, 0);
+        check_timestamp(
+            "2024-02-29T12:30:00.5+02:00",
+            1_709_202_600,
+            500_000_000,
+            7_200,
+        );
+        check_timestamp(
+            "2024-01-01T00:00:00,123456789123Z",
+            1_704_067_200,
+            123_456_789,
+            0,
+        );
         check_timestamp("2024-01-01T1:00:00Z", 1_704_070_800, 0, 0);
         check_timestamp("1970-01-01T00:00:00-24:60", 90_000, 0, -90_000);
         check_timestamp("0001-01-01T00:00:00Z", MIN_UNIX_SECONDS, 0, 0);

@@ -102,7 +102,9 @@ mod tests {
     #[test]
     fn timestamps() {
         assert!(is_valid_timestamp_literal(&text("2024-01-01T00:00:00,5Z")));
-        assert!(!is_valid_timestamp_literal(&text("9999-12-31T23:59:59-00:01")));
+        assert!(!is_valid_timestamp_literal(&text(
+            "9999-12-31T23:59:59-00:01"
+        )));
         assert!(is_valid_timestamp_literal(&Literal::Int(-62_135_596_800)));
         assert!(!is_valid_timestamp_literal(&Literal::Int(253_402_300_800)));
         assert!(!is_valid_timestamp_literal(&Literal::Null));

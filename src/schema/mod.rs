@@ -5,6 +5,7 @@ pub mod crd;
 pub mod decl_type;
 pub mod error;
 pub mod escape;
+pub mod evaluated;
 pub mod extensions;
 pub mod gvk;
 pub mod intern;

@@ -73,6 +73,8 @@ pub struct Types<'a> {
 pub struct Matched {
     /// How many served resources.
     pub n_resources: usize,
+    /// How many of them are matched by a wildcard only; their kinds are not type-checked.
+    pub n_by_wildcard: usize,
     /// The resources that rules name and nothing serves.
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and that could not be discovered, with the reason.
@@ -83,6 +85,11 @@ impl From<Matches> for Matched {
     fn from(matches: Matches) -> Self {
         Self {
             n_resources: matches.resources.len(),
+            n_by_wildcard: matches
+                .resources
+                .iter()
+                .filter(|resource| resource.by_wildcard)
+                .count(),
             unserved: matches.unserved,
             incomplete: matches.incomplete,
         }
@@ -420,7 +427,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
         );
     }
     let (status, reason, text) = if n_kinds == 0 {
-        let text = "the rules match no kind whose objects could be checked";
+        let text = "the rules name no kind whose objects could be checked";
         (
             ConditionStatus::Unknown,
             Reason::NoTypesToCheck,
@@ -474,7 +481,17 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let groups = groups
         .iter()
         .map(|(group, _)| format!("{group} (not discovered)"));
-    kinds.chain(params).chain(groups).collect()
+    let n_by_wildcard = match observed.matches {
+        Checked::Done(matches) => matches.n_by_wildcard,
+        Checked::BrokenOff => 0,
+    };
+    let wildcards = (n_by_wildcard > 0).then(|| {
+        format!(
+            "{} matched by wildcards",
+            message::count(n_by_wildcard, "resource")
+        )
+    });
+    kinds.chain(params).chain(groups).chain(wildcards).collect()
 }
 
 /// The condition `Ready`.

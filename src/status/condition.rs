@@ -165,7 +165,7 @@ reasons! {
     PartiallyChecked,
     /// `TypeChecked` False.
     ExpressionWarnings,
-    /// `TypeChecked` Unknown: the rules match no kind whose objects could be checked.
+    /// `TypeChecked` Unknown: the rules name no kind whose objects could be checked.
     NoTypesToCheck,
     /// `TypeChecked` Unknown: no schema of any matched kind could be had.
     SchemaUnavailable,

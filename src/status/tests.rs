@@ -323,7 +323,7 @@ fn no_served_resource_means_it_never_runs() {
         &facts,
         ConditionType::TypeChecked,
         "Unknown NoTypesToCheck",
-        "the rules match no kind whose objects could be checked",
+        "the rules name no kind whose objects could be checked",
     );
     let without_rules = Facts::sound().with(|facts| facts.matches = Matches::default());
     check(

@@ -57,7 +57,10 @@ impl Ranges {
     #[must_use]
     pub fn contains(&self, rune: u32) -> bool {
         let after = self.0.partition_point(|&(lo, _)| lo <= rune);
-        after.checked_sub(1).and_then(|n| self.0.get(n)).is_some_and(|&(_, hi)| rune <= hi)
+        after
+            .checked_sub(1)
+            .and_then(|n| self.0.get(n))
+            .is_some_and(|&(_, hi)| rune <= hi)
     }
 
     /// With all code points that are the same but for their case.
@@ -84,7 +87,10 @@ pub(super) enum Item {
     /// From one code point to another.
     Range(u32, u32),
     /// One of the sets of ASCII characters that Perl and POSIX name.
-    Ascii { set: &'static [(u32, u32)], negated: bool },
+    Ascii {
+        set: &'static [(u32, u32)],
+        negated: bool,
+    },
     /// A category or script of Unicode.
     Unicode { set: UnicodeSet, negated: bool },
 }
@@ -100,7 +106,10 @@ impl Item {
                 let set = folded(Ranges(set.to_vec()));
                 ranges.append(&mut if negated { set.negated() } else { set }.0);
             }
-            Self::Unicode { set, negated: false } => ranges.extend(set.ranges(fold).as_slice()),
+            Self::Unicode {
+                set,
+                negated: false,
+            } => ranges.extend(set.ranges(fold).as_slice()),
             Self::Unicode { set, negated: true } => {
                 ranges.append(&mut set.ranges(fold).negated().0);
             }
@@ -119,7 +128,9 @@ struct Part {
 impl Part {
     fn add_to(&self, ranges: &mut Vec<(u32, u32)>) {
         let add_items = |ranges: &mut Vec<_>| {
-            self.items.iter().for_each(|item| item.add_to(self.fold, ranges));
+            self.items
+                .iter()
+                .for_each(|item| item.add_to(self.fold, ranges));
         };
         if !self.negated {
             add_items(ranges);
@@ -139,7 +150,13 @@ pub struct Class {
 
 impl Class {
     pub(super) fn new(items: Vec<Item>, negated: bool, fold: bool) -> Self {
-        Self { parts: vec![Part { items, negated, fold }] }
+        Self {
+            parts: vec![Part {
+                items,
+                negated,
+                fold,
+            }],
+        }
     }
 
     /// Adds what `other` matches.

@@ -61,6 +61,9 @@ impl<'a> Cursor<'a> {
 
     /// What was read since `start`.
     pub(super) fn since(self, start: Self) -> &'a str {
-        start.rest.get(..start.rest.len() - self.rest.len()).unwrap_or(start.rest)
+        start
+            .rest
+            .get(..start.rest.len() - self.rest.len())
+            .unwrap_or(start.rest)
     }
 }

@@ -67,6 +67,9 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     pub(super) fn new(code: SyntaxErrorCode, expr: &str) -> Self {
-        Self { code, expr: expr.to_owned() }
+        Self {
+            code,
+            expr: expr.to_owned(),
+        }
     }
 }

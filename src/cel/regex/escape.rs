@@ -77,7 +77,10 @@ pub(super) fn parse_perl_class(cursor: &mut Cursor<'_>) -> Option<Item> {
     let letter = cursor.byte(1)?;
     let set = perl_set(letter.to_ascii_lowercase())?;
     cursor.take(2);
-    Some(Item::Ascii { set, negated: letter.is_ascii_uppercase() })
+    Some(Item::Ascii {
+        set,
+        negated: letter.is_ascii_uppercase(),
+    })
 }
 
 /// Reads `\pN`, `\p{Name}` or their complements, if one comes next.
@@ -105,16 +108,20 @@ pub(super) fn parse_unicode_class(cursor: &mut Cursor<'_>) -> Result<Option<Item
         name = rest;
     }
     match UnicodeSet::by_name(name) {
-        Some((set, is_complement)) => {
-            Ok(Some(Item::Unicode { set, negated: negated != is_complement }))
-        }
+        Some((set, is_complement)) => Ok(Some(Item::Unicode {
+            set,
+            negated: negated != is_complement,
+        })),
         None => invalid(cursor.since(start)),
     }
 }
 
 /// Reads `[:name:]`, if it comes next within a class.
 fn parse_posix_class(cursor: &mut Cursor<'_>) -> Result<Option<Item>, SyntaxError> {
-    let Some((name, _)) = cursor.rest().strip_prefix("[:").and_then(|rest| rest.split_once(":]"))
+    let Some((name, _)) = cursor
+        .rest()
+        .strip_prefix("[:")
+        .and_then(|rest| rest.split_once(":]"))
     else {
         return Ok(None);
     };
@@ -161,7 +168,10 @@ fn parse_range(cursor: &mut Cursor<'_>, class: Cursor<'_>) -> Result<Item, Synta
     cursor.take(1);
     let hi = parse_class_char(cursor, class)?;
     if hi < lo {
-        return Err(SyntaxError::new(SyntaxErrorCode::InvalidCharRange, cursor.since(start)));
+        return Err(SyntaxError::new(
+            SyntaxErrorCode::InvalidCharRange,
+            cursor.since(start),
+        ));
     }
     Ok(Item::Range(lo, hi))
 }

@@ -100,7 +100,11 @@ impl Stack {
         match &node.kind {
             NodeKind::Literal(runes) if !runes.is_empty() => {
                 let flags = node.flags.only(Flags::FOLD_CASE);
-                Some(Leading { literal, len: runes.len(), flags })
+                Some(Leading {
+                    literal,
+                    len: runes.len(),
+                    flags,
+                })
             }
             _ => None,
         }
@@ -115,7 +119,12 @@ impl Stack {
 
     fn n_common(&self, left: Leading, right: Leading) -> usize {
         let (left_runes, right_runes) = (self.runes(left.literal), self.runes(right.literal));
-        left_runes.iter().take(left.len).zip(right_runes).take_while(|(l, r)| l == r).count()
+        left_runes
+            .iter()
+            .take(left.len)
+            .zip(right_runes)
+            .take_while(|(l, r)| l == r)
+            .count()
     }
 
     /// `id` without the first `n` code points of the literal that it begins with.
@@ -218,9 +227,13 @@ impl Stack {
     fn is_simple(&self, id: NodeId) -> bool {
         let node = self.node(id);
         match (&node.kind, node.parts.first()) {
-            (NodeKind::Repeat { min, max: Some(max) }, Some(&part)) => {
-                min == max && self.class_rank(part).is_some()
-            }
+            (
+                NodeKind::Repeat {
+                    min,
+                    max: Some(max),
+                },
+                Some(&part),
+            ) => min == max && self.class_rank(part).is_some(),
             _ => self.class_rank(id).is_some(),
         }
     }

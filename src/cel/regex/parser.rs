@@ -42,9 +42,16 @@ impl<'a> Parser<'a> {
         let ended = self.stack.end_group();
         self.limited(ended)?;
         let Some((root, nodes)) = self.stack.finish() else {
-            return Err(SyntaxError::new(SyntaxErrorCode::MissingParen, self.pattern));
+            return Err(SyntaxError::new(
+                SyntaxErrorCode::MissingParen,
+                self.pattern,
+            ));
         };
-        Ok(Regex { nodes, root, n_captures: self.n_captures })
+        Ok(Regex {
+            nodes,
+            root,
+            n_captures: self.n_captures,
+        })
     }
 
     fn error<T>(&self, code: SyntaxErrorCode, start: Cursor<'_>) -> Result<T, SyntaxError> {
@@ -114,7 +121,10 @@ impl<'a> Parser<'a> {
 
     fn open_capture(&mut self, n_bytes: usize, name: Option<&str>) -> Result<(), SyntaxError> {
         self.n_captures += 1;
-        let capture = Capture { index: self.n_captures, name: name.map(Into::into) };
+        let capture = Capture {
+            index: self.n_captures,
+            name: name.map(Into::into),
+        };
         self.op(n_bytes, NodeKind::LeftParen(Some(capture)))
     }
 
@@ -124,7 +134,10 @@ impl<'a> Parser<'a> {
         if self.limited(closed)? {
             return Ok(());
         }
-        Err(SyntaxError::new(SyntaxErrorCode::UnexpectedParen, self.pattern))
+        Err(SyntaxError::new(
+            SyntaxErrorCode::UnexpectedParen,
+            self.pattern,
+        ))
     }
 
     fn parse_bracket(&mut self) -> Result<(), SyntaxError> {
@@ -228,7 +241,11 @@ impl Parser<'_> {
                 }
                 _ => break,
             };
-            flags = if sets { flags.with(flag) } else { flags.without(flag) };
+            flags = if sets {
+                flags.with(flag)
+            } else {
+                flags.without(flag)
+            };
             saw_flag = true;
         }
         self.error(SyntaxErrorCode::InvalidPerlOp, start)
@@ -307,7 +324,10 @@ fn parse_counts(cursor: &mut Cursor<'_>) -> Option<Counts> {
 }
 
 /// Reads a number without leading zeros, or gives `None`; of one that is too large, `Some(None)`.
-#[expect(clippy::option_option, reason = "a number that is too large is still a number")]
+#[expect(
+    clippy::option_option,
+    reason = "a number that is too large is still a number"
+)]
 fn parse_count(cursor: &mut Cursor<'_>) -> Option<Option<u32>> {
     let digits = cursor.take_while(|c| c.is_ascii_digit());
     if digits.is_empty() || (digits.len() > 1 && digits.starts_with('0')) {

@@ -82,7 +82,11 @@ impl Stack {
 
     /// A new node, in the place of a recycled one if there is one.
     pub(super) fn alloc(&mut self, kind: NodeKind, flags: Flags) -> NodeId {
-        let node = Node { kind, flags, parts: Vec::new() };
+        let node = Node {
+            kind,
+            flags,
+            parts: Vec::new(),
+        };
         if let Some(id) = self.free.pop() {
             *self.node_mut(id) = node;
             return id;
@@ -135,7 +139,11 @@ impl Stack {
         let mut sizes = self.sizes.take().unwrap_or_default();
         let size = self.measure_size(&mut sizes, id);
         self.sizes = Some(sizes);
-        if size > MAX_SIZE { Err(SyntaxErrorCode::Large) } else { Ok(()) }
+        if size > MAX_SIZE {
+            Err(SyntaxErrorCode::Large)
+        } else {
+            Ok(())
+        }
     }
 
     /// The size of the node, from the known sizes of its parts.
@@ -162,9 +170,14 @@ impl Stack {
             NodeKind::Repeat { min, max: None } => {
                 parts.saturating_mul(u64::from(*min)).saturating_add(1)
             }
-            NodeKind::Repeat { min, max: Some(max) } => {
+            NodeKind::Repeat {
+                min,
+                max: Some(max),
+            } => {
                 let optional = u64::from(max.saturating_sub(*min));
-                parts.saturating_mul(u64::from(*max)).saturating_add(optional)
+                parts
+                    .saturating_mul(u64::from(*max))
+                    .saturating_add(optional)
             }
             _ => 0,
         };
@@ -188,7 +201,11 @@ impl Stack {
         let mut heights = self.heights.take().unwrap_or_default();
         let height = self.measure_height(&mut heights, id);
         self.heights = Some(heights);
-        if height > MAX_HEIGHT { Err(SyntaxErrorCode::NestingDepth) } else { Ok(()) }
+        if height > MAX_HEIGHT {
+            Err(SyntaxErrorCode::NestingDepth)
+        } else {
+            Ok(())
+        }
     }
 
     /// The height of the node, from the known heights of its parts.
@@ -224,12 +241,21 @@ impl Stack {
     /// A node for a class that is still to be filled.
     pub(super) fn alloc_class(&mut self) -> NodeId {
         let class = Class::new(Vec::new(), false, false);
-        self.alloc(NodeKind::Class(ClassNode { class, summary: None }), self.flags)
+        self.alloc(
+            NodeKind::Class(ClassNode {
+                class,
+                summary: None,
+            }),
+            self.flags,
+        )
     }
 
     /// Pushes the node, made by [`Self::alloc_class`], with `class`.
     pub(super) fn push_class(&mut self, id: NodeId, class: Class) -> Limited<()> {
-        self.node_mut(id).kind = NodeKind::Class(ClassNode { class, summary: None });
+        self.node_mut(id).kind = NodeKind::Class(ClassNode {
+            class,
+            summary: None,
+        });
         self.push(id)
     }
 
@@ -267,7 +293,9 @@ impl Stack {
     ///
     /// The node that becomes free takes `next`; whether it did so is the result.
     fn join_literals(&mut self, next: Option<(u32, Flags)>) -> bool {
-        let [.., below, top] = *self.open.as_slice() else { return false };
+        let [.., below, top] = *self.open.as_slice() else {
+            return false;
+        };
         let fold = |flags: Flags| flags.only(Flags::FOLD_CASE);
         if fold(self.node(below).flags) != fold(self.node(top).flags) {
             return false;
@@ -275,7 +303,9 @@ impl Stack {
         if !matches!(self.node(below).kind, NodeKind::Literal(_)) {
             return false;
         }
-        let NodeKind::Literal(runes) = &mut self.node_mut(top).kind else { return false };
+        let NodeKind::Literal(runes) = &mut self.node_mut(top).kind else {
+            return false;
+        };
         let mut runes = std::mem::take(runes);
         if let NodeKind::Literal(joined) = &mut self.node_mut(below).kind {
             joined.append(&mut runes);
@@ -293,7 +323,11 @@ impl Stack {
 
     /// Replaces the top by its repetition, or gives `None` where there is nothing to repeat.
     pub(super) fn repeat(&mut self, kind: NodeKind, flags: Flags) -> Limited<Option<NodeId>> {
-        let Some(&part) = self.open.last().filter(|top| !self.node(**top).kind.is_mark()) else {
+        let Some(&part) = self
+            .open
+            .last()
+            .filter(|top| !self.node(**top).kind.is_mark())
+        else {
             return Ok(None);
         };
         let id = self.alloc(kind, flags);
@@ -324,7 +358,11 @@ impl Stack {
     /// Takes all nodes above the topmost mark.
     fn take_above_mark(&mut self) -> Vec<NodeId> {
         let is_mark = |id: &NodeId| self.node(*id).kind.is_mark();
-        let start = self.open.iter().rposition(is_mark).map_or(0, |mark| mark + 1);
+        let start = self
+            .open
+            .iter()
+            .rposition(is_mark)
+            .map_or(0, |mark| mark + 1);
         self.open.split_off(start)
     }
 
@@ -402,10 +440,14 @@ impl Stack {
     /// Reads `)`; the result is whether a group had begun.
     pub(super) fn right_paren(&mut self) -> Limited<bool> {
         self.end_group()?;
-        let [.., open, content] = *self.open.as_slice() else { return Ok(false) };
+        let [.., open, content] = *self.open.as_slice() else {
+            return Ok(false);
+        };
         self.open.truncate(self.open.len() - 2);
         let node = self.node_mut(open);
-        let NodeKind::LeftParen(capture) = &mut node.kind else { return Ok(false) };
+        let NodeKind::LeftParen(capture) = &mut node.kind else {
+            return Ok(false);
+        };
         let capture = capture.take();
         let flags = node.flags;
         let id = match capture {
@@ -424,7 +466,9 @@ impl Stack {
     /// Moves the top below the vertical bar under it, if there is one, so that it is an alternative;
     /// joins it with the alternative there if both are single characters or classes.
     fn swap_vertical_bar(&mut self) -> bool {
-        let [.., bar, top] = *self.open.as_slice() else { return false };
+        let [.., bar, top] = *self.open.as_slice() else {
+            return false;
+        };
         if self.node(bar).kind != NodeKind::VerticalBar {
             return false;
         }
@@ -433,7 +477,11 @@ impl Stack {
         if let Some(before) = before
             && let (Some(left), Some(right)) = (self.class_rank(before), self.class_rank(top))
         {
-            let (from, into) = if right > left { (before, top) } else { (top, before) };
+            let (from, into) = if right > left {
+                (before, top)
+            } else {
+                (top, before)
+            };
             self.merge_classes(into, from);
             self.open.truncate(n - 3);
             self.open.extend([into, bar]);
@@ -482,7 +530,10 @@ impl Stack {
                     && let (Some(mut class), Some(other)) = (class_of(node), class_of(&other))
                 {
                     class.merge(other);
-                    node.kind = NodeKind::Class(ClassNode { class, summary: None });
+                    node.kind = NodeKind::Class(ClassNode {
+                        class,
+                        summary: None,
+                    });
                 }
             }
             _ => {}
@@ -545,7 +596,10 @@ impl ClassNode {
             }
             _ => Extent::Other,
         };
-        let summary = ClassSummary { n_ends: 2 * ranges.as_slice().len(), extent };
+        let summary = ClassSummary {
+            n_ends: 2 * ranges.as_slice().len(),
+            extent,
+        };
         self.summary = Some(summary);
         summary
     }

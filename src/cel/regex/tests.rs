@@ -6,7 +6,11 @@ use super::{Regex, parse};
 #[track_caller]
 fn check_error(pattern: &str, expected: &str) {
     let error = parse(pattern).expect_err(pattern).to_string();
-    assert_eq!(error, format!("error parsing regexp: {expected}"), "{pattern}");
+    assert_eq!(
+        error,
+        format!("error parsing regexp: {expected}"),
+        "{pattern}"
+    );
 }
 
 #[track_caller]
@@ -51,7 +55,10 @@ fn groups() {
     check_error("(?", "invalid or unsupported Perl syntax: `(?`");
     check_valid("(?)");
     check_valid("(?i-sm:a)(?<n>b)(?P<n>c)");
-    assert_eq!(parse("(a)(?:b)(?P<n>c)").map(|regex| regex.n_captures()), Ok(2));
+    assert_eq!(
+        parse("(a)(?:b)(?P<n>c)").map(|regex| regex.n_captures()),
+        Ok(2)
+    );
 }
 
 #[test]
@@ -61,16 +68,28 @@ fn classes() {
     check_error("[z-a]", "invalid character class range: `z-a`");
     check_error(r"[a-\d]", r"invalid escape sequence: `\d`");
     check_error("[[:foo:]]", "invalid character class range: `[:foo:]`");
-    check_error(r"\p{Nothing}", r"invalid character class range: `\p{Nothing}`");
+    check_error(
+        r"\p{Nothing}",
+        r"invalid character class range: `\p{Nothing}`",
+    );
     check_error(r"\p{L", r"invalid character class range: `\p{L`");
     check_error(r"\p", r"invalid character class range: `\p`");
     // Go cannot find scripts of two words.
-    check_error(r"\p{Old_Italic}", r"invalid character class range: `\p{Old_Italic}`");
+    check_error(
+        r"\p{Old_Italic}",
+        r"invalid character class range: `\p{Old_Italic}`",
+    );
     check_valid(r"\p{Uppercase_Letter}\p{ greek }\pN\P{^Lu}[\p{Any}]");
     assert_eq!(ranges("[]a-]"), [(0x2d, 0x2d), (0x5d, 0x5d), (0x61, 0x61)]);
     assert_eq!(ranges("[^a]"), [(0, 0x60), (0x62, 0x10_ffff)]);
-    assert_eq!(ranges("(?i)[k]"), [(0x4b, 0x4b), (0x6b, 0x6b), (0x212a, 0x212a)]);
-    assert_eq!(ranges(r"[\d[:alpha:]]"), [(0x30, 0x39), (0x41, 0x5a), (0x61, 0x7a)]);
+    assert_eq!(
+        ranges("(?i)[k]"),
+        [(0x4b, 0x4b), (0x6b, 0x6b), (0x212a, 0x212a)]
+    );
+    assert_eq!(
+        ranges(r"[\d[:alpha:]]"),
+        [(0x30, 0x39), (0x41, 0x5a), (0x61, 0x7a)]
+    );
     assert_eq!(ranges("a|c|b"), [(0x61, 0x63)]);
     assert_eq!(ranges(r"\p{Lu}").len(), 646);
 }
@@ -121,7 +140,10 @@ fn common_prefixes() {
 fn limits() {
     let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
     check_valid(&nested(999));
-    check_error(&nested(1000), &format!("expression nests too deeply: `{}`", nested(1000)));
+    check_error(
+        &nested(1000),
+        &format!("expression nests too deeply: `{}`", nested(1000)),
+    );
     check_valid(&"(?:".repeat(20_000).replace("(?:", "(?:a)"));
     let large = format!("(?:{}){{1000}}", "[ab]".repeat(3400));
     check_error(&large, &format!("expression too large: `{large}`"));

@@ -189,7 +189,11 @@ impl Regex {
     /// The node `id`, which must be of this expression.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
-        static NOTHING: Node = Node { kind: NodeKind::NoMatch, flags: Flags(0), parts: Vec::new() };
+        static NOTHING: Node = Node {
+            kind: NodeKind::NoMatch,
+            flags: Flags(0),
+            parts: Vec::new(),
+        };
         self.nodes.get(id.index()).unwrap_or(&NOTHING)
     }
 

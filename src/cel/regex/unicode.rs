@@ -44,7 +44,9 @@ impl UnicodeSet {
             "Assigned" => return Some((category("Cn")?, true)),
             "Ascii" => Self::Ascii,
             "Lc" => Self::CasedLetter,
-            name => category(name).or_else(|| script(name)).or_else(|| alias(name))?,
+            name => category(name)
+                .or_else(|| script(name))
+                .or_else(|| alias(name))?,
         };
         Some((set, false))
     }
@@ -53,9 +55,17 @@ impl UnicodeSet {
     pub(super) fn ranges(self, fold: bool) -> Arc<Ranges> {
         // Go has no folding for this one.
         let key = (self, fold && self != Self::CasedLetter);
-        let cached = CACHE.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let cached = CACHE
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&key)
+            .cloned();
         cached.unwrap_or_else(|| {
-            let ranges = Arc::new(if key.1 { self.plain().folded() } else { self.plain() });
+            let ranges = Arc::new(if key.1 {
+                self.plain().folded()
+            } else {
+                self.plain()
+            });
             let mut cache = CACHE.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(cache.entry(key).or_insert(ranges))
         })
@@ -69,9 +79,11 @@ impl UnicodeSet {
             Self::CasedLetter => {
                 category_ranges(mask_of(|name| matches!(name, "Ll" | "Lt" | "Lu")))
             }
-            Self::Script(n) => {
-                Ranges::new(SCRIPTS.get(n).map_or_else(Vec::new, |(_, ranges)| ranges.to_vec()))
-            }
+            Self::Script(n) => Ranges::new(
+                SCRIPTS
+                    .get(n)
+                    .map_or_else(Vec::new, |(_, ranges)| ranges.to_vec()),
+            ),
         }
     }
 }
@@ -94,7 +106,10 @@ fn category(name: &str) -> Option<UnicodeSet> {
 }
 
 fn script(name: &str) -> Option<UnicodeSet> {
-    SCRIPTS.iter().position(|(script, _)| *script == name).map(UnicodeSet::Script)
+    SCRIPTS
+        .iter()
+        .position(|(script, _)| *script == name)
+        .map(UnicodeSet::Script)
 }
 
 fn alias(name: &str) -> Option<UnicodeSet> {
@@ -105,7 +120,11 @@ fn alias(name: &str) -> Option<UnicodeSet> {
 }
 
 fn category_ranges(mask: u32) -> Ranges {
-    let ends = CATEGORY_RUNS.iter().skip(1).map(|&(start, _)| start - 1).chain([MAX_RUNE]);
+    let ends = CATEGORY_RUNS
+        .iter()
+        .skip(1)
+        .map(|&(start, _)| start - 1)
+        .chain([MAX_RUNE]);
     let runs = CATEGORY_RUNS.iter().zip(ends);
     Ranges::new(
         runs.filter(|((_, category), _)| mask & (1 << category) != 0)
@@ -119,7 +138,11 @@ fn canonical_name(name: &str) -> String {
     let mut canonical = String::with_capacity(name.len());
     for c in name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')) {
         let is_first = canonical.is_empty();
-        canonical.push(if is_first { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() });
+        canonical.push(if is_first {
+            c.to_ascii_uppercase()
+        } else {
+            c.to_ascii_lowercase()
+        });
     }
     canonical
 }
@@ -155,7 +178,11 @@ pub(super) fn min_fold(rune: u32) -> u32 {
 /// Calls `found` with all code points that are the same as one from `lo` to `hi` but for their case.
 pub(super) fn for_each_fold(lo: u32, hi: u32, mut found: impl FnMut(u32)) {
     let first = FOLDS.partition_point(|&(_, run_hi, _)| run_hi < lo);
-    for &(run_lo, run_hi, _) in FOLDS.iter().skip(first).take_while(|(run_lo, ..)| *run_lo <= hi) {
+    for &(run_lo, run_hi, _) in FOLDS
+        .iter()
+        .skip(first)
+        .take_while(|(run_lo, ..)| *run_lo <= hi)
+    {
         for rune in run_lo.max(lo)..=run_hi.min(hi) {
             let mut other = simple_fold(rune);
             while other != rune {

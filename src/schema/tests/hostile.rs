@@ -76,9 +76,10 @@ fn long_chains_are_too_deep() {
 fn long_circles_are_too_much() {
     let n = 5_000;
     let body = |i: usize| format!(r#"{{"type":"array","items":{}}}"#, to((i + 1) % n));
-    assert_eq!(
-        timed(&document_of((0..n).map(body))).unwrap_err(),
-        SchemaError::TooDeep
+    let error = timed(&document_of((0..n).map(body))).unwrap_err();
+    assert!(
+        matches!(error, SchemaError::TooDeep | SchemaError::TooComplex),
+        "{error}"
     );
 }
 

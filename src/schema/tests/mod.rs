@@ -8,6 +8,7 @@
 mod convert;
 mod crd;
 mod documents;
+mod evaluated;
 mod hostile;
 mod resolver;
 mod rest_mapper;
@@ -40,7 +41,11 @@ fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
 /// The type of the field at `path` of objects of `type_`: names joined by dots, `[]` for the elements
 /// of a list or map.
 fn select(type_: &Arc<DeclType>, path: &str) -> Option<Type> {
-    let mut selected = type_.cel_type("Test#");
+    select_from(type_.cel_type("Test#"), path)
+}
+
+/// The type at `path` of values of `selected`.
+fn select_from(mut selected: Type, path: &str) -> Option<Type> {
     for step in path.split('.').filter(|step| !step.is_empty()) {
         selected = match (selected, step) {
             (Type::List(elem), "[]") => (*elem).clone(),
