@@ -1,6 +1,7 @@
 //! The binary `kubectl-vap` as a shell sees it: output, complaints, exit status.
 //!
 //! The API server is a thread that answers with prepared text on the loopback interface.
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -155,7 +155,17 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
         });
         line(out, type_, types_width, cells, terminal);
         let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
-        let mut message = clean(&condition.message);
+        // What sums up the others mostly repeats one of them, which then speaks for itself.
+        let is_repeated = condition.is_ready()
+            && policy
+                .conditions
+                .iter()
+                .any(|other| !other.is_ready() && other.message == condition.message);
+        let mut message = if is_repeated {
+            String::new()
+        } else {
+            clean(&condition.message)
+        };
         if condition
             .observed_generation
             .is_some_and(|observed| observed < policy.generation)

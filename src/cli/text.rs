@@ -70,43 +70,40 @@ fn head(text: &str, max: usize) -> &str {
 /// `text` in lines of at most `max` columns, broken between words where that is possible.
 ///
 /// More than `max_lines` lines end in `…`. The first line begins at once, the others are indented
-/// by `indent`. White space counts as one space.
+/// by `indent`. White space counts as one space. The work is linear in the text, which others
+/// wrote and which may be long.
 pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut line = String::new();
-    let mut is_empty = true;
+    // The columns of `line`, and whether there is nothing but the indent in it.
+    let (mut used, mut is_empty) = (0, true);
     for word in text.split_whitespace() {
         let mut rest = word;
         while !rest.is_empty() {
             let space = usize::from(!is_empty);
-            if width(&line) + space + width(rest) <= max {
-                if !is_empty {
-                    line.push(' ');
-                }
-                line.push_str(rest);
-                is_empty = false;
-                break;
+            let room = max.saturating_sub(used + space);
+            let mut part = head(rest, room);
+            if part.len() < rest.len() && !is_empty {
+                part = "";
+            } else if part.is_empty() {
+                // A line too narrow for anything takes one grapheme all the same, so that this ends.
+                part = rest.graphemes(true).next().unwrap_or(rest);
             }
-            if is_empty {
-                // A word longer than a line; at least one grapheme of it goes in, so that this ends.
-                let room = max.saturating_sub(width(&line));
-                let mut part = head(rest, room);
-                if part.is_empty() {
-                    part = rest.graphemes(true).next().unwrap_or(rest);
-                }
+            if !part.is_empty() {
+                line.extend((!is_empty).then_some(' '));
                 line.push_str(part);
+                used += space + width(part);
+                is_empty = false;
                 rest = rest.get(part.len()..).unwrap_or_default();
-                if rest.is_empty() {
-                    is_empty = false;
-                    break;
+            }
+            if !rest.is_empty() {
+                if lines.len() + 1 >= max_lines {
+                    lines.push(end(&line, max));
+                    return lines;
                 }
+                lines.push(std::mem::replace(&mut line, indent.to_owned()));
+                (used, is_empty) = (width(indent), true);
             }
-            if lines.len() + 1 >= max_lines {
-                lines.push(end(&line, max));
-                return lines;
-            }
-            lines.push(std::mem::replace(&mut line, indent.to_owned()));
-            is_empty = true;
         }
     }
     if !is_empty {
@@ -229,6 +226,20 @@ mod tests {
                     lines.iter().all(|line| width(line) <= max),
                     "{max}: {lines:?}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_takes_time_in_proportion() {
+        let n_words = 40_000;
+        for text in ["word ".repeat(n_words), "w".repeat(5 * n_words)] {
+            for max in [80, usize::MAX] {
+                let n_letters: usize = wrap(&text, max, usize::MAX, "  ")
+                    .iter()
+                    .map(|line| line.matches('w').count())
+                    .sum();
+                assert_eq!(n_letters, text.matches('w').count());
             }
         }
     }

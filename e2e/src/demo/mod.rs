@@ -208,6 +208,7 @@ impl Demo {
     /// All policies, as the plugin and as plain kubectl show them.
     fn tables(&self) -> Result<()> {
         self.plugin(&["status"])?;
+        heading("The same with plain kubectl");
         shown(
             &self.control_plane,
             &["get", "validatingadmissionpolicies", "-o", COLUMNS],
@@ -232,7 +233,8 @@ impl Demo {
 
 /// Runs kubectl in the project's root, and shows the command and its output.
 fn shown(control_plane: &ControlPlane, arguments: &[&str]) -> Result<()> {
-    println!("$ kubectl {}", arguments.join(" "));
+    let quoted: Vec<_> = arguments.iter().map(|it| quoted(it)).collect();
+    println!("$ kubectl {}", quoted.join(" "));
     std::io::stdout().flush()?;
     let status = kubectl(control_plane, arguments)?
         .status()
@@ -255,6 +257,16 @@ fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> Result<Command> 
     let mut command = control_plane.kubectl()?;
     command.args(arguments).current_dir(root);
     Ok(command)
+}
+
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./=:,".contains(it);
+    if argument.chars().all(is_plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
 }
 
 fn heading(text: &str) {
