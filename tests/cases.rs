@@ -5,6 +5,14 @@
 //! comment of its own line: `// type: T` for the type of a sound expression, `// error: LINE:COLUMN: TEXT`
 //! for each finding, in the order of their places.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,12 +83,14 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut open: Option<Block<'_>> = None;
     for line in text.lines() {
         match (line.strip_prefix("```"), &mut open) {
-            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(_), Some(_)) => {
+                blocks.extend(open.take());
+            }
             (Some(language), None) => {
                 open = Some(Block {
                     language,
                     lines: Vec::new(),
-                })
+                });
             }
             (None, Some(block)) => block.lines.push(line),
             (None, None) => {}

@@ -3,6 +3,7 @@
 pub mod control_plane;
 pub mod controller;
 pub mod corpus;
+pub mod demo;
 pub mod live;
 pub mod parity;
 

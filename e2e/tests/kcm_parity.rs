@@ -1,5 +1,13 @@
 //! The `upstream` profile against what kube-controller-manager itself writes.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -1,1 +1,18 @@
-fn main() {}
+//! The kubectl plugin: arguments in, exit status out.
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use vap_status_controller::cli::{self, args::Args, terminal::Terminal};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    cli::run(
+        &args,
+        Terminal::of_stdout(),
+        &mut io::stdout(),
+        &mut io::stderr(),
+    )
+    .into()
+}

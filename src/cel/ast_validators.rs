@@ -5,16 +5,27 @@
 //! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), in the order of
 //! `k8s.io/apiserver` `pkg/cel/environment/base.go`.
 
-use super::ast::{Ast, Expr, ExprId, MapEntry};
+use super::ast::{Ast, Expr, ExprId, Literal, MapEntry};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::SourceMap;
-use super::types::{Type, TypeParam};
+use super::types::Type;
+use super::validators;
 
 /// Functions whose literal arguments may mix types at any depth.
 ///
 /// Source: cel-go `ext/strings.go`, `stringFormatValidator.Configure`.
 const EXEMPT_FUNCTIONS: &[&str] = &["format"];
+
+/// A question asked of a literal.
+type LiteralCheck = fn(&Literal) -> bool;
+
+/// Functions whose first argument behind the receiver is checked where it is a literal, in upstream's order.
+const LITERAL_CHECKS: &[(&str, LiteralCheck)] = &[
+    ("duration", validators::is_valid_duration_literal),
+    ("timestamp", validators::is_valid_timestamp_literal),
+    ("matches", validators::is_valid_matches_literal),
+];
 
 /// Reports the literals in `checked`, which was parsed from `text`, that the API server refuses.
 pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
@@ -29,6 +40,9 @@ pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
     };
     for id in validator.ast.descendants(validator.ast.root()) {
         validator.check_aggregate(id);
+    }
+    for (function, is_valid) in LITERAL_CHECKS {
+        validator.check_literals(function, *is_valid);
     }
 }
 
@@ -52,6 +66,27 @@ impl Validator<'_> {
     fn report_mismatch(&mut self, id: ExprId, expected: &Type, actual: &Type) {
         let message = format!("expected type '{expected}' but found '{actual}'");
         self.report(id, Code::MixedLiteral, message);
+    }
+
+    /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
+    fn check_literals(&mut self, function: &str, is_valid: LiteralCheck) {
+        let ast = self.ast;
+        for (id, expr) in ast.iter() {
+            let Expr::Call { args, .. } = expr else {
+                continue;
+            };
+            let Some(Reference::Function { name, .. }) = self.checked.reference(id) else {
+                continue;
+            };
+            let Some(&arg) = args.first() else { continue };
+            if *name == function
+                && let Expr::Literal(literal) = ast.expr(arg)
+                && !is_valid(literal)
+            {
+                let message = format!("invalid {function} argument");
+                self.report(arg, Code::InvalidLiteral, message);
+            }
+        }
     }
 
     fn check_aggregate(&mut self, id: ExprId) {
@@ -144,7 +179,7 @@ fn exempt_expressions(checked: &CheckedAst) -> Vec<bool> {
 /// Source: cel-go `common/types/types.go`, `Type.IsEquivalentType`.
 fn is_equivalent(left: &Type, right: &Type) -> bool {
     match (left, right) {
-        (Type::Param(TypeParam::Declared(_) | TypeParam::Free(_)), Type::Param(_)) => true,
+        (Type::Param(_), _) => matches!(right, Type::Param(_)),
         (Type::Wrapper(left), _) => is_equivalent(&left.unwrapped(), right),
         (_, Type::Wrapper(right)) => is_equivalent(left, &right.unwrapped()),
         (Type::List(left), Type::List(right)) => is_equivalent(left, right),

@@ -3,6 +3,8 @@
 //! Source: cel-go `common/error.go` (`Error.ToDisplayString`), `common/errors.go`
 //! (`Errors.ToDisplayString`).
 
+use std::fmt::Write as _;
+
 use super::ast::ExprId;
 use super::source::{Location, SourceMap};
 
@@ -169,7 +171,7 @@ impl Diagnostics {
         }
         let n_truncated = self.n_found - self.reported.len();
         if n_truncated > 0 {
-            out.push_str(&format!("\n{n_truncated} more errors were truncated"));
+            let _ = write!(out, "\n{n_truncated} more errors were truncated");
         }
         out
     }
@@ -177,11 +179,12 @@ impl Diagnostics {
 
 fn render_one(diagnostic: &Diagnostic, text: &str, source: &SourceMap, out: &mut String) {
     let Location { line, column } = diagnostic.location;
-    out.push_str(&format!(
+    let _ = write!(
+        out,
         "ERROR: <input>:{line}:{}: {}",
         column + 1,
         diagnostic.message
-    ));
+    );
     let Some(snippet) = source.snippet(text, line) else {
         return;
     };

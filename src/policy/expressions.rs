@@ -65,7 +65,10 @@ impl PolicyExpression {
         }
     }
 
-    /// The tree, or the findings of the parser.
+    /// The tree.
+    ///
+    /// # Errors
+    /// The findings of the parser.
     pub fn parsed(&self) -> Result<&Arc<Ast>, &Diagnostics> {
         self.parsed.as_ref()
     }

@@ -27,9 +27,7 @@ static RULES: &[Rule] = &[
         applies: |finding, checked| {
             is_call(finding, checked, &["_==_", "_!=_"])
                 || (is_call(finding, checked, &["@in"])
-                    && arg_types(finding, checked)
-                        .get(1)
-                        .is_some_and(|container| is_container(container)))
+                    && arg_types(finding, checked).get(1).is_some_and(is_container))
         },
     },
     Rule {

@@ -15,6 +15,7 @@ use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::types::Type;
 use crate::schema::Gvk;
+use crate::schema::decl_type::DeclType;
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::rest_mapper::RestMapper;
 
@@ -83,7 +84,7 @@ pub fn type_check(
     for gvk in kinds_to_check(policy, mapper, profile) {
         let (reason, unavailable) = match schemas.resolve(&gvk) {
             Resolution::Found(schema) => {
-                let type_ = schema.cel_type(&gvk.type_name());
+                let type_ = object_type(&schema, &gvk, profile);
                 typed.push((gvk, type_));
                 continue;
             }
@@ -98,7 +99,7 @@ pub fn type_check(
     }
     let params_kind = param_kind(policy.policy());
     let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
-        Resolution::Found(schema) => schema.cel_type(&gvk.type_name()),
+        Resolution::Found(schema) => object_type(&schema, gvk, profile),
         Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
     });
     outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
@@ -135,6 +136,15 @@ pub fn type_check(
         })
         .collect();
     outcome
+}
+
+/// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,
+/// where timestamps, for one, are strings.
+fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+    match profile {
+        Profile::Upstream => schema.cel_type(&gvk.type_name()),
+        Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
+    }
 }
 
 /// What is known of requests for objects of `gvk`.

@@ -6,13 +6,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::decl_type::{DeclField, DeclKind, DeclType};
 use super::error::SchemaError;
 use super::intern::Interner;
-use super::raw::{AdditionalProperties, Format, JsonType, Schema};
+use super::raw::{AdditionalProperties, JsonType, Schema};
 use super::refs::{Entry, RefId, References};
+use super::scalars::{int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
 
 /// A type, or why there is none.
@@ -27,8 +26,10 @@ pub(super) struct Converter<'a, 'i> {
     free: HashMap<RefId, Outcome>,
     /// The types of references within a circle, by the references of that circle on the way.
     bound: HashMap<(RefId, Box<[RefId]>), Outcome>,
-    /// The schemas that may still be converted for [`Self::bound`].
-    circular_left: u32,
+    /// The circle at work, and the parts of schemas that may still be converted for it.
+    circle_left: (Option<u32>, u32),
+    /// The parts of schemas that may still be converted for all circles.
+    circles_left: u32,
 }
 
 /// The way to a schema.
@@ -51,10 +52,16 @@ impl<'a, 'i> Converter<'a, 'i> {
             interner,
             free: HashMap::new(),
             bound: HashMap::new(),
-            circular_left: sizes::MAX_CIRCULAR_SCHEMAS,
+            circle_left: (None, 0),
+            circles_left: sizes::MAX_PARTS_OF_CIRCLES,
         };
         // In this order a conversion never goes deeper than one schema and its circle.
         for id in converter.references.in_order() {
+            // The references of a circle come one after the other.
+            let circle = converter.references.circle(id);
+            if converter.circle_left.0 != circle {
+                converter.circle_left = (circle, sizes::MAX_PARTS_OF_CIRCLE);
+            }
             let outcome = converter.target_converted(id, &mut Way::default());
             converter.free.insert(id, outcome);
         }
@@ -68,6 +75,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         // Upstream remembers the root by its bare name, and references by their text: they are the
         // same only where a reference has no prefix.
         let refs = self.references.id(name).into_iter().collect();
+        self.circle_left = (None, sizes::MAX_PARTS_OF_CIRCLE);
         let mut way = Way {
             refs,
             ..Way::default()
@@ -154,8 +162,7 @@ impl<'a, 'i> Converter<'a, 'i> {
             return Err(SchemaError::TooDeep);
         }
         if way.circular > 0 {
-            let left = self.circular_left.checked_sub(1);
-            self.circular_left = left.ok_or(SchemaError::TooComplex)?;
+            self.pay_for(schema)?;
         }
         way.depth += 1;
         let outcome = self.parts_converted(schema, is_resource_root, way);
@@ -172,6 +179,17 @@ impl<'a, 'i> Converter<'a, 'i> {
             .filter(|details| !details.enum_values.is_empty())
             .map(|details| details.enum_values.as_slice().into());
         Ok(self.interner.intern(type_))
+    }
+
+    /// Counts the parts of a schema that is converted within a circle.
+    fn pay_for(&mut self, schema: &Schema) -> Result<(), SchemaError> {
+        let parts = u32::try_from(schema.parts().count())
+            .unwrap_or(u32::MAX)
+            .saturating_add(1);
+        for left in [&mut self.circle_left.1, &mut self.circles_left] {
+            *left = left.checked_sub(parts).ok_or(SchemaError::TooComplex)?;
+        }
+        Ok(())
     }
 
     fn parts_converted(
@@ -332,78 +350,8 @@ fn is_open(schema: &Schema) -> bool {
             })
 }
 
-/// Source: apiserver `pkg/cel/openapi/extensions.go`, `isXIntOrString`.
-fn is_int_or_string(schema: &Schema) -> bool {
-    schema.int_or_string || schema.format == Format::IntOrString
-}
-
-fn int_or_string(schema: &Schema) -> DeclType {
-    let mut type_ = DeclType::scalar(DeclKind::IntOrString);
-    type_.max_elements = max_length(schema).map_or(sizes::max_string_length(), sizes::max_bytes);
-    type_
-}
-
 fn map(schema: &Schema, value: Arc<DeclType>) -> DeclType {
     let max_entries = schema.details().and_then(|details| details.max_properties);
     let estimate = sizes::max_entries(value.min_serialized_size);
     DeclType::map(value, max_entries.map_or(estimate, |max| max.max(0)))
-}
-
-fn max_length(schema: &Schema) -> Option<i64> {
-    schema.details()?.max_length
-}
-
-/// The type of a schema of type `string`, by its format.
-fn string(schema: &Schema) -> DeclType {
-    let max_length = max_length(schema);
-    let (kind, min_size, max_elements) = match schema.format {
-        Format::Byte => (
-            DeclKind::Bytes,
-            sizes::MIN_STRING_SIZE_BYTES,
-            max_length.map_or(sizes::max_string_length(), |max| max.max(0)),
-        ),
-        Format::Duration => (
-            DeclKind::Duration,
-            sizes::MIN_DURATION_SIZE_BYTES,
-            sizes::MAX_DURATION_SIZE_BYTES,
-        ),
-        Format::Date => (
-            DeclKind::Timestamp,
-            sizes::DATE_SIZE_BYTES,
-            sizes::DATE_SIZE_BYTES,
-        ),
-        Format::DateTime => (
-            DeclKind::Timestamp,
-            sizes::MIN_DATETIME_SIZE_BYTES,
-            sizes::MAX_DATETIME_SIZE_BYTES,
-        ),
-        Format::None | Format::IntOrString => (
-            DeclKind::String,
-            sizes::MIN_STRING_SIZE_BYTES,
-            max_length.map_or_else(|| longest_of_enum(schema), sizes::max_bytes),
-        ),
-    };
-    let mut type_ = DeclType::scalar(kind);
-    type_.min_serialized_size = min_size;
-    type_.max_elements = max_elements;
-    type_
-}
-
-/// The longest of the enumerated strings, or the longest that fits into a request.
-///
-/// Source: apiserver `pkg/cel/common/schemas.go`, `estimateMaxStringEnumLength`.
-fn longest_of_enum(schema: &Schema) -> i64 {
-    let values = schema
-        .details()
-        .map_or(&[][..], |details| &details.enum_values);
-    if values.is_empty() {
-        return sizes::max_string_length();
-    }
-    let longest = values
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::len)
-        .max()
-        .unwrap_or(0);
-    i64::try_from(longest).unwrap_or(i64::MAX)
 }

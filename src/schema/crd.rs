@@ -17,7 +17,8 @@ use super::decl_type::DeclType;
 use super::error::SchemaError;
 use super::intern::Interner;
 use super::openapi::OpenApiDocument;
-use super::raw::{AdditionalProperties, JsonType, Schema, SchemaSeed};
+use super::raw::{AdditionalProperties, JsonType, Schema};
+use super::read::SchemaSeed;
 use super::rest_mapper::ApiResource;
 use super::{Gvk, Gvr, refs, sizes, structural};
 

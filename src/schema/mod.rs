@@ -5,15 +5,18 @@ pub mod crd;
 pub mod decl_type;
 pub mod error;
 pub mod escape;
+pub mod evaluated;
 pub mod extensions;
 pub mod gvk;
 pub mod intern;
 pub mod offline;
 pub mod openapi;
 mod raw;
+mod read;
 mod refs;
 pub mod resolver;
 pub mod rest_mapper;
+mod scalars;
 pub mod sizes;
 mod structural;
 
@@ -24,3 +27,6 @@ pub use gvk::{GroupVersion, Gvk, Gvr};
 pub use intern::Interner;
 pub use openapi::OpenApiDocument;
 pub use rest_mapper::RestMapper;
+
+#[cfg(test)]
+mod tests;

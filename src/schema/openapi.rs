@@ -20,7 +20,8 @@ use super::convert::Converter;
 use super::decl_type::DeclType;
 use super::error::SchemaError;
 use super::intern::Interner;
-use super::raw::{Schema, SchemaSeed};
+use super::raw::Schema;
+use super::read::SchemaSeed;
 use super::refs::Entry;
 use super::{extensions, sizes};
 
@@ -69,6 +70,10 @@ impl OpenApiDocument {
     /// cannot be read is an error of the kinds that need it, not of the document.
     pub fn parse(bytes: &[u8]) -> Result<Self, SchemaError> {
         let text = String::from_utf8_lossy(bytes);
+        if !text.trim_start().starts_with('{') {
+            // As a list of its fields, which serde would take.
+            return Err(SchemaError::Document("it is not a JSON object".into()));
+        }
         let document: Document<'_> = serde_json::from_str(&text)
             .map_err(|error| SchemaError::Document(error.to_string().into()))?;
         let left = Cell::new(sizes::MAX_SCHEMAS);

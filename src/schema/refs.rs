@@ -54,15 +54,14 @@ impl<'a> References<'a> {
             for part in schema.iter().copied().flat_map(Schema::parts) {
                 references.collect(schemas, part, &mut edges);
             }
+            // The reference of a schema as a whole is followed if the schema is a root, which parts
+            // may refer to by its bare name.
+            if let Some(name) = schema.ok().and_then(Schema::reference) {
+                edges.push(references.id_or_insert(schemas, name));
+            }
             edges.sort_unstable();
             edges.dedup();
             edges_of_schema.push(edges);
-        }
-        // The reference of a schema as a whole is followed if the schema is a root.
-        for (_, schema) in schemas {
-            if let Some(name) = schema.ok().and_then(Schema::reference) {
-                references.id_or_insert(schemas, name);
-            }
         }
         let edges = |id: RefId| -> &[RefId] {
             let target = references.targets.get(id.idx()).copied().flatten();
@@ -118,9 +117,14 @@ impl<'a> References<'a> {
         self.targets.get(id.idx()).copied().flatten()
     }
 
+    /// The circle of the reference, of which it may be the only one.
+    pub(super) fn circle(&self, id: RefId) -> Option<u32> {
+        self.circles.get(id.idx()).copied()
+    }
+
     /// Whether the two lead to each other.
     pub(super) fn in_one_circle(&self, a: RefId, b: RefId) -> bool {
-        self.circles.get(a.idx()) == self.circles.get(b.idx())
+        self.circle(a) == self.circle(b)
     }
 
     /// All references, so that what one leads to comes before it, except within a circle.

@@ -35,11 +35,13 @@ pub const MIN_DYN_SIZE_BYTES: i64 = 1;
 pub const MAX_DEPTH: u16 = 128;
 /// The number of schemas of one document that are read; a document with more is an error.
 pub const MAX_SCHEMAS: u32 = 500_000;
-/// The number of schemas that are converted because of references in a circle, for one document.
+/// The number of parts of schemas that are converted for one circle of references.
 ///
 /// A schema within a circle is converted once for each way into the circle, as upstream does, and
 /// there may be exponentially many.
-pub const MAX_CIRCULAR_SCHEMAS: u32 = 100_000;
+pub const MAX_PARTS_OF_CIRCLE: u32 = 50_000;
+/// The number of parts of schemas that are converted for all circles of a document.
+pub const MAX_PARTS_OF_CIRCLES: u32 = 1_000_000;
 
 /// The longest string that fits into a request: the request without the quotation marks.
 ///

@@ -1,1 +1,16 @@
-//! To come.
+//! Findings as the status of a ValidatingAdmissionPolicy: conditions and expression warnings.
+//!
+//! Pure functions: facts and a clock reading in, the desired status out. What a condition means, and
+//! when it is which, is decided here and nowhere else. Nothing here reads the cluster or a clock.
+
+pub mod compute;
+pub mod condition;
+mod message;
+mod params;
+pub mod warnings;
+
+#[cfg(test)]
+mod tests;
+
+pub use compute::{DesiredStatus, Observed, compute};
+pub use condition::{ConditionStatus, ConditionType, Reason};

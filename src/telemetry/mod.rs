@@ -1,1 +1,8 @@
-//! To come.
+//! What the process says about itself: metrics and logs.
+//!
+//! Knows names, labels and formats, and nothing of policies, clusters or servers.
+
+pub mod logging;
+pub mod metrics;
+
+pub use metrics::Metrics;

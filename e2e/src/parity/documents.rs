@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
@@ -89,7 +89,7 @@ fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
             })
             .with_context(|| path.display().to_string())?;
         for name in names.drain(..) {
-            walk(&path.join(name), false, documents)?;
+            walk(&clean(&path.join(name)), false, documents)?;
         }
         return Ok(());
     }
@@ -103,6 +103,21 @@ fn walk(path: &Path, given: bool, documents: &mut Vec<Document>) -> Result<()> {
     }
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     read_documents(&path.display().to_string(), &bytes, documents)
+}
+
+/// The path without `.` and with `..` resolved by the look of it, as Go writes what it walks.
+fn clean(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if cleaned.file_name().is_some() => {
+                cleaned.pop();
+            }
+            other => cleaned.push(other),
+        }
+    }
+    cleaned
 }
 
 fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Result<()> {
@@ -196,6 +211,7 @@ fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
         return Ok(None);
     }
     drop_nulls(&mut value);
+    date_conditions(&mut value);
     if let Value::Object(fields) = &mut value {
         fields.insert(
             "apiVersion".to_owned(),
@@ -221,11 +237,13 @@ fn type_meta<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
 }
 
 /// Lists whose items are objects, where null is an empty object and not an empty string.
-const OBJECT_LISTS: [&str; 9] = [
+const OBJECT_LISTS: [&str; 11] = [
     "auditAnnotations",
+    "conditions",
     "excludeResourceRules",
     "expressionWarnings",
     "matchConditions",
+    "managedFields",
     "matchExpressions",
     "ownerReferences",
     "resourceRules",
@@ -252,6 +270,28 @@ fn drop_nulls(value: &mut Value) {
             }
         } else {
             drop_nulls(field);
+        }
+    }
+}
+
+/// Gives the conditions of a status a date, which Go does not ask for and our types do.
+fn date_conditions(value: &mut Value) {
+    let conditions = value
+        .pointer_mut("/status/conditions")
+        .and_then(Value::as_array_mut);
+    for condition in conditions
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
+        for (field, empty) in [
+            ("lastTransitionTime", "1970-01-01T00:00:00Z"),
+            ("message", ""),
+            ("reason", ""),
+            ("status", ""),
+            ("type", ""),
+        ] {
+            condition.entry(field).or_insert_with(|| empty.into());
         }
     }
 }
@@ -284,5 +324,120 @@ fn default_match_resources(resources: &mut MatchResources) {
     .flatten()
     {
         rule.scope.get_or_insert_with(|| "*".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> Vec<Document> {
+        let mut documents = Vec::new();
+        read_documents("f", text.as_bytes(), &mut documents).unwrap();
+        documents
+    }
+
+    #[test]
+    fn documents_are_cut_at_separator_lines_and_counted() {
+        let documents = read(
+            "--- # first\na: 1\n---   \n# nothing but a comment\n---\nkind: FooList\nitems: [null, {b: 2}]\n\
+             ---\nc: [\n---\nd: |\n  x\n---\n  e: 1",
+        );
+        let seen: Vec<_> = documents
+            .iter()
+            .map(|d| (d.index, d.value.as_ref().ok()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (0, Some(&json!({"a": 1}))),
+                (1, Some(&Value::Null)),
+                (2, Some(&json!({"b": 2}))),
+                (3, None),
+                (4, Some(&json!({"d": "x\n"}))),
+                (5, Some(&json!({"e": 1}))),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_separator_with_content_ends_the_file_in_error() {
+        let error = read_documents("f", b"a: 1\n--- b: 2\n", &mut Vec::new()).unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "f: invalid YAML document separator: b: 2"
+        );
+    }
+
+    #[test]
+    fn what_is_no_yaml_may_be_json() {
+        let [document] = &read("{\n\t\"a\":1}")[..] else {
+            panic!("one document")
+        };
+        assert_eq!(document.value.as_ref().unwrap(), &json!({"a": 1}));
+    }
+
+    fn policy(text: &str) -> Result<Option<ValidatingAdmissionPolicy>> {
+        let mut documents = read(text);
+        documents.remove(0).value.and_then(parse_policy)
+    }
+
+    const HEAD: &str =
+        "apiVersion: admissionregistration.k8s.io/v1beta1\nkind: ValidatingAdmissionPolicy\n";
+
+    #[test]
+    fn a_policy_of_an_older_version_is_read_with_nulls_and_defaults() {
+        let policy = policy(&format!(
+            "{HEAD}metadata: {{name: p, creationTimestamp: null, labels: {{a: null}}}}\n\
+             spec: {{validations: [null, {{expression: 'true'}}], failurePolicy: null, matchConstraints: \
+             {{resourceRules: [{{operations: [null]}}]}}}}\n\
+             status: {{conditions: [{{type: A, lastTransitionTime: null}}]}}\n"
+        ));
+        let spec = policy.unwrap().unwrap().spec.unwrap();
+        assert_eq!(spec.failure_policy.as_deref(), Some("Fail"));
+        let texts: Vec<_> = spec
+            .validations
+            .iter()
+            .flatten()
+            .map(|v| &*v.expression)
+            .collect();
+        assert_eq!(texts, ["", "true"]);
+        let constraints = spec.match_constraints.unwrap();
+        assert_eq!(constraints.match_policy.as_deref(), Some("Equivalent"));
+        let [rule] = &constraints.resource_rules.unwrap()[..] else {
+            panic!("one rule")
+        };
+        assert_eq!(rule.scope.as_deref(), Some("*"));
+        assert_eq!(rule.operations.as_deref(), Some(&[String::new()][..]));
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for text in [
+            "text",
+            "[a]",
+            "5",
+            "kind: [a]",
+            "{kind: X, apiVersion: 1}",
+            &format!("{HEAD}metadata: []"),
+            &format!("{HEAD}metadata: {{generation: 1.5}}"),
+            &format!("{HEAD}metadata: {{labels: {{a: 1}}}}"),
+            &format!("{HEAD}spec: {{validations: [{{expression: yes}}]}}"),
+            &format!("{HEAD}spec: {{validations: {{}}}}"),
+        ] {
+            assert!(policy(text).is_err(), "{text}");
+        }
+        assert!(
+            policy("{kind: ConfigMap, apiVersion: v1}")
+                .unwrap()
+                .is_none()
+        );
+        assert!(
+            policy(&format!("{HEAD}metadata: {{generation: 1e3}}"))
+                .unwrap()
+                .is_some()
+        );
     }
 }

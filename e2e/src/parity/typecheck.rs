@@ -2,6 +2,8 @@
 //!
 //! Source: the oracle's `typecheck.go`.
 
+use std::cmp::Reverse;
+
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 use vap_status_controller::policy::compile::CompiledPolicy;
@@ -64,7 +66,7 @@ pub struct ParamsRef {
     typed: bool,
 }
 
-/// A warning; the names of our types do not change between runs, so that both texts are the same.
+/// A warning, also as the oracle normalises it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WarningLine {
@@ -107,12 +109,18 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
                 type_ref: TypeRef::from(&gvk),
                 typed,
             });
+            let types = line
+                .types
+                .iter()
+                .chain(line.params.iter().map(|params| &params.type_ref));
+            let mut kinds: Vec<&str> = types.map(|type_ref| type_ref.kind.as_str()).collect();
+            kinds.sort_by_key(|kind| Reverse(kind.len()));
             line.warnings = outcome
                 .warnings
                 .into_iter()
                 .map(|warning| WarningLine {
                     field_ref: warning.field_ref,
-                    warning_normalized: warning.warning.clone(),
+                    warning_normalized: normalize(&warning.warning, &kinds),
                     warning: warning.warning,
                 })
                 .collect();
@@ -120,4 +128,53 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
         Err(panic) => line.panic = Some(panic),
     }
     line
+}
+
+/// Replaces the digits behind a kind by `#`, as the oracle does. The names of our types have no
+/// digits, but the source that a warning shows may have such a word, and the oracle replaces it too.
+fn normalize(warning: &str, kinds: &[&str]) -> String {
+    kinds
+        .iter()
+        .fold(warning.to_owned(), |text, kind| normalize_kind(&text, kind))
+}
+
+fn normalize_kind(text: &str, kind: &str) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut normalized = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(kind).filter(|_| !kind.is_empty()) {
+        let tail = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        let n_digits = after.len() - tail.len();
+        let starts =
+            !(before.ends_with(is_word) || before.is_empty() && normalized.ends_with(is_word));
+        normalized.push_str(before);
+        normalized.push_str(kind);
+        if starts && (1..=9).contains(&n_digits) && !tail.starts_with(is_word) {
+            normalized.push('#');
+            rest = tail;
+        } else {
+            rest = after;
+        }
+    }
+    normalized.push_str(rest);
+    normalized
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_with_digits_are_normalized() {
+        for (text, wanted) in [
+            ("Pod12.spec", "Pod#.spec"),
+            ("(Pod1, Pod22)", "(Pod#, Pod#)"),
+            ("Pod1234567890", "Pod1234567890"),
+            ("Pod1x Pod_1 aPod1 Pod", "Pod1x Pod_1 aPod1 Pod"),
+            ("PodPod1", "PodPod1"),
+            ("PodList3", "PodList#"),
+        ] {
+            assert_eq!(normalize(text, &["PodList", "Pod"]), wanted);
+        }
+    }
 }

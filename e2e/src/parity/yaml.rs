@@ -3,7 +3,7 @@
 //! `yes`, `on` and `0777` mean what they mean to kubectl, a key may be given twice (the last one
 //! counts), and `<<` merges. What differs: more than 255 nested collections are refused (go-yaml:
 //! 10,000), the bound on aliases is on the nodes they make, not on their share, and what is tagged
-//! `!!timestamp` need not be one.
+//! `!!timestamp` need not be one, and a tab may indent a document as a whole.
 //!
 //! Source: `sigs.k8s.io/yaml` `yaml.go` (`YAMLToJSON`, `convertToJSONableObject`) and
 //! `go.yaml.in/yaml/v2` `decode.go` (`decoder.scalar`, `decoder.mapping`, `decoder.merge`).
@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result, bail};
-use granit_parser::{Event, Options, Parser, ScalarStyle, Tag};
+use granit_parser::{Event, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Number, Value};
 
 use super::scalar;
@@ -27,7 +27,7 @@ const CORE: &str = "tag:yaml.org,2002:";
 ///
 /// If `text` is no YAML, or has no counterpart in JSON.
 pub fn to_json(text: &str) -> Result<Value> {
-    let mut options = Options::default();
+    let mut options = granit_parser::options! { strict_indentation: true };
     options.set_emit_comments(false);
     let mut loader = Loader::default();
     for event in Parser::new_from_str_with_options(text, options) {
@@ -266,4 +266,74 @@ fn float(number: f64) -> Result<Value> {
     Number::from_f64(number)
         .map(Value::Number)
         .context("unsupported value: NaN or infinity")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn documents_read_as_kubectl_reads_them() {
+        for (text, wanted) in [
+            ("", json!(null)),
+            ("# nothing", json!(null)),
+            (
+                "a: yes\nb: 'yes'\nc: !!str yes\nd: ! 5",
+                json!({"a": true, "b": "yes", "c": "yes", "d": "5"}),
+            ),
+            (
+                "a: 0777\nb: 1e3\nc: 1.5\nd: 2001-01-01",
+                json!({"a": 511, "b": 1000, "c": 1.5, "d": "2001-01-01"}),
+            ),
+            ("yes: 1\n2: 2\n1.5: 3", json!({"true": 1, "2": 2, "1.5": 3})),
+            ("a: 1\na: 2", json!({"a": 2})),
+            (
+                "x: &x {a: 1, b: 2}\nw: {b: 3, <<: *x}\nz: {<<: *x, b: 3}",
+                json!({
+                    "x": {"a": 1, "b": 2}, "w": {"a": 1, "b": 2}, "z": {"a": 1, "b": 3}
+                }),
+            ),
+            ("<<: [{a: 1}, {a: 2, b: 2}]", json!({"a": 1, "b": 2})),
+            ("'<<': 1", json!({"<<": 1})),
+            ("a: !!binary aGVsbG8=", json!({"a": "hello"})),
+            ("a: 1\n...\nb: [", json!({"a": 1})),
+            ("{\"a\": [1, null, true]}", json!({"a": [1, null, true]})),
+        ] {
+            assert_eq!(to_json(text).unwrap(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_yaml_or_has_no_json_is_refused() {
+        for text in [
+            "a: [",
+            "? [a]\n: b",
+            "~: a",
+            "a: .inf",
+            "<<: 5",
+            "a: !!int x",
+            "a: &a [*a]",
+            "a: *b",
+        ] {
+            assert!(to_json(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn aliases_cannot_exhaust_the_process() {
+        let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
+        for n in 1..20 {
+            let items = vec![format!("*a{}", n - 1); 9].join(", ");
+            lines.push(format!("a{n}: &a{n} [{items}]"));
+        }
+        let text = lines.join("\n");
+        assert!(to_json(&text).unwrap_err().to_string().contains("line"));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        assert!(to_json(&"[".repeat(100_000)).is_err());
+    }
 }

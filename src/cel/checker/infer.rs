@@ -522,15 +522,12 @@ fn well_known_name(type_: &Type) -> &'static str {
 /// Source: cel-go `checker/checker.go`, `isWellKnownType`.
 fn is_well_known(type_: &Type) -> bool {
     match type_ {
-        Type::Any | Type::Timestamp | Type::Duration | Type::Dyn | Type::Null => true,
-        Type::Wrapper(
-            Primitive::Bool
-            | Primitive::Bytes
-            | Primitive::Double
-            | Primitive::Int
-            | Primitive::String
-            | Primitive::Uint,
-        ) => true,
+        Type::Any
+        | Type::Timestamp
+        | Type::Duration
+        | Type::Dyn
+        | Type::Null
+        | Type::Wrapper(_) => true,
         Type::List(elem) => **elem == Type::Dyn,
         Type::Map(entry) => entry.0 == Type::String && entry.1 == Type::Dyn,
         _ => false,

@@ -156,6 +156,10 @@ impl Factory<'_, '_> {
         })
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a fold is made for one comprehension"
+    )]
     fn fold(&mut self, range: ExprId, var: Arc<str>, var2: Option<Arc<str>>, fold: Fold) -> ExprId {
         self.add(Expr::Comprehension(Box::new(Comprehension {
             iter_range: range,

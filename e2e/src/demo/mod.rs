@@ -1,0 +1,286 @@
+//! The demo: a real API server, sample policies, the controller, and what people see of them.
+//!
+//! Takes the samples and manifests of `config/`, and the programs built beside it. It tells its story
+//! on standard output, and fails unless each status is what its sample says, before and after the
+//! live change.
+#![expect(
+    clippy::print_stdout,
+    reason = "the demo speaks to the person who started it"
+)]
+
+pub mod expect;
+mod programs;
+
+use std::io::Write as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::Api;
+use kube::api::ListParams;
+
+use self::expect::Moment;
+use self::programs::Programs;
+use crate::ControlPlane;
+use crate::control_plane::Process;
+use crate::controller::{grant_rights, repository, service_account};
+
+/// How long the controller may take until all is as expected.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks at the statuses.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The columns that plain kubectl is asked for.
+const COLUMNS: &str = concat!(
+    r#"custom-columns=NAME:.metadata.name,"#,
+    r#"READY:.status.conditions[?(@.type=="Ready")].status,"#,
+    r#"REASON:.status.conditions[?(@.type=="Ready")].reason"#
+);
+
+/// What runs after the story has been told, and ends when this is dropped.
+#[derive(Debug)]
+pub struct Demo {
+    // Dropped first: the controller ends before its API server.
+    controller: Process,
+    control_plane: ControlPlane,
+    programs: Programs,
+}
+
+impl Demo {
+    /// Tells the whole story.
+    ///
+    /// # Errors
+    /// When a program is missing or does not start, or when a status is not what its sample says.
+    pub async fn run() -> Result<Self> {
+        let programs = Programs::find()?;
+
+        heading("A Kubernetes API server of your own");
+        let start = Instant::now();
+        let control_plane = ControlPlane::builder()
+            .user(service_account())
+            .start()
+            .await?;
+        let client = control_plane.client().await?;
+        let version = client.apiserver_version().await?.git_version;
+        let server = control_plane.url();
+        println!(
+            "Kubernetes {version} at {server}, ready after {}",
+            time(start)
+        );
+
+        heading("Sample CRDs and policies, some of them wrong");
+        shown(&control_plane, &["apply", "-k", "config/samples"])?;
+
+        heading("The controller, with the permissions of config/rbac and no others");
+        grant_rights(&control_plane)?;
+        let start = Instant::now();
+        let controller = control_plane.spawn(
+            "vap-status-controller",
+            programs.controller(&control_plane)?,
+        )?;
+        let mut demo = Self {
+            controller,
+            control_plane,
+            programs,
+        };
+        let policies = Api::all(client);
+        let n_policies = demo.await_all(&policies, Moment::First).await?;
+        println!(
+            "all {n_policies} statuses are what the samples say, {} after its start",
+            time(start)
+        );
+        demo.tables()?;
+        demo.plugin(&["status", "sample-misspelt-field"])?;
+
+        heading("A live change: the missing CRD is installed, the policies stay as they are");
+        let start = Instant::now();
+        shown(&demo.control_plane, &["apply", "-k", "config/samples/late"])?;
+        for name in demo.turning(&policies).await? {
+            let policy = format!("validatingadmissionpolicy/{name}");
+            shown(
+                &demo.control_plane,
+                &["wait", "--for=condition=Ready", "--timeout=60s", &policy],
+            )?;
+            println!("turned within {}", time(start));
+        }
+        let n_policies = demo.await_all(&policies, Moment::Late).await?;
+        demo.plugin(&["status"])?;
+
+        heading("Done");
+        println!(
+            "{n_policies} of {n_policies} statuses are what the samples say, before and after the change"
+        );
+        Ok(demo)
+    }
+
+    /// Says how to go on by hand.
+    ///
+    /// # Errors
+    /// When the control plane does not know its administrator.
+    pub fn invite(&self) -> Result<()> {
+        let kubeconfig = self.control_plane.kubeconfig()?;
+        println!("\nAll of it runs until Ctrl-C. In another terminal:\n");
+        println!("  export KUBECONFIG={}", kubeconfig.display());
+        println!(
+            "  export PATH=$PATH:{}",
+            self.programs.directory().display()
+        );
+        println!("  kubectl vap status");
+        println!(
+            "\nThe controller's log: {}",
+            self.controller.log_path().display()
+        );
+        Ok(())
+    }
+
+    /// Returns when the controller ends by itself, which it should not.
+    ///
+    /// # Errors
+    /// Always, in the end.
+    pub async fn watch(&mut self) -> Result<()> {
+        loop {
+            self.check_controller()?;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+
+    /// Waits until every policy has the status that its sample says, and counts them.
+    async fn await_all(
+        &mut self,
+        policies: &Api<ValidatingAdmissionPolicy>,
+        moment: Moment,
+    ) -> Result<usize> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let found = policies.list(&ListParams::default()).await?.items;
+            ensure!(!found.is_empty(), "config/samples has installed no policy");
+            let mut differences = Vec::new();
+            for policy in &found {
+                differences.extend(expect::differences(policy, moment)?);
+            }
+            if differences.is_empty() {
+                return Ok(found.len());
+            }
+            self.check_controller()?;
+            if Instant::now() > deadline {
+                let _ = self.plugin(&["status"]);
+                bail!(
+                    "not as the samples say after {} s:\n  {}\nthe controller's last words:\n{}",
+                    PATIENCE.as_secs(),
+                    differences.join("\n  "),
+                    last_lines(&self.controller)
+                );
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The policies that the live change is to make Ready.
+    async fn turning(&self, policies: &Api<ValidatingAdmissionPolicy>) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for policy in policies.list(&ListParams::default()).await? {
+            let is_ready = |moment| -> Result<bool> {
+                let expectations = expect::of(&policy, moment)?;
+                Ok(expectations.iter().any(expect::Expectation::is_ready))
+            };
+            if is_ready(Moment::Late)? && !is_ready(Moment::First)? {
+                names.push(expect::name(&policy).to_owned());
+            }
+        }
+        ensure!(
+            !names.is_empty(),
+            "no sample says that it turns by the live change"
+        );
+        Ok(names)
+    }
+
+    /// An error, with the end of its log, if the controller has ended.
+    fn check_controller(&mut self) -> Result<()> {
+        if let Some(status) = self.controller.exit_status()? {
+            bail!(
+                "the controller has ended ({status}):\n{}",
+                last_lines(&self.controller)
+            );
+        }
+        Ok(())
+    }
+
+    /// All policies, as the plugin and as plain kubectl show them.
+    fn tables(&self) -> Result<()> {
+        self.plugin(&["status"])?;
+        heading("The same with plain kubectl");
+        shown(
+            &self.control_plane,
+            &["get", "validatingadmissionpolicies", "-o", COLUMNS],
+        )
+    }
+
+    /// Runs the plugin. That it finds something is what the samples are for.
+    fn plugin(&self, arguments: &[&str]) -> Result<()> {
+        heading(&format!("kubectl vap {}", arguments.join(" ")));
+        let mut command = self.programs.plugin(&self.control_plane)?;
+        let status = command
+            .args(arguments)
+            .status()
+            .context("cannot run kubectl-vap")?;
+        ensure!(
+            matches!(status.code(), Some(0 | 1)),
+            "kubectl-vap ended with {status}"
+        );
+        Ok(())
+    }
+}
+
+/// Runs kubectl in the project's root, and shows the command and its output.
+fn shown(control_plane: &ControlPlane, arguments: &[&str]) -> Result<()> {
+    let quoted: Vec<_> = arguments.iter().map(|it| quoted(it)).collect();
+    println!("$ kubectl {}", quoted.join(" "));
+    std::io::stdout().flush()?;
+    let status = kubectl(control_plane, arguments)?
+        .status()
+        .context("cannot run kubectl")?;
+    ensure!(
+        status.success(),
+        "kubectl {} ended with {status}",
+        arguments.join(" ")
+    );
+    Ok(())
+}
+
+fn kubectl(control_plane: &ControlPlane, arguments: &[&str]) -> Result<Command> {
+    let root = repository();
+    ensure!(
+        root.join("config/samples").is_dir(),
+        "{} is gone: the demo runs on the checkout that it was built from",
+        root.display()
+    );
+    let mut command = control_plane.kubectl()?;
+    command.args(arguments).current_dir(root);
+    Ok(command)
+}
+
+/// An argument as a shell takes it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_./=:,".contains(it);
+    if argument.chars().all(is_plain) {
+        argument.to_owned()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
+    }
+}
+
+fn heading(text: &str) {
+    println!("\n== {text}\n");
+}
+
+/// The time since `start`, for people.
+fn time(start: Instant) -> String {
+    format!("{:.1} s", start.elapsed().as_secs_f64())
+}
+
+/// The end of a program's log.
+fn last_lines(process: &Process) -> String {
+    let log = process.log().unwrap_or_default();
+    let lines: Vec<_> = log.lines().rev().take(20).collect();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,69 @@
+//! The rest of a pattern, read from the left.
+
+/// The part of a pattern that is still to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(rest: &'a str) -> Self {
+        Self { rest }
+    }
+
+    pub(super) fn rest(self) -> &'a str {
+        self.rest
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The byte `ahead` of the next one.
+    pub(super) fn byte(self, ahead: usize) -> Option<u8> {
+        self.rest.as_bytes().get(ahead).copied()
+    }
+
+    pub(super) fn next_char(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
+    }
+
+    /// Skips `prefix` if it comes next.
+    pub(super) fn eat(&mut self, prefix: &str) -> bool {
+        match self.rest.strip_prefix(prefix) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Skips `n_bytes`, which must be whole characters, and gives them.
+    pub(super) fn take(&mut self, n_bytes: usize) -> &'a str {
+        match self.rest.split_at_checked(n_bytes) {
+            Some((taken, rest)) => {
+                self.rest = rest;
+                taken
+            }
+            None => std::mem::take(&mut self.rest),
+        }
+    }
+
+    /// Skips the characters that `accept` is true for, and gives them.
+    pub(super) fn take_while(&mut self, accept: impl Fn(char) -> bool) -> &'a str {
+        let n_bytes = self.rest.find(|c| !accept(c)).unwrap_or(self.rest.len());
+        self.take(n_bytes)
+    }
+
+    /// What was read since `start`.
+    pub(super) fn since(self, start: Self) -> &'a str {
+        start
+            .rest
+            .get(..start.rest.len() - self.rest.len())
+            .unwrap_or(start.rest)
+    }
+}

@@ -1,0 +1,334 @@
+//! Common prefixes of alternatives: `abc|abd` becomes `ab[cd]`.
+//!
+//! Source: Go `regexp/syntax/parse.go` (`factor`, `removeLeadingString`, `removeLeadingRegexp`).
+
+use super::error::SyntaxErrorCode;
+use super::stack::{Limited, Stack};
+use super::tree::{Flags, NodeId, NodeKind};
+
+/// How deep common prefixes may nest.
+///
+/// Every level adds to the height of the tree, mostly two, and needs an alternative longer than that of
+/// the level before: it takes a pattern of 125,000 characters to get here, which no literal in an
+/// expression has. Go goes on to 1000 levels of the tree.
+const MAX_DEPTH: u32 = 500;
+
+impl Stack {
+    /// Moves common prefixes of neighbours out of the alternatives `parts`.
+    pub(super) fn factor(&mut self, mut parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
+        if parts.len() < 2 {
+            return Ok(parts);
+        }
+        if self.factor_depth >= MAX_DEPTH {
+            return Err(SyntaxErrorCode::NestingDepth);
+        }
+        self.factor_depth += 1;
+        parts = self.factor_strings(parts)?;
+        parts = self.factor_classes(parts)?;
+        self.factor_depth -= 1;
+        parts = self.join_characters(parts);
+        parts.dedup_by(|next, previous| {
+            let is_empty = |id| self.node(id).kind == NodeKind::Empty;
+            is_empty(*next) && is_empty(*previous)
+        });
+        Ok(parts)
+    }
+
+    /// Moves out common beginnings that are literals.
+    fn factor_strings(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
+        let mut factored = Vec::with_capacity(parts.len());
+        let mut run = Vec::new();
+        // The literal that all of the run begin with: a node's, and how much of it.
+        let mut common: Option<Leading> = None;
+        for part in parts {
+            let leading = self.leading_string(part);
+            if !run.is_empty()
+                && let (Some(common), Some(leading)) = (&mut common, &leading)
+                && common.flags == leading.flags
+            {
+                let same = self.n_common(*common, *leading);
+                if same > 0 {
+                    common.len = same;
+                    run.push(part);
+                    continue;
+                }
+            }
+            self.end_of_strings(&mut run, common, &mut factored)?;
+            run.push(part);
+            common = leading;
+        }
+        self.end_of_strings(&mut run, common, &mut factored)?;
+        Ok(factored)
+    }
+
+    fn end_of_strings(
+        &mut self,
+        run: &mut Vec<NodeId>,
+        common: Option<Leading>,
+        factored: &mut Vec<NodeId>,
+    ) -> Limited<()> {
+        let Some(common) = common.filter(|_| run.len() > 1) else {
+            factored.append(run);
+            return Ok(());
+        };
+        let mut runes = self.runes(common.literal).to_vec();
+        runes.truncate(common.len);
+        let prefix = self.alloc(NodeKind::Literal(runes), common.flags);
+        for part in run.iter_mut() {
+            *part = self.remove_leading_string(*part, common.len);
+            self.check_limits(*part)?;
+        }
+        factored.push(self.prefixed(prefix, std::mem::take(run))?);
+        Ok(())
+    }
+
+    /// `prefix`, followed by one of `suffixes`.
+    fn prefixed(&mut self, prefix: NodeId, suffixes: Vec<NodeId>) -> Limited<NodeId> {
+        let suffix = self.collapse(suffixes, &NodeKind::Alternate)?;
+        let id = self.alloc(NodeKind::Concat, Flags::default());
+        self.node_mut(id).parts = vec![prefix, suffix];
+        Ok(id)
+    }
+
+    fn leading_string(&self, id: NodeId) -> Option<Leading> {
+        let node = self.node(id);
+        let literal = match (&node.kind, node.parts.first()) {
+            (NodeKind::Concat, Some(&first)) => first,
+            _ => id,
+        };
+        let node = self.node(literal);
+        match &node.kind {
+            NodeKind::Literal(runes) if !runes.is_empty() => {
+                let flags = node.flags.only(Flags::FOLD_CASE);
+                Some(Leading {
+                    literal,
+                    len: runes.len(),
+                    flags,
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn runes(&self, id: NodeId) -> &[u32] {
+        match &self.node(id).kind {
+            NodeKind::Literal(runes) => runes,
+            _ => &[],
+        }
+    }
+
+    fn n_common(&self, left: Leading, right: Leading) -> usize {
+        let (left_runes, right_runes) = (self.runes(left.literal), self.runes(right.literal));
+        left_runes
+            .iter()
+            .take(left.len)
+            .zip(right_runes)
+            .take_while(|(l, r)| l == r)
+            .count()
+    }
+
+    /// `id` without the first `n` code points of the literal that it begins with.
+    fn remove_leading_string(&mut self, id: NodeId, n: usize) -> NodeId {
+        let node = self.node(id);
+        let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
+            self.shorten(id, n);
+            return id;
+        };
+        self.shorten(first, n);
+        if self.node(first).kind != NodeKind::Empty {
+            return id;
+        }
+        self.recycle(first);
+        self.without_first_part(id)
+    }
+
+    fn shorten(&mut self, id: NodeId, n: usize) {
+        let node = self.node_mut(id);
+        if let NodeKind::Literal(runes) = &mut node.kind {
+            runes.drain(..n.min(runes.len()));
+            if runes.is_empty() {
+                node.kind = NodeKind::Empty;
+            }
+        }
+    }
+
+    /// The concatenation `id` without its first part; what is left of it if that is one part.
+    fn without_first_part(&mut self, id: NodeId) -> NodeId {
+        let node = self.node_mut(id);
+        if !node.parts.is_empty() {
+            node.parts.remove(0);
+        }
+        match *node.parts {
+            [] => {
+                node.kind = NodeKind::Empty;
+                id
+            }
+            [only] => {
+                self.recycle(id);
+                only
+            }
+            _ => id,
+        }
+    }
+
+    /// Moves out common beginnings that are a class, or a class repeated a fixed number of times.
+    ///
+    /// Anything more would join paths that differ.
+    fn factor_classes(&mut self, parts: Vec<NodeId>) -> Limited<Vec<NodeId>> {
+        let mut factored = Vec::with_capacity(parts.len());
+        let mut run = Vec::new();
+        let mut common = None;
+        for part in parts {
+            let leading = self.leading_part(part);
+            if let (Some(common), Some(leading)) = (common, leading)
+                && !run.is_empty()
+                && self.is_simple(common)
+                && self.is_equal(common, leading)
+            {
+                run.push(part);
+                continue;
+            }
+            self.end_of_classes(&mut run, common, &mut factored)?;
+            run.push(part);
+            common = leading;
+        }
+        self.end_of_classes(&mut run, common, &mut factored)?;
+        Ok(factored)
+    }
+
+    fn end_of_classes(
+        &mut self,
+        run: &mut Vec<NodeId>,
+        common: Option<NodeId>,
+        factored: &mut Vec<NodeId>,
+    ) -> Limited<()> {
+        let Some(prefix) = common.filter(|_| run.len() > 1) else {
+            factored.append(run);
+            return Ok(());
+        };
+        for (n, part) in run.iter_mut().enumerate() {
+            // The prefix is that of the first, and stays in use.
+            *part = self.remove_leading_part(*part, n > 0);
+            self.check_limits(*part)?;
+        }
+        factored.push(self.prefixed(prefix, std::mem::take(run))?);
+        Ok(())
+    }
+
+    fn leading_part(&self, id: NodeId) -> Option<NodeId> {
+        let node = self.node(id);
+        let leading = match (&node.kind, node.parts.first()) {
+            (NodeKind::Concat, Some(&first)) => first,
+            _ => id,
+        };
+        (self.node(leading).kind != NodeKind::Empty).then_some(leading)
+    }
+
+    fn is_simple(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        match (&node.kind, node.parts.first()) {
+            (
+                NodeKind::Repeat {
+                    min,
+                    max: Some(max),
+                },
+                Some(&part),
+            ) => min == max && self.class_rank(part).is_some(),
+            _ => self.class_rank(id).is_some(),
+        }
+    }
+
+    /// Whether two nodes, of which one is simple, are the same.
+    fn is_equal(&self, left: NodeId, right: NodeId) -> bool {
+        let (left, right) = (self.node(left), self.node(right));
+        let same_flag = |flag| left.flags.only(flag) == right.flags.only(flag);
+        match (&left.kind, &right.kind) {
+            (NodeKind::Literal(l), NodeKind::Literal(r)) => same_flag(Flags::FOLD_CASE) && l == r,
+            (NodeKind::Class(l), NodeKind::Class(r)) => {
+                same_flag(Flags::FOLD_CASE)
+                    && (l.class == r.class || l.class.ranges() == r.class.ranges())
+            }
+            (NodeKind::AnyChar, NodeKind::AnyChar)
+            | (NodeKind::AnyCharNotNewline, NodeKind::AnyCharNotNewline) => true,
+            (NodeKind::Repeat { .. }, NodeKind::Repeat { .. }) => {
+                left.kind == right.kind
+                    && same_flag(Flags::NON_GREEDY)
+                    && matches!((left.parts.first(), right.parts.first()),
+                        (Some(&l), Some(&r)) if self.is_equal(l, r))
+            }
+            _ => false,
+        }
+    }
+
+    /// `id` without the part that it begins with.
+    fn remove_leading_part(&mut self, id: NodeId, recycle: bool) -> NodeId {
+        let node = self.node(id);
+        let (NodeKind::Concat, Some(&first)) = (&node.kind, node.parts.first()) else {
+            if recycle {
+                self.recycle(id);
+            }
+            return self.alloc(NodeKind::Empty, Flags::default());
+        };
+        if recycle {
+            self.recycle(first);
+        }
+        self.without_first_part(id)
+    }
+
+    /// Joins neighbours that are single characters or classes.
+    fn join_characters(&mut self, parts: Vec<NodeId>) -> Vec<NodeId> {
+        let mut joined = Vec::with_capacity(parts.len());
+        let mut run = Vec::new();
+        for part in parts {
+            if self.class_rank(part).is_some() {
+                run.push(part);
+            } else {
+                self.end_of_characters(&mut run, &mut joined);
+                joined.push(part);
+            }
+        }
+        self.end_of_characters(&mut run, &mut joined);
+        joined
+    }
+
+    fn end_of_characters(&mut self, run: &mut Vec<NodeId>, joined: &mut Vec<NodeId>) {
+        if run.len() > 1 {
+            // The others are merged into the first of the most general.
+            let mut most = 0;
+            let mut most_general = (None, 0);
+            for (n, &part) in run.iter().enumerate() {
+                let general = (self.class_rank(part), self.n_ends(part));
+                if n == 0 || general > most_general {
+                    (most, most_general) = (n, general);
+                }
+            }
+            run.swap(0, most);
+            let mut rest = run.drain(..);
+            if let Some(into) = rest.next() {
+                for from in rest {
+                    self.merge_classes(into, from);
+                }
+                self.clean_alternative(into);
+                joined.push(into);
+            }
+        }
+        joined.append(run);
+    }
+
+    fn n_ends(&mut self, id: NodeId) -> usize {
+        match &mut self.node_mut(id).kind {
+            NodeKind::Literal(runes) => runes.len(),
+            NodeKind::Class(class) => class.summary().n_ends,
+            _ => 0,
+        }
+    }
+}
+
+/// A literal that an alternative begins with.
+#[derive(Clone, Copy, Debug)]
+struct Leading {
+    literal: NodeId,
+    /// How much of the literal counts, in code points.
+    len: usize,
+    flags: Flags,
+}

@@ -1,0 +1,606 @@
+//! The parser's stack: it turns a sequence of parts into a tree, and holds the tree within limits.
+//!
+//! The limits are Go's to the node: it counts the nodes it ever had in use at once and the code points of
+//! all classes it pushes, and begins to measure sizes when a product of these and of the repetitions
+//! passes a bound. So nodes are recycled here exactly where Go recycles them.
+//!
+//! Source: Go `regexp/syntax/parse.go` (`checkLimits`, `push`, `maybeConcat`, `repeat`, `concat`,
+//! `alternate`, `collapse`, `swapVerticalBar`).
+
+use std::collections::HashMap;
+
+use super::class::{Class, Item, MAX_RUNE};
+use super::error::SyntaxErrorCode;
+use super::tree::{ClassNode, ClassSummary, Extent, Flags, Node, NodeId, NodeKind};
+use super::unicode::{min_fold, simple_fold};
+
+/// The greatest height of a tree.
+///
+/// Source: Go `regexp/syntax/parse.go`, `maxHeight`.
+const MAX_HEIGHT: u32 = 1000;
+
+/// The greatest size of a program, in instructions.
+///
+/// Source: Go `regexp/syntax/parse.go`, `maxSize`.
+const MAX_SIZE: u64 = (128 << 20) / 40;
+
+/// The greatest number of code points in a tree, those of classes counted as ends of ranges.
+///
+/// Source: Go `regexp/syntax/parse.go`, `maxRunes`.
+const MAX_RUNES: usize = (128 << 20) / 4;
+
+/// The greatest number of copies that nested repetitions may make of one part.
+///
+/// Source: Go `regexp/syntax/parse.go`, `repeat`.
+pub(super) const MAX_REPEAT: u32 = 1000;
+
+pub(super) type Limited<T> = Result<T, SyntaxErrorCode>;
+
+/// The nodes and the stack of a parser.
+#[derive(Debug)]
+pub(super) struct Stack {
+    pub(super) flags: Flags,
+    nodes: Vec<Node>,
+    free: Vec<NodeId>,
+    /// The stack: nodes that are not yet part of another, and marks.
+    open: Vec<NodeId>,
+    n_runes: usize,
+    /// The product of all repetitions.
+    repeats: u64,
+    /// The sizes of nodes, once they are measured.
+    sizes: Option<HashMap<NodeId, u64>>,
+    /// The heights of nodes, once they are measured.
+    heights: Option<HashMap<NodeId, u32>>,
+    /// How deep factoring is in recursion.
+    pub(super) factor_depth: u32,
+}
+
+impl Stack {
+    pub(super) fn new(flags: Flags) -> Self {
+        Self {
+            flags,
+            nodes: Vec::new(),
+            free: Vec::new(),
+            open: Vec::new(),
+            n_runes: 0,
+            repeats: 1,
+            sizes: None,
+            heights: None,
+            factor_depth: 0,
+        }
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "ids are only made by `alloc`")]
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "ids are only made by `alloc`")]
+    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+        &mut self.nodes[id.index()]
+    }
+
+    /// A new node, in the place of a recycled one if there is one.
+    pub(super) fn alloc(&mut self, kind: NodeKind, flags: Flags) -> NodeId {
+        let node = Node {
+            kind,
+            flags,
+            parts: Vec::new(),
+        };
+        if let Some(id) = self.free.pop() {
+            *self.node_mut(id) = node;
+            return id;
+        }
+        self.nodes.push(node);
+        NodeId::new(self.nodes.len() - 1)
+    }
+
+    pub(super) fn recycle(&mut self, id: NodeId) {
+        if let Some(heights) = &mut self.heights {
+            heights.remove(&id);
+        }
+        self.free.push(id);
+    }
+
+    /// The only node on the stack and all nodes, or `None` where a group is still open.
+    pub(super) fn finish(mut self) -> Option<(NodeId, Vec<Node>)> {
+        let root = self.open.pop()?;
+        self.open.is_empty().then_some((root, self.nodes))
+    }
+}
+
+/// Limits.
+impl Stack {
+    pub(super) fn check_limits(&mut self, id: NodeId) -> Limited<()> {
+        if self.n_runes > MAX_RUNES {
+            return Err(SyntaxErrorCode::Large);
+        }
+        self.check_size(id)?;
+        self.check_height(id)
+    }
+
+    fn check_size(&mut self, id: NodeId) -> Limited<()> {
+        if self.sizes.is_none() {
+            if let NodeKind::Repeat { min, max } = self.node(id).kind {
+                let count = u64::from(max.unwrap_or(min).max(1));
+                let fits = count <= MAX_SIZE / self.repeats;
+                self.repeats = if fits { self.repeats * count } else { MAX_SIZE };
+            }
+            if (self.nodes.len() as u64) < MAX_SIZE / self.repeats {
+                return Ok(());
+            }
+            self.sizes = Some(HashMap::new());
+            for n in 0..self.open.len() {
+                if let Some(&below) = self.open.get(n) {
+                    self.check_size(below)?;
+                }
+            }
+        }
+        let mut sizes = self.sizes.take().unwrap_or_default();
+        let size = self.measure_size(&mut sizes, id);
+        self.sizes = Some(sizes);
+        if size > MAX_SIZE {
+            Err(SyntaxErrorCode::Large)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The size of the node, from the known sizes of its parts.
+    fn measure_size(&self, sizes: &mut HashMap<NodeId, u64>, id: NodeId) -> u64 {
+        let node = self.node(id);
+        let mut parts = 0_u64;
+        for &part in &node.parts {
+            let size = match sizes.get(&part) {
+                Some(&size) => size,
+                None => self.measure_size(sizes, part),
+            };
+            parts = parts.saturating_add(size);
+        }
+        let size = match &node.kind {
+            NodeKind::Literal(runes) => runes.len() as u64,
+            NodeKind::Capture(_) | NodeKind::Star | NodeKind::Repeat { min: 0, max: None } => {
+                parts.saturating_add(2)
+            }
+            NodeKind::Plus | NodeKind::Quest => parts.saturating_add(1),
+            NodeKind::Concat => parts,
+            NodeKind::Alternate => {
+                parts.saturating_add((node.parts.len() as u64).saturating_sub(1))
+            }
+            NodeKind::Repeat { min, max: None } => {
+                parts.saturating_mul(u64::from(*min)).saturating_add(1)
+            }
+            NodeKind::Repeat {
+                min,
+                max: Some(max),
+            } => {
+                let optional = u64::from(max.saturating_sub(*min));
+                parts
+                    .saturating_mul(u64::from(*max))
+                    .saturating_add(optional)
+            }
+            _ => 0,
+        };
+        let size = size.max(1);
+        sizes.insert(id, size);
+        size
+    }
+
+    fn check_height(&mut self, id: NodeId) -> Limited<()> {
+        if self.nodes.len() < MAX_HEIGHT as usize {
+            return Ok(());
+        }
+        if self.heights.is_none() {
+            self.heights = Some(HashMap::new());
+            for n in 0..self.open.len() {
+                if let Some(&below) = self.open.get(n) {
+                    self.check_height(below)?;
+                }
+            }
+        }
+        let mut heights = self.heights.take().unwrap_or_default();
+        let height = self.measure_height(&mut heights, id);
+        self.heights = Some(heights);
+        if height > MAX_HEIGHT {
+            Err(SyntaxErrorCode::NestingDepth)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The height of the node, from the known heights of its parts.
+    fn measure_height(&self, heights: &mut HashMap<NodeId, u32>, id: NodeId) -> u32 {
+        let mut height = 1;
+        for &part in &self.node(id).parts {
+            let below = match heights.get(&part) {
+                Some(&height) => height,
+                None => self.measure_height(heights, part),
+            };
+            height = height.max(below.saturating_add(1));
+        }
+        heights.insert(id, height);
+        height
+    }
+}
+
+/// Pushing.
+impl Stack {
+    /// Pushes a node of `kind`.
+    pub(super) fn op(&mut self, kind: NodeKind) -> Limited<()> {
+        let id = self.alloc(kind, self.flags);
+        self.push(id)
+    }
+
+    /// Pushes one code point.
+    pub(super) fn literal(&mut self, rune: u32) -> Limited<()> {
+        let folds = self.flags.has(Flags::FOLD_CASE);
+        let rune = if folds { min_fold(rune) } else { rune };
+        self.op(NodeKind::Literal(vec![rune]))
+    }
+
+    /// A node for a class that is still to be filled.
+    pub(super) fn alloc_class(&mut self) -> NodeId {
+        let class = Class::new(Vec::new(), false, false);
+        self.alloc(
+            NodeKind::Class(ClassNode {
+                class,
+                summary: None,
+            }),
+            self.flags,
+        )
+    }
+
+    /// Pushes the node, made by [`Self::alloc_class`], with `class`.
+    pub(super) fn push_class(&mut self, id: NodeId, class: Class) -> Limited<()> {
+        self.node_mut(id).kind = NodeKind::Class(ClassNode {
+            class,
+            summary: None,
+        });
+        self.push(id)
+    }
+
+    pub(super) fn push(&mut self, id: NodeId) -> Limited<()> {
+        let mut single = None;
+        match &mut self.node_mut(id).kind {
+            NodeKind::Literal(runes) => {
+                let n_runes = runes.len();
+                self.n_runes += n_runes;
+            }
+            NodeKind::Class(class) => {
+                let summary = class.summary();
+                self.n_runes += summary.n_ends;
+                single = match summary.extent {
+                    Extent::One(rune) => Some((rune, self.flags.without(Flags::FOLD_CASE))),
+                    Extent::BothCases(rune) => Some((rune, self.flags.with(Flags::FOLD_CASE))),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+        if self.join_literals(single) {
+            return Ok(());
+        }
+        if let Some((rune, flags)) = single {
+            let node = self.node_mut(id);
+            node.kind = NodeKind::Literal(vec![rune]);
+            node.flags = flags;
+        }
+        self.open.push(id);
+        self.check_limits(id)
+    }
+
+    /// Joins the two literals at the top, which no repetition can part any more.
+    ///
+    /// The node that becomes free takes `next`; whether it did so is the result.
+    fn join_literals(&mut self, next: Option<(u32, Flags)>) -> bool {
+        let [.., below, top] = *self.open.as_slice() else {
+            return false;
+        };
+        let fold = |flags: Flags| flags.only(Flags::FOLD_CASE);
+        if fold(self.node(below).flags) != fold(self.node(top).flags) {
+            return false;
+        }
+        if !matches!(self.node(below).kind, NodeKind::Literal(_)) {
+            return false;
+        }
+        let NodeKind::Literal(runes) = &mut self.node_mut(top).kind else {
+            return false;
+        };
+        let mut runes = std::mem::take(runes);
+        if let NodeKind::Literal(joined) = &mut self.node_mut(below).kind {
+            joined.append(&mut runes);
+        }
+        if let Some((rune, flags)) = next {
+            let node = self.node_mut(top);
+            node.kind = NodeKind::Literal(vec![rune]);
+            node.flags = flags;
+            return true;
+        }
+        self.open.pop();
+        self.recycle(top);
+        false
+    }
+
+    /// Replaces the top by its repetition, or gives `None` where there is nothing to repeat.
+    pub(super) fn repeat(&mut self, kind: NodeKind, flags: Flags) -> Limited<Option<NodeId>> {
+        let Some(&part) = self
+            .open
+            .last()
+            .filter(|top| !self.node(**top).kind.is_mark())
+        else {
+            return Ok(None);
+        };
+        let id = self.alloc(kind, flags);
+        self.node_mut(id).parts.push(part);
+        self.open.pop();
+        self.open.push(id);
+        self.check_limits(id)?;
+        Ok(Some(id))
+    }
+
+    /// Whether nested repetitions make no more than `n` copies of any part.
+    pub(super) fn repeats_at_most(&self, id: NodeId, mut n: u32) -> bool {
+        let node = self.node(id);
+        if let NodeKind::Repeat { min, max } = node.kind {
+            match max.unwrap_or(min) {
+                0 if max.is_some() => return true,
+                count if count > n => return false,
+                0 => {}
+                count => n /= count,
+            }
+        }
+        node.parts.iter().all(|part| self.repeats_at_most(*part, n))
+    }
+}
+
+/// Groups and alternatives.
+impl Stack {
+    /// Takes all nodes above the topmost mark.
+    fn take_above_mark(&mut self) -> Vec<NodeId> {
+        let is_mark = |id: &NodeId| self.node(*id).kind.is_mark();
+        let start = self
+            .open
+            .iter()
+            .rposition(is_mark)
+            .map_or(0, |mark| mark + 1);
+        self.open.split_off(start)
+    }
+
+    /// Replaces what is above the topmost mark by its concatenation.
+    fn concat(&mut self) -> Limited<()> {
+        self.join_literals(None);
+        let parts = self.take_above_mark();
+        let id = if parts.is_empty() {
+            self.alloc(NodeKind::Empty, Flags::default())
+        } else {
+            self.collapse(parts, &NodeKind::Concat)?
+        };
+        self.push(id)
+    }
+
+    /// Replaces what is above the topmost mark by its alternation.
+    fn alternate(&mut self) -> Limited<()> {
+        let parts = self.take_above_mark();
+        if let Some(&last) = parts.last() {
+            self.clean_alternative(last);
+        }
+        let id = if parts.is_empty() {
+            self.alloc(NodeKind::NoMatch, Flags::default())
+        } else {
+            self.collapse(parts, &NodeKind::Alternate)?
+        };
+        self.push(id)
+    }
+
+    /// Combines `parts` by `kind`, which is concatenation or alternation, and takes in parts that are
+    /// such themselves.
+    pub(super) fn collapse(&mut self, parts: Vec<NodeId>, kind: &NodeKind) -> Limited<NodeId> {
+        if let [part] = *parts {
+            return Ok(part);
+        }
+        let id = self.alloc(kind.clone(), Flags::default());
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            if self.node(part).kind == *kind {
+                flat.append(&mut std::mem::take(&mut self.node_mut(part).parts));
+                self.recycle(part);
+            } else {
+                flat.push(part);
+            }
+        }
+        if *kind == NodeKind::Alternate {
+            flat = self.factor(flat)?;
+            if let [part] = *flat {
+                self.recycle(id);
+                return Ok(part);
+            }
+        }
+        self.node_mut(id).parts = flat;
+        Ok(id)
+    }
+
+    /// Reads `|`.
+    pub(super) fn vertical_bar(&mut self) -> Limited<()> {
+        self.concat()?;
+        if self.swap_vertical_bar() {
+            return Ok(());
+        }
+        self.op(NodeKind::VerticalBar)
+    }
+
+    /// Ends the alternatives of the innermost group, or of the whole.
+    pub(super) fn end_group(&mut self) -> Limited<()> {
+        self.concat()?;
+        if self.swap_vertical_bar() {
+            self.open.pop();
+        }
+        self.alternate()
+    }
+
+    /// Reads `)`; the result is whether a group had begun.
+    pub(super) fn right_paren(&mut self) -> Limited<bool> {
+        self.end_group()?;
+        let [.., open, content] = *self.open.as_slice() else {
+            return Ok(false);
+        };
+        self.open.truncate(self.open.len() - 2);
+        let node = self.node_mut(open);
+        let NodeKind::LeftParen(capture) = &mut node.kind else {
+            return Ok(false);
+        };
+        let capture = capture.take();
+        let flags = node.flags;
+        let id = match capture {
+            None => content,
+            Some(capture) => {
+                node.kind = NodeKind::Capture(capture);
+                node.parts = vec![content];
+                open
+            }
+        };
+        self.flags = flags;
+        self.push(id)?;
+        Ok(true)
+    }
+
+    /// Moves the top below the vertical bar under it, if there is one, so that it is an alternative;
+    /// joins it with the alternative there if both are single characters or classes.
+    fn swap_vertical_bar(&mut self) -> bool {
+        let [.., bar, top] = *self.open.as_slice() else {
+            return false;
+        };
+        if self.node(bar).kind != NodeKind::VerticalBar {
+            return false;
+        }
+        let n = self.open.len();
+        let before = n.checked_sub(3).and_then(|n| self.open.get(n).copied());
+        if let Some(before) = before
+            && let (Some(left), Some(right)) = (self.class_rank(before), self.class_rank(top))
+        {
+            let (from, into) = if right > left {
+                (before, top)
+            } else {
+                (top, before)
+            };
+            self.merge_classes(into, from);
+            self.open.truncate(n - 3);
+            self.open.extend([into, bar]);
+            return true;
+        }
+        if let Some(before) = before {
+            self.clean_alternative(before);
+        }
+        self.open.truncate(n - 2);
+        self.open.extend([top, bar]);
+        true
+    }
+}
+
+/// Classes as alternatives.
+impl Stack {
+    /// Whether the node is a single character or a class, and if so how general it is.
+    pub(super) fn class_rank(&self, id: NodeId) -> Option<u8> {
+        match &self.node(id).kind {
+            NodeKind::Literal(runes) if runes.len() == 1 => Some(0),
+            NodeKind::Class(_) => Some(1),
+            NodeKind::AnyCharNotNewline => Some(2),
+            NodeKind::AnyChar => Some(3),
+            _ => None,
+        }
+    }
+
+    /// Moves what `from` matches to `into`, which must not be the less general of the two.
+    pub(super) fn merge_classes(&mut self, into: NodeId, from: NodeId) {
+        let other = std::mem::take(self.node_mut(from));
+        self.recycle(from);
+        let node = self.node_mut(into);
+        match &mut node.kind {
+            NodeKind::AnyCharNotNewline if matches_newline(&other) => {
+                node.kind = NodeKind::AnyChar;
+            }
+            NodeKind::Class(class) => {
+                if let Some(other) = class_of(&other) {
+                    class.class.merge(other);
+                    class.summary = None;
+                }
+            }
+            NodeKind::Literal(_) => {
+                let is_same = node.kind == other.kind && node.flags == other.flags;
+                if !is_same
+                    && let (Some(mut class), Some(other)) = (class_of(node), class_of(&other))
+                {
+                    class.merge(other);
+                    node.kind = NodeKind::Class(ClassNode {
+                        class,
+                        summary: None,
+                    });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes a class that covers all that `.` matches into that.
+    pub(super) fn clean_alternative(&mut self, id: NodeId) {
+        let node = self.node_mut(id);
+        if let NodeKind::Class(class) = &mut node.kind {
+            match class.summary().extent {
+                Extent::All => node.kind = NodeKind::AnyChar,
+                Extent::AllButNewline => node.kind = NodeKind::AnyCharNotNewline,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The class of a single character or class.
+fn class_of(node: &Node) -> Option<Class> {
+    match &node.kind {
+        NodeKind::Literal(runes) => {
+            let &rune = runes.first()?;
+            let folds = node.flags.has(Flags::FOLD_CASE);
+            Some(Class::new(vec![Item::Range(rune, rune)], false, folds))
+        }
+        NodeKind::Class(class) => Some(class.class.clone()),
+        _ => None,
+    }
+}
+
+fn matches_newline(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::AnyChar => true,
+        // As in Go, the case of a literal is not looked at; a newline has none.
+        NodeKind::Literal(runes) => *runes == [NEWLINE],
+        NodeKind::Class(class) => class.class.ranges().contains(NEWLINE),
+        _ => false,
+    }
+}
+
+const NEWLINE: u32 = 0xa;
+
+impl ClassNode {
+    /// What the parser must know of the class.
+    pub(super) fn summary(&mut self) -> ClassSummary {
+        if let Some(summary) = self.summary {
+            return summary;
+        }
+        let ranges = self.class.ranges();
+        let is_pair = |a, b| simple_fold(a) == b && simple_fold(b) == a;
+        let extent = match *ranges.as_slice() {
+            [(a, b)] if a == b => Extent::One(a),
+            [(a, b)] if a + 1 == b && is_pair(a, b) => Extent::BothCases(a),
+            [(a, b), (c, d)] if a == b && c == d && is_pair(a, c) => Extent::BothCases(a),
+            [(0, MAX_RUNE)] => Extent::All,
+            [(0, a), (b, MAX_RUNE)] if a + 1 == NEWLINE && b == NEWLINE + 1 => {
+                Extent::AllButNewline
+            }
+            _ => Extent::Other,
+        };
+        let summary = ClassSummary {
+            n_ends: 2 * ranges.as_slice().len(),
+            extent,
+        };
+        self.summary = Some(summary);
+        summary
+    }
+}

@@ -1,0 +1,156 @@
+//! Errors with Go's text, limits, and the trees of a few patterns.
+
+use super::tree::NodeKind;
+use super::{Regex, parse};
+
+#[track_caller]
+fn check_error(pattern: &str, expected: &str) {
+    let error = parse(pattern).expect_err(pattern).to_string();
+    assert_eq!(
+        error,
+        format!("error parsing regexp: {expected}"),
+        "{pattern}"
+    );
+}
+
+#[track_caller]
+fn check_valid(pattern: &str) {
+    if let Err(error) = parse(pattern) {
+        panic!("{error}");
+    }
+}
+
+/// The kind of the root and the number of its parts.
+#[track_caller]
+fn root(pattern: &str) -> (NodeKind, usize) {
+    let regex: Regex = parse(pattern).expect(pattern);
+    let node = regex.node(regex.root());
+    (node.kind.clone(), node.parts.len())
+}
+
+/// The ranges of a pattern that is a class.
+#[track_caller]
+fn ranges(pattern: &str) -> Vec<(u32, u32)> {
+    match root(pattern).0 {
+        NodeKind::Class(node) => node.class.ranges().as_slice().to_vec(),
+        kind => panic!("{kind:?}"),
+    }
+}
+
+#[test]
+fn groups() {
+    check_error("(", "missing closing ): `(`");
+    check_error("(?:a", "missing closing ): `(?:a`");
+    check_error("a)", "unexpected ): `a)`");
+    check_error("(?P<n", "invalid named capture: `(?P<n`");
+    check_error("(?P<n>", "missing closing ): `(?P<n>`");
+    check_error("(?P<>a)", "invalid named capture: `(?P<>`");
+    check_error("(?<a b>c)", "invalid named capture: `(?<a b>`");
+    check_error("(?<é>c)", "invalid named capture: `(?<é>`");
+    check_error("(?<=a)", "invalid named capture: `(?<=a)`");
+    check_error("(?P=n)", "invalid or unsupported Perl syntax: `(?P`");
+    check_error("(?=a)", "invalid or unsupported Perl syntax: `(?=`");
+    check_error("(?i-)", "invalid or unsupported Perl syntax: `(?i-)`");
+    check_error("(?x)", "invalid or unsupported Perl syntax: `(?x`");
+    check_error("(?", "invalid or unsupported Perl syntax: `(?`");
+    check_valid("(?)");
+    check_valid("(?i-sm:a)(?<n>b)(?P<n>c)");
+    assert_eq!(
+        parse("(a)(?:b)(?P<n>c)").map(|regex| regex.n_captures()),
+        Ok(2)
+    );
+}
+
+#[test]
+fn classes() {
+    check_error("[a", "missing closing ]: `[a`");
+    check_error("[]", "missing closing ]: `[]`");
+    check_error("[z-a]", "invalid character class range: `z-a`");
+    check_error(r"[a-\d]", r"invalid escape sequence: `\d`");
+    check_error("[[:foo:]]", "invalid character class range: `[:foo:]`");
+    check_error(
+        r"\p{Nothing}",
+        r"invalid character class range: `\p{Nothing}`",
+    );
+    check_error(r"\p{L", r"invalid character class range: `\p{L`");
+    check_error(r"\p", r"invalid character class range: `\p`");
+    // Go cannot find scripts of two words.
+    check_error(
+        r"\p{Old_Italic}",
+        r"invalid character class range: `\p{Old_Italic}`",
+    );
+    check_valid(r"\p{Uppercase_Letter}\p{ greek }\pN\P{^Lu}[\p{Any}]");
+    assert_eq!(ranges("[]a-]"), [(0x2d, 0x2d), (0x5d, 0x5d), (0x61, 0x61)]);
+    assert_eq!(ranges("[^a]"), [(0, 0x60), (0x62, 0x10_ffff)]);
+    assert_eq!(
+        ranges("(?i)[k]"),
+        [(0x4b, 0x4b), (0x6b, 0x6b), (0x212a, 0x212a)]
+    );
+    assert_eq!(
+        ranges(r"[\d[:alpha:]]"),
+        [(0x30, 0x39), (0x41, 0x5a), (0x61, 0x7a)]
+    );
+    assert_eq!(ranges("a|c|b"), [(0x61, 0x63)]);
+    assert_eq!(ranges(r"\p{Lu}").len(), 646);
+}
+
+#[test]
+fn escapes() {
+    check_error(r"a\", "trailing backslash at end of expression: ``");
+    check_error(r"\C", r"invalid escape sequence: `\C`");
+    check_error(r"\1", r"invalid escape sequence: `\1`");
+    check_error(r"\Z", r"invalid escape sequence: `\Z`");
+    check_error(r"\é", r"invalid escape sequence: `\é`");
+    check_error(r"\x", r"invalid escape sequence: `\x`");
+    check_error(r"\xg1", r"invalid escape sequence: `\xg1`");
+    check_error(r"\x{}", r"invalid escape sequence: `\x{}`");
+    check_error(r"\x{110000}", r"invalid escape sequence: `\x{110000`");
+    let literal = |text: &str| (NodeKind::Literal(text.chars().map(u32::from).collect()), 0);
+    assert_eq!(root(r"\Qa.*\E\x41\x{1F600}\07\_"), literal("a.*A😀\u{7}_"));
+    assert_eq!(root(r"\x{d800}"), (NodeKind::Literal(vec![0xd800]), 0));
+}
+
+#[test]
+fn repetitions() {
+    check_error("*", "missing argument to repetition operator: `*`");
+    check_error("a|*", "missing argument to repetition operator: `*`");
+    check_error("a**", "invalid nested repetition operator: `**`");
+    check_error("a+?*", "invalid nested repetition operator: `+?*`");
+    check_error("a{2}{3}", "invalid nested repetition operator: `{2}{3}`");
+    check_error("a{1001}", "invalid repeat count: `{1001}`");
+    check_error("a{3,2}", "invalid repeat count: `{3,2}`");
+    check_error("a{99999999999}", "invalid repeat count: `{99999999999}`");
+    check_error("(a{100}){11}", "invalid repeat count: `{11}`");
+    check_error("((a{10}){10}){11}", "invalid repeat count: `{11}`");
+    check_valid("^*");
+    check_valid("((a{10}){10}){10}");
+    check_valid("a{,5}{ 1}{02}{a");
+}
+
+#[test]
+fn common_prefixes() {
+    assert_eq!(root("abc|abd"), (NodeKind::Concat, 2));
+    assert_eq!(root("abc|xbd|xbe"), (NodeKind::Alternate, 2));
+    assert_eq!(root("[ab]c|[ab]d"), (NodeKind::Concat, 2));
+    assert_eq!(root("a*b|a*c"), (NodeKind::Alternate, 2));
+}
+
+/// These run in the small stack of a test's thread.
+#[test]
+fn limits() {
+    let nested = |n: usize| format!("{}a{}", "(".repeat(n), ")".repeat(n));
+    check_valid(&nested(999));
+    check_error(
+        &nested(1000),
+        &format!("expression nests too deeply: `{}`", nested(1000)),
+    );
+    check_valid(&"(?:".repeat(20_000).replace("(?:", "(?:a)"));
+    let large = format!("(?:{}){{1000}}", "[ab]".repeat(3400));
+    check_error(&large, &format!("expression too large: `{large}`"));
+    let classes = r"\pL".repeat(30_000);
+    check_error(&classes, &format!("expression too large: `{classes}`"));
+    let words: Vec<_> = (1..440).map(|n| "a".repeat(n)).collect();
+    check_valid(&words.join("|"));
+    let words: Vec<_> = (1..1000).map(|n| "a".repeat(n)).collect();
+    assert!(parse(&words.join("|")).is_err());
+}

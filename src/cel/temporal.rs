@@ -1,0 +1,394 @@
+//! Durations and timestamps as texts, read as Go reads them.
+//!
+//! Source: cel-go `common/types/string.go` (`String.ConvertToType`), `common/types/int.go`
+//! (`Int.ConvertToType`), `common/types/timestamp.go`; Go `time/format.go` (`ParseDuration`, `Parse`).
+
+/// The first second of the year 1, in seconds since 1970.
+///
+/// Source: cel-go `common/types/timestamp.go`, `minUnixTime`.
+pub const MIN_UNIX_SECONDS: i64 = -62_135_596_800;
+
+/// The last second of the year 9999, in seconds since 1970.
+///
+/// Source: cel-go `common/types/timestamp.go`, `maxUnixTime`.
+pub const MAX_UNIX_SECONDS: i64 = 253_402_300_799;
+
+/// A point in time, as a text says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimestampText {
+    /// Seconds since 1970, UTC, from [`MIN_UNIX_SECONDS`] to [`MAX_UNIX_SECONDS`].
+    pub seconds: i64,
+    /// Nanoseconds after that, less than a second.
+    pub nanos: u32,
+    /// How far the zone of the text is ahead of UTC, in seconds.
+    pub offset_seconds: i32,
+}
+
+/// Why a text is no timestamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimestampError {
+    /// It is not of the form, or not a date and time that exist.
+    #[error("not a date and time of RFC 3339")]
+    Malformed,
+    /// It is before the year 1 or after the year 9999.
+    #[error("not between the years 1 and 9999")]
+    OutOfRange,
+}
+
+/// Whether `seconds` since 1970 are within the range of timestamps.
+#[must_use]
+pub fn is_unix_seconds(seconds: i64) -> bool {
+    (MIN_UNIX_SECONDS..=MAX_UNIX_SECONDS).contains(&seconds)
+}
+
+/// The bytes of a text that are still to be read.
+#[derive(Clone, Copy)]
+struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    fn eat(&mut self, byte: u8) -> Option<()> {
+        self.0 = self.0.strip_prefix(&[byte])?;
+        Some(())
+    }
+
+    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn take_while(&mut self, accept: impl Fn(&u8) -> bool) -> &'a [u8] {
+        let n = self
+            .0
+            .iter()
+            .position(|byte| !accept(byte))
+            .unwrap_or(self.0.len());
+        self.take(n).unwrap_or_default()
+    }
+
+    fn take_digits(&mut self) -> &'a [u8] {
+        self.take_while(u8::is_ascii_digit)
+    }
+
+    /// A number of exactly `n` digits.
+    fn number(&mut self, n: usize) -> Option<i64> {
+        let digits = self.take(n)?;
+        digits
+            .iter()
+            .all(u8::is_ascii_digit)
+            .then(|| value_of(digits))
+    }
+}
+
+/// The value of a few digits.
+fn value_of(digits: &[u8]) -> i64 {
+    digits
+        .iter()
+        .fold(0, |value, digit| value * 10 + i64::from(digit - b'0'))
+}
+
+/// The nanoseconds of a duration such as `1h30m`, or `None` where `text` is none.
+///
+/// Source: Go `time/format.go`, `ParseDuration`.
+#[must_use]
+pub fn parse_duration(text: &str) -> Option<i64> {
+    let mut bytes = Bytes(text.as_bytes());
+    let negative = bytes.eat(b'-').is_some();
+    if !negative {
+        // A plus sign says nothing.
+        let _ = bytes.eat(b'+');
+    }
+    if bytes.0 == b"0" {
+        return Some(0);
+    }
+    if bytes.0.is_empty() {
+        return None;
+    }
+    let mut total = 0_u64;
+    while !bytes.0.is_empty() {
+        // As in Go, the sum of two times 2^63 is zero.
+        total = total.wrapping_add(parse_duration_part(&mut bytes)?);
+        if total > LIMIT {
+            return None;
+        }
+    }
+    match i64::try_from(total) {
+        Ok(nanos) if negative => Some(-nanos),
+        Ok(nanos) => Some(nanos),
+        Err(_) => negative.then_some(i64::MIN),
+    }
+}
+
+/// The magnitude of the least duration, in nanoseconds.
+const LIMIT: u64 = 1 << 63;
+
+/// A number with a unit, in nanoseconds.
+fn parse_duration_part(bytes: &mut Bytes<'_>) -> Option<u64> {
+    let whole = bytes.take_digits();
+    let mut value = 0_u64;
+    for digit in whole {
+        value = value
+            .checked_mul(10)?
+            .checked_add(u64::from(digit - b'0'))?;
+        if value > LIMIT {
+            return None;
+        }
+    }
+    let fraction = bytes.eat(b'.').map_or(&[][..], |()| bytes.take_digits());
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let unit = nanos_of_unit(bytes.take_while(|byte| *byte != b'.' && !byte.is_ascii_digit()))?;
+    if value > LIMIT / unit {
+        return None;
+    }
+    value = value * unit + fraction_of(fraction, unit);
+    (value <= LIMIT).then_some(value)
+}
+
+fn nanos_of_unit(unit: &[u8]) -> Option<u64> {
+    Some(match std::str::from_utf8(unit).ok()? {
+        "ns" => 1,
+        // With the micro sign, and with the Greek letter.
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return None,
+    })
+}
+
+/// What the digits behind the point are of `unit`; those too many to count do not matter.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "Go computes in float64 and truncates; the result is less than the unit"
+)]
+fn fraction_of(digits: &[u8], unit: u64) -> u64 {
+    let (mut value, mut scale) = (0_u64, 1.0_f64);
+    for digit in digits {
+        let next = value
+            .checked_mul(10)
+            .and_then(|v| v.checked_add(u64::from(digit - b'0')));
+        match next {
+            Some(next) if value <= (LIMIT - 1) / 10 && next <= LIMIT => value = next,
+            _ => break,
+        }
+        scale *= 10.0;
+    }
+    (value as f64 * (unit as f64 / scale)) as u64
+}
+
+/// The timestamp that `text` is in RFC 3339, in Go's reading.
+///
+/// Go also accepts hours of one digit, a comma before the fraction, and zones up to `+24:60`; it does not
+/// accept lower-case letters or leap seconds.
+///
+/// # Errors
+///
+/// Where the text is of another form, or the time is outside of the years 1 to 9999.
+///
+/// Source: Go `time/format.go`, `parse` with the layout `RFC3339`.
+pub fn parse_timestamp(text: &str) -> Result<TimestampText, TimestampError> {
+    let timestamp = parse_rfc3339(text).ok_or(TimestampError::Malformed)?;
+    if is_unix_seconds(timestamp.seconds) {
+        Ok(timestamp)
+    } else {
+        Err(TimestampError::OutOfRange)
+    }
+}
+
+fn parse_rfc3339(text: &str) -> Option<TimestampText> {
+    let mut bytes = Bytes(text.as_bytes());
+    let within = |value: i64, max: i64| (value <= max).then_some(value);
+    let year = bytes.number(4)?;
+    bytes.eat(b'-')?;
+    let month = within(bytes.number(2)?, 12)?;
+    bytes.eat(b'-')?;
+    let day = within(bytes.number(2)?, days_in(year, month)?)?;
+    if day == 0 {
+        return None;
+    }
+    bytes.eat(b'T')?;
+    let n_hour_digits = if bytes.0.get(1).is_some_and(u8::is_ascii_digit) {
+        2
+    } else {
+        1
+    };
+    let hour = within(bytes.number(n_hour_digits)?, 23)?;
+    bytes.eat(b':')?;
+    let minute = within(bytes.number(2)?, 59)?;
+    bytes.eat(b':')?;
+    let second = within(bytes.number(2)?, 59)?;
+    let nanos = parse_nanos(&mut bytes);
+    let offset = parse_zone(&mut bytes)?;
+    if !bytes.0.is_empty() {
+        return None;
+    }
+    let time = hour * 3600 + minute * 60 + second;
+    let seconds = days_since_1970(year, month, day) * 86_400 + time - i64::from(offset);
+    Some(TimestampText {
+        seconds,
+        nanos,
+        offset_seconds: offset,
+    })
+}
+
+/// A fraction of a second, in nanoseconds, or zero where there is none.
+fn parse_nanos(bytes: &mut Bytes<'_>) -> u32 {
+    let (Some(b'.' | b','), Some(b'0'..=b'9')) = (bytes.0.first(), bytes.0.get(1)) else {
+        return 0;
+    };
+    let _ = bytes.take(1);
+    let digits = bytes
+        .take_digits()
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(b'0'));
+    digits
+        .take(9)
+        .fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0'))
+}
+
+/// A zone, in seconds ahead of UTC.
+fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
+    if bytes.eat(b'Z').is_some() {
+        return Some(0);
+    }
+    let sign = match bytes.take(1)? {
+        b"+" => 1,
+        b"-" => -1,
+        _ => return None,
+    };
+    let hours = bytes.number(2)?;
+    bytes.eat(b':')?;
+    let minutes = bytes.number(2)?;
+    if hours > 24 || minutes > 60 {
+        return None;
+    }
+    i32::try_from(sign * (hours * 3600 + minutes * 60)).ok()
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+/// The number of days of a month, or `None` where there is no such month.
+fn days_in(year: i64, month: i64) -> Option<i64> {
+    Some(match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if is_leap(year) => 29,
+        2 => 28,
+        _ => return None,
+    })
+}
+
+/// The days from the first of 1970 to a date of the Gregorian calendar, for years from 0.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    // Years that begin in March have their leap day at the end.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days_before_year =
+        year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    let days_before_month = (month * 153 + 2) / 5;
+    days_before_year + days_before_month + day - 1 - DAYS_TO_1970
+}
+
+/// The days from the first of March of the year 0 to the first of 1970.
+const DAYS_TO_1970: i64 = 719_468;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_duration(text: &str, nanos: Option<i64>) {
+        assert_eq!(parse_duration(text), nanos, "{text}");
+    }
+
+    #[test]
+    fn durations() {
+        check_duration("0", Some(0));
+        check_duration("-0", Some(0));
+        check_duration("1h30m.5s", Some(5_400_500_000_000));
+        check_duration("-1.5\u{b5}s", Some(-1_500));
+        check_duration("1.\u{3bc}s", Some(1_000));
+        check_duration("0.33333333333333333333h", Some(1_200_000_000_000));
+        check_duration("9223372036854775807ns", Some(i64::MAX));
+        check_duration("-9223372036854775808ns", Some(i64::MIN));
+        check_duration("9223372036854775808ns", None);
+        check_duration("2562047h47m16.854775808s", None);
+        check_duration("1d", None);
+        check_duration("1", None);
+        check_duration("", None);
+        check_duration("+", None);
+        check_duration(".s", None);
+        check_duration("1 s", None);
+        check_duration("--1s", None);
+        check_duration("+-1s", None);
+    }
+
+    #[track_caller]
+    fn check_timestamp(text: &str, seconds: i64, nanos: u32, offset_seconds: i32) {
+        let expected = TimestampText {
+            seconds,
+            nanos,
+            offset_seconds,
+        };
+        assert_eq!(parse_timestamp(text), Ok(expected), "{text}");
+    }
+
+    #[track_caller]
+    fn check_no_timestamp(text: &str, error: TimestampError) {
+        assert_eq!(parse_timestamp(text), Err(error), "{text}");
+    }
+
+    #[test]
+    fn timestamps() {
+        check_timestamp("1970-01-01T00:00:00Z", 0, 0, 0);
+        check_timestamp(
+            "2024-02-29T12:30:00.5+02:00",
+            1_709_202_600,
+            500_000_000,
+            7_200,
+        );
+        check_timestamp(
+            "2024-01-01T00:00:00,123456789123Z",
+            1_704_067_200,
+            123_456_789,
+            0,
+        );
+        check_timestamp("2024-01-01T1:00:00Z", 1_704_070_800, 0, 0);
+        check_timestamp("1970-01-01T00:00:00-24:60", 90_000, 0, -90_000);
+        check_timestamp("0001-01-01T00:00:00Z", MIN_UNIX_SECONDS, 0, 0);
+        check_timestamp("0000-12-31T23:00:00-01:00", MIN_UNIX_SECONDS, 0, -3_600);
+        check_timestamp("9999-12-31T23:59:59.9Z", MAX_UNIX_SECONDS, 900_000_000, 0);
+    }
+
+    #[test]
+    fn no_timestamps() {
+        let malformed = |text| check_no_timestamp(text, TimestampError::Malformed);
+        malformed("2024-01-01t00:00:00Z");
+        malformed("2024-01-01T00:00:00z");
+        malformed("2024-01-01 00:00:00Z");
+        malformed("2024-01-01T00:00:00");
+        malformed("2024-01-01T00:00:00.Z");
+        malformed("2024-01-01T00:00:60Z");
+        malformed("2024-01-01T24:00:00Z");
+        malformed("2024-01-01T00:00:00+25:00");
+        malformed("2024-01-01T00:00:00+0100");
+        malformed("2024-01-01T00:00:00Z ");
+        malformed("2023-02-29T00:00:00Z");
+        malformed("2024-00-01T00:00:00Z");
+        malformed("2024-01-00T00:00:00Z");
+        malformed("024-01-01T00:00:00Z");
+        check_no_timestamp("0000-01-01T00:00:00Z", TimestampError::OutOfRange);
+        check_no_timestamp("9999-12-31T23:59:59-00:01", TimestampError::OutOfRange);
+    }
+}

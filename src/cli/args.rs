@@ -1,0 +1,88 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// What the exit statuses mean, for `--help`.
+const EXIT_HELP: &str = "\
+Exit status:
+  0  every policy listed is Ready (or --exit-zero)
+  1  some policy is not: Ready is False or Unknown, its status is older than its
+     spec, or vap-status-controller has written none
+  2  wrong use, no such policy, or the cluster cannot be read
+
+A policy marked Stale has been changed since its status was written. NoStatus means
+that no condition Ready has ever been written: is vap-status-controller running?";
+
+/// Reads and explains ValidatingAdmissionPolicies and their status.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-vap", bin_name = "kubectl vap", version, about)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show which policies work, which do not, and why
+    ///
+    /// Without NAME: a table, with a line for each condition that is not True. With NAME: all
+    /// conditions of one policy, and the warnings about its expressions.
+    #[command(after_help = EXIT_HELP)]
+    Status(StatusArgs),
+}
+
+/// `status`.
+#[derive(Debug, clap::Args)]
+pub struct StatusArgs {
+    /// The policy to show in full
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// The form of the output: `wide` is the table with all its columns, whatever the width; `json`
+    /// and `yaml` are stable
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "table",
+        hide_default_value = true
+    )]
+    pub output: Output,
+    /// End with 0 also when some policy is not Ready
+    #[arg(long)]
+    pub exit_zero: bool,
+    /// Which cluster to read.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people, as wide as the terminal.
+    #[value(hide = true)]
+    Table,
+    /// For people, with every column.
+    Wide,
+    /// For programs.
+    Json,
+    /// For programs.
+    Yaml,
+}
+
+/// Which cluster to read, and as whom: the flags that kubectl itself has.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Connection {
+    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Seconds to wait for the API server
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
+    pub request_timeout: u64,
+}

@@ -1,0 +1,68 @@
+//! Why a command could not do its work, in one line that says what to do.
+
+use std::io;
+
+/// A failure of the plugin itself. What is wrong with a policy is never one.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// There is no kubeconfig, it cannot be read, or it does not have what was asked for.
+    #[error(
+        "cannot load the kubeconfig: {0}; name one with --kubeconfig or KUBECONFIG, and a context in it with --context"
+    )]
+    Kubeconfig(String),
+    /// No answer came.
+    #[error(
+        "cannot reach the API server at {server}: {reason}; check that it runs and that the kubeconfig's context is the right one"
+    )]
+    Unreachable {
+        /// Its address by the kubeconfig.
+        server: String,
+        /// The innermost cause.
+        reason: String,
+    },
+    /// The API server does not know who we are.
+    #[error(
+        "the API server at {server} refuses the credentials of the kubeconfig: {reason}; log in again, or choose another context with --context"
+    )]
+    Unauthorized {
+        /// Its address by the kubeconfig.
+        server: String,
+        /// Its own words.
+        reason: String,
+    },
+    /// The API server knows who we are, and that we may not.
+    #[error(
+        "{0}; ask for `get` and `list` on validatingadmissionpolicies.admissionregistration.k8s.io"
+    )]
+    Forbidden(String),
+    /// The API server has no `ValidatingAdmissionPolicy` of version v1.
+    #[error(
+        "the API server at {0} does not serve admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later"
+    )]
+    NotServed(String),
+    /// No policy has this name.
+    #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all")]
+    NotFound(String),
+    /// Any other answer of the API server.
+    #[error("the API server at {server} answers: {reason}")]
+    Api {
+        /// Its address by the kubeconfig.
+        server: String,
+        /// Its own words.
+        reason: String,
+    },
+    /// The asynchronous runtime does not start.
+    #[error("cannot start: {0}")]
+    Runtime(#[source] io::Error),
+    /// Standard output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[source] io::Error),
+    /// The report cannot be put into the form that was asked for.
+    #[error("cannot write the report as {format}: {reason}")]
+    Format {
+        /// `json` or `yaml`.
+        format: &'static str,
+        /// The serializer's words.
+        reason: String,
+    },
+}

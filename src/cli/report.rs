@@ -1,0 +1,302 @@
+//! Policies and their status as plain structs, and the documented shape of `-o json|yaml`.
+//!
+//! Takes API objects; knows no cluster, no clock and no terminal. What the status of a policy is
+//! worth is decided here, once, for the table, for programs and for the exit status alike.
+
+use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+
+use super::error::CliError;
+use super::exit::Exit;
+
+/// The condition that sums up the others; only vap-status-controller writes it.
+const READY: &str = "Ready";
+
+/// The condition types of ours in the order in which to read them; others follow by name.
+const ORDER: [&str; 7] = [
+    READY,
+    "Compiled",
+    "TypeChecked",
+    "ResourcesMatched",
+    "ParamsResolved",
+    "Bound",
+    "ProbesPassed",
+];
+
+/// What `kubectl vap status -o json` prints.
+///
+/// The shape is stable: fields may be added, none is removed or changes its meaning while
+/// `apiVersion` stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusReport {
+    /// Always `cli.vap-status.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// Always `StatusReport`.
+    pub kind: &'static str,
+    /// How many policies are in which state.
+    pub summary: Summary,
+    /// In order of name; just one where a name was given.
+    pub policies: Vec<PolicyReport>,
+}
+
+/// How many policies are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// All policies listed.
+    pub total: usize,
+    /// Those of [`State::Ready`].
+    pub ready: usize,
+    /// Those of [`State::NotReady`].
+    pub not_ready: usize,
+    /// Those of [`State::Unknown`].
+    pub unknown: usize,
+    /// Those of [`State::Stale`].
+    pub stale: usize,
+    /// Those of [`State::NoStatus`].
+    pub no_status: usize,
+}
+
+/// One policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyReport {
+    /// `metadata.name`.
+    pub name: String,
+    /// What the status says, and whether it still counts.
+    pub state: State,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// The generation that the conditions are about; null without a status.
+    pub observed_generation: Option<i64>,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// `spec.failurePolicy`, with the API server's default.
+    pub failure_policy: String,
+    /// `spec.paramKind` as `<apiVersion> <kind>`; null without one.
+    pub param_kind: Option<String>,
+    /// Whether types have been checked, by whomever: `status.typeChecking` is there.
+    pub type_checking_completed: bool,
+    /// All of `status.conditions`, ours first.
+    pub conditions: Vec<ConditionReport>,
+    /// All of `status.typeChecking.expressionWarnings`.
+    pub expression_warnings: Vec<WarningReport>,
+}
+
+/// What a policy's status comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum State {
+    /// `Ready` is True.
+    Ready,
+    /// `Ready` is False.
+    NotReady,
+    /// `Ready` is Unknown.
+    Unknown,
+    /// `Ready` is of an earlier generation than the policy.
+    Stale,
+    /// There is no `Ready`: vap-status-controller has not looked at the policy.
+    NoStatus,
+}
+
+/// One condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionReport {
+    /// `Ready`, `Compiled` and so on.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word in CamelCase.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+    /// Since when `status` is what it is.
+    pub last_transition_time: Timestamp,
+    /// The generation it is about.
+    pub observed_generation: Option<i64>,
+}
+
+/// One warning about an expression.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WarningReport {
+    /// `spec.validations[0].expression` and the like.
+    pub field_ref: String,
+    /// What is wrong, with the lines that point at it.
+    pub warning: String,
+}
+
+impl StatusReport {
+    /// The report about these policies, in their order.
+    #[must_use]
+    pub fn of(policies: &[ValidatingAdmissionPolicy]) -> Self {
+        let policies: Vec<_> = policies.iter().map(PolicyReport::of).collect();
+        let mut summary = Summary {
+            total: policies.len(),
+            ..Summary::default()
+        };
+        for policy in &policies {
+            *match policy.state {
+                State::Ready => &mut summary.ready,
+                State::NotReady => &mut summary.not_ready,
+                State::Unknown => &mut summary.unknown,
+                State::Stale => &mut summary.stale,
+                State::NoStatus => &mut summary.no_status,
+            } += 1;
+        }
+        Self {
+            api_version: "cli.vap-status.dev/v1alpha1",
+            kind: "StatusReport",
+            summary,
+            policies,
+        }
+    }
+
+    /// A finding is every policy that is not known to be Ready as it stands.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.summary.ready == self.summary.total {
+            Exit::Clean
+        } else {
+            Exit::Findings
+        }
+    }
+
+    /// As JSON with a newline at the end.
+    pub(crate) fn to_json(&self) -> Result<String, CliError> {
+        serde_json::to_string_pretty(self)
+            .map(|text| text + "\n")
+            .map_err(|error| CliError::Format {
+                format: "json",
+                reason: error.to_string(),
+            })
+    }
+
+    /// As YAML, of the same shape.
+    pub(crate) fn to_yaml(&self) -> Result<String, CliError> {
+        serde_norway::to_string(self).map_err(|error| CliError::Format {
+            format: "yaml",
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl PolicyReport {
+    /// The report about one policy.
+    #[must_use]
+    pub fn of(policy: &ValidatingAdmissionPolicy) -> Self {
+        let metadata = &policy.metadata;
+        let spec = policy.spec.as_ref();
+        let none = ValidatingAdmissionPolicyStatus::default();
+        let status = policy.status.as_ref().unwrap_or(&none);
+        let generation = metadata.generation.unwrap_or(0);
+
+        let mut conditions: Vec<_> = status
+            .conditions
+            .iter()
+            .flatten()
+            .map(ConditionReport::of)
+            .collect();
+        conditions.sort_by(|left, right| left.place().cmp(&right.place()));
+        let ready = conditions.iter().find(|condition| condition.type_ == READY);
+        // Upstream's controller raises `status.observedGeneration` as well, and before ours has
+        // looked at the change: what the condition itself says comes first.
+        let observed_generation = ready
+            .and_then(|ready| ready.observed_generation)
+            .or(status.observed_generation);
+        let state = match ready {
+            None => State::NoStatus,
+            Some(_) if observed_generation.is_some_and(|observed| observed < generation) => {
+                State::Stale
+            }
+            Some(ready) => match ready.status.as_str() {
+                "True" => State::Ready,
+                "False" => State::NotReady,
+                _ => State::Unknown,
+            },
+        };
+
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            state,
+            generation,
+            observed_generation,
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
+            failure_policy: spec
+                .and_then(|spec| spec.failure_policy.clone())
+                .unwrap_or_else(|| "Fail".to_owned()),
+            param_kind: spec
+                .and_then(|spec| spec.param_kind.as_ref())
+                .map(param_kind),
+            type_checking_completed: status.type_checking.is_some(),
+            conditions,
+            expression_warnings: status
+                .type_checking
+                .iter()
+                .filter_map(|checking| checking.expression_warnings.as_ref())
+                .flatten()
+                .map(|warning| WarningReport {
+                    field_ref: warning.field_ref.clone(),
+                    warning: warning.warning.clone(),
+                })
+                .collect(),
+        }
+    }
+
+    /// The condition of this type.
+    #[must_use]
+    pub fn condition(&self, type_: &str) -> Option<&ConditionReport> {
+        self.conditions
+            .iter()
+            .find(|condition| condition.type_ == type_)
+    }
+
+    /// The condition that sums up the others.
+    #[must_use]
+    pub fn ready(&self) -> Option<&ConditionReport> {
+        self.condition(READY)
+    }
+}
+
+impl ConditionReport {
+    /// The report about one condition.
+    fn of(condition: &Condition) -> Self {
+        Self {
+            type_: condition.type_.clone(),
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            last_transition_time: condition.last_transition_time.0,
+            observed_generation: condition.observed_generation,
+        }
+    }
+
+    /// Whether this is the one that sums up the others.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.type_ == READY
+    }
+
+    /// Where it stands among others.
+    fn place(&self) -> (usize, &str) {
+        place(&self.type_)
+    }
+}
+
+/// Where a condition type stands among others: ours in their order, then all others by name.
+pub(crate) fn place(type_: &str) -> (usize, &str) {
+    let position = ORDER.iter().position(|known| *known == type_);
+    (position.unwrap_or(ORDER.len()), type_)
+}
+
+/// A paramKind in one line.
+fn param_kind(kind: &ParamKind) -> String {
+    let part = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{} {}", part(&kind.api_version), part(&kind.kind))
+}

@@ -1,0 +1,284 @@
+//! Text that fits: width on screen, cutting and wrapping, and no surprises for the terminal.
+//!
+//! Widths are in columns, as a terminal counts them. A cut never falls inside of a grapheme, that
+//! is, of what a reader takes for one character.
+
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
+
+/// What stands for text that was left out.
+const ELLIPSIS: &str = "…";
+
+/// How many columns `text` takes.
+pub(crate) fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// `text` in one line, with nothing in it that a terminal would obey.
+///
+/// A policy or a status may hold escape sequences, or marks that turn the direction of writing:
+/// control characters become their pictures, marks become U+FFFD, white space a space.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(harmless).collect()
+}
+
+/// One character for one character, so that columns stay what they are.
+fn harmless(character: char) -> char {
+    match character {
+        '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
+        '\u{0}'..='\u{1f}' => {
+            char::from_u32(0x2400 + u32::from(character)).unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
+        '\u{7f}' => '\u{2421}',
+        '\u{80}'..='\u{9f}'
+        | '\u{61c}'
+        | '\u{200b}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}' => char::REPLACEMENT_CHARACTER,
+        _ => character,
+    }
+}
+
+/// `text` in at most `max` columns, with `…` at the end where something was left out.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    if width(text) <= max {
+        return text.to_owned();
+    }
+    let mut out = head(text, max.saturating_sub(width(ELLIPSIS))).to_owned();
+    out.truncate(out.trim_end().len());
+    if max > 0 {
+        out.push_str(ELLIPSIS);
+    }
+    out
+}
+
+/// The longest beginning of `text` of at most `max` columns.
+fn head(text: &str, max: usize) -> &str {
+    let mut used = 0;
+    for (start, grapheme) in text.grapheme_indices(true) {
+        used += width(grapheme);
+        if used > max {
+            return text.get(..start).unwrap_or_default();
+        }
+    }
+    text
+}
+
+/// `text` in lines of at most `max` columns, broken between words where that is possible.
+///
+/// More than `max_lines` lines end in `…`. The first line begins at once, the others are indented
+/// by `indent`. White space counts as one space. The work is linear in the text, which others
+/// wrote and which may be long.
+pub(crate) fn wrap(text: &str, max: usize, max_lines: usize, indent: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut line = String::new();
+    // The columns of `line`, and whether there is nothing but the indent in it.
+    let (mut used, mut is_empty) = (0, true);
+    for word in text.split_whitespace() {
+        let mut rest = word;
+        while !rest.is_empty() {
+            let space = usize::from(!is_empty);
+            let room = max.saturating_sub(used + space);
+            let mut part = head(rest, room);
+            if part.len() < rest.len() && !is_empty {
+                part = "";
+            } else if part.is_empty() {
+                // A line too narrow for anything takes one grapheme all the same, so that this ends.
+                part = rest.graphemes(true).next().unwrap_or(rest);
+            }
+            if !part.is_empty() {
+                line.extend((!is_empty).then_some(' '));
+                line.push_str(part);
+                used += space + width(part);
+                is_empty = false;
+                rest = rest.get(part.len()..).unwrap_or_default();
+            }
+            if !rest.is_empty() {
+                if lines.len() + 1 >= max_lines {
+                    lines.push(end(&line, max));
+                    return lines;
+                }
+                lines.push(std::mem::replace(&mut line, indent.to_owned()));
+                (used, is_empty) = (width(indent), true);
+            }
+        }
+    }
+    if !is_empty {
+        lines.push(line);
+    }
+    lines
+}
+
+/// A line after which something was left out.
+fn end(line: &str, max: usize) -> String {
+    let spaced = format!("{line} {ELLIPSIS}");
+    if width(&spaced) <= max {
+        return spaced;
+    }
+    let mut out = head(line, max.saturating_sub(width(ELLIPSIS)))
+        .trim_end()
+        .to_owned();
+    out.push_str(ELLIPSIS);
+    out
+}
+
+/// A source line and the line below that points at its code point `column`, from 0.
+///
+/// Of a source longer than `max` columns, the surroundings of that place are shown. The pointing
+/// line is made anew, since a terminal needs columns where upstream's text counts code points.
+pub(crate) fn point(source: &str, column: usize, max: usize) -> (String, String) {
+    let source = clean(source);
+    let mut graphemes = Vec::new();
+    let (mut total, mut caret, mut n_chars) = (0, None, 0);
+    for grapheme in source.graphemes(true) {
+        n_chars += grapheme.chars().count();
+        if n_chars > column && caret.is_none() {
+            caret = Some(total);
+        }
+        graphemes.push((total, grapheme));
+        total += width(grapheme);
+    }
+    let caret = caret.unwrap_or(total);
+    if total.max(caret + 1) <= max {
+        return (source, format!("{}^", ".".repeat(caret)));
+    }
+
+    // One column at either end is for the ellipsis.
+    let room = max.saturating_sub(2 * width(ELLIPSIS)).max(1);
+    let from = caret
+        .saturating_sub(room / 2)
+        .min((total + 1).saturating_sub(room));
+    let mut shown = String::new();
+    let mut start = None;
+    let mut is_cut = false;
+    for (at, grapheme) in graphemes {
+        if at < from {
+            continue;
+        }
+        let first = *start.get_or_insert(at);
+        if at + width(grapheme) > first + room {
+            is_cut = true;
+            break;
+        }
+        shown.push_str(grapheme);
+    }
+    let start = start.unwrap_or(from);
+    let mark = if start > 0 { ELLIPSIS } else { "" };
+    let dots = ".".repeat(width(mark) + caret.saturating_sub(start));
+    (
+        format!("{mark}{shown}{}", if is_cut { ELLIPSIS } else { "" }),
+        format!("{dots}^"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_keeps_graphemes_whole() {
+        assert_eq!(cut("replicas", 8), "replicas");
+        assert_eq!(cut("replicas!", 8), "replica…");
+        // A family of four is one grapheme of two columns; a flag is one of two code points.
+        assert_eq!(cut("a👨‍👩‍👧‍👦bcd", 4), "a👨‍👩‍👧‍👦…");
+        assert_eq!(cut("a👨‍👩‍👧‍👦bcd", 3), "a…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+        assert_eq!(cut("漢字漢字", 4), "漢…");
+        assert_eq!(cut("abc", 0), "");
+    }
+
+    #[test]
+    fn wrapping_breaks_between_words_and_inside_of_long_ones() {
+        assert_eq!(wrap("one two three", 8, 9, "  "), ["one two", "  three"]);
+        assert_eq!(
+            wrap("one two three four", 8, 2, "  "),
+            ["one two", "  three…"]
+        );
+        assert_eq!(
+            wrap("abcdefghij kl", 6, 9, "  "),
+            ["abcdef", "  ghij", "  kl"]
+        );
+        assert_eq!(wrap("漢字漢字", 5, 9, ""), ["漢字", "漢字"]);
+        assert_eq!(wrap("漢字", 1, 9, ""), ["漢", "字"]);
+        assert_eq!(wrap(" \n ", 5, 9, ""), Vec::<String>::new());
+        assert_eq!(wrap("a b", usize::MAX, usize::MAX, ""), ["a b"]);
+    }
+
+    #[test]
+    fn wrapped_lines_keep_their_width_and_lose_nothing() {
+        let text =
+            "paramKind rules.example.com/v1 ReplicaLimit is not served; ÜÜÜ 👩‍🚀👩‍🚀 漢字漢字漢字";
+        for max in 4..60 {
+            let lines = wrap(text, max, usize::MAX, "  ");
+            assert!(
+                lines.iter().all(|line| width(line) <= max),
+                "{max}: {lines:?}"
+            );
+            let joined: String = lines.concat().split_whitespace().collect();
+            assert_eq!(joined, text.split_whitespace().collect::<String>(), "{max}");
+            for n_lines in 1..4 {
+                let lines = wrap(text, max, n_lines, "  ");
+                assert!(lines.len() <= n_lines, "{max}: {lines:?}");
+                assert!(
+                    lines.iter().all(|line| width(line) <= max),
+                    "{max}: {lines:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_text_takes_time_in_proportion() {
+        let n_words = 40_000;
+        for text in ["word ".repeat(n_words), "w".repeat(5 * n_words)] {
+            for max in [80, usize::MAX] {
+                let n_letters: usize = wrap(&text, max, usize::MAX, "  ")
+                    .iter()
+                    .map(|line| line.matches('w').count())
+                    .sum();
+                assert_eq!(n_letters, text.matches('w').count());
+            }
+        }
+    }
+
+    #[test]
+    fn the_caret_stays_under_its_place() {
+        #[track_caller]
+        fn check(source: &str, column: usize, max: usize, line: &str, caret: &str) {
+            assert_eq!(
+                point(source, column, max),
+                (line.to_owned(), caret.to_owned())
+            );
+        }
+        check(
+            "object.spec.replica <= 5",
+            11,
+            40,
+            "object.spec.replica <= 5",
+            "...........^",
+        );
+        check(
+            "a == '漢' && b.c",
+            13,
+            40,
+            "a == '漢' && b.c",
+            "..............^",
+        );
+        check("1 +", 3, 40, "1 +", "...^");
+        check("0123456789abcdefghij", 10, 12, "…56789abcde…", "......^");
+        check("0123456789abcdefghij", 0, 12, "0123456789…", "^");
+        check("0123456789abcdefghij", 19, 12, "…bcdefghij", ".........^");
+        check("0123456789abcdefghij", 20, 12, "…bcdefghij", "..........^");
+        check("a\tb\u{1b}[31m", 2, 40, "a b␛[31m", "..^");
+    }
+
+    #[test]
+    fn nothing_reaches_the_terminal_as_an_order() {
+        assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a␛[2Jb\u{fffd}c d");
+        let all: String = (0..=0x2100).filter_map(char::from_u32).collect();
+        assert!(clean(&all).chars().all(|c| !c.is_control()));
+    }
+}

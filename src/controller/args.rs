@@ -1,0 +1,225 @@
+//! The command line of the controller; each option can be given by an environment variable as well.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::context::Settings;
+use crate::policy::typecheck::Profile;
+use crate::status::condition::ConditionType;
+use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
+
+/// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable.
+#[derive(Debug, Parser)]
+#[command(name = "vap-status-controller", version, max_term_width = 100)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Watch policies and keep their statuses up to date
+    Run(RunArguments),
+}
+
+/// The options of `run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunArguments {
+    /// Address of /livez, /readyz and /metrics
+    #[arg(
+        long,
+        env = "VAP_LISTEN",
+        default_value = "0.0.0.0:8080",
+        value_name = "ADDRESS"
+    )]
+    pub listen: SocketAddr,
+
+    /// Conditions that make Ready False when they are, separated by commas
+    #[arg(
+        long,
+        env = "VAP_READY_REQUIRES",
+        value_name = "CONDITIONS",
+        value_delimiter = ',',
+        value_parser = required_condition,
+        default_value = "Compiled,ResourcesMatched,ParamsResolved,TypeChecked"
+    )]
+    pub ready_requires: Vec<ConditionType>,
+
+    /// Answers of the type checker: ours, or those of Kubernetes' own controller with its quirks
+    #[arg(long, env = "VAP_PROFILE", value_enum, default_value_t)]
+    pub profile: ProfileArgument,
+
+    /// How often to ask what the API server serves; changes of CRDs are seen at once
+    #[arg(long, env = "VAP_REFRESH_INTERVAL", value_parser = duration, default_value = "10s",
+          value_name = "DURATION")]
+    pub refresh_interval: Duration,
+
+    /// How many statuses to write at once
+    #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub concurrency: u16,
+
+    /// How long to wait for an API server that does not answer when starting
+    #[arg(long, env = "VAP_STARTUP_TIMEOUT", value_parser = duration, default_value = "60s",
+          value_name = "DURATION")]
+    pub startup_timeout: Duration,
+
+    /// Format of log lines
+    #[arg(long, env = "VAP_LOG_FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+
+    /// What to log, as in `info,vap_status_controller=debug`
+    #[arg(long, env = "RUST_LOG", default_value = DEFAULT_FILTER, value_name = "FILTER",
+          hide_default_value = true)]
+    pub log_filter: String,
+}
+
+/// The profiles of the type checker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProfileArgument {
+    /// Every expression and every kind, and no warning of what evaluates without error
+    #[default]
+    Truthful,
+    /// Those of kube-controller-manager
+    Upstream,
+}
+
+impl RunArguments {
+    /// How the controller is to work.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        Settings {
+            profile: match self.profile {
+                ProfileArgument::Truthful => Profile::Truthful,
+                ProfileArgument::Upstream => Profile::Upstream,
+            },
+            ready_requires: self.ready_requires.iter().copied().collect::<BTreeSet<_>>(),
+            refresh_interval: self.refresh_interval,
+            concurrency: usize::from(self.concurrency),
+        }
+    }
+}
+
+fn required_condition(name: &str) -> Result<ConditionType, String> {
+    match name.parse()? {
+        ConditionType::Ready => Err("`Ready` cannot require itself".to_owned()),
+        type_ => Ok(type_),
+    }
+}
+
+/// A time with its unit: `500ms`, `10s`, `2m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: u32 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a time such as `10s` or `2m`"))?;
+    let unit = match unit {
+        "ms" => Duration::from_millis(1),
+        "s" => Duration::from_secs(1),
+        "m" => Duration::from_secs(60),
+        _ => {
+            return Err(format!(
+                "`{text}` needs one of the units ms, s and m, as in `10s`"
+            ));
+        }
+    };
+    let duration = unit.saturating_mul(number);
+    if duration < Duration::from_millis(100) {
+        return Err(format!("`{text}` is too short, at least 100ms"));
+    }
+    Ok(duration)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn run(options: &[&str]) -> Result<RunArguments, String> {
+        let arguments = ["vap-status-controller", "run"].iter().chain(options);
+        match Arguments::try_parse_from(arguments) {
+            Ok(Arguments {
+                command: Command::Run(run),
+            }) => Ok(run),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_contract() {
+        let settings = run(&[]).unwrap().settings();
+        assert_eq!(settings.profile, Profile::Truthful);
+        assert_eq!(settings.refresh_interval, Duration::from_secs(10));
+        let all_but_ready: BTreeSet<_> = ConditionType::ALL.into_iter().skip(1).collect();
+        assert_eq!(settings.ready_requires, all_but_ready);
+    }
+
+    #[test]
+    fn conditions_are_a_list() {
+        let run = run(&[
+            "--ready-requires",
+            "Compiled,ParamsResolved",
+            "--profile=upstream",
+        ])
+        .unwrap();
+        assert_eq!(
+            run.ready_requires,
+            [ConditionType::Compiled, ConditionType::ParamsResolved]
+        );
+        assert_eq!(run.settings().profile, Profile::Upstream);
+    }
+
+    #[test]
+    fn mistakes_are_sentences() {
+        for (options, text) in [
+            (
+                ["--ready-requires", "Ready"],
+                "`Ready` cannot require itself",
+            ),
+            (
+                ["--ready-requires", "ready"],
+                "`ready` is not a condition, expected one of Ready,",
+            ),
+            (
+                ["--refresh-interval", "10"],
+                "`10` needs one of the units ms, s and m, as in `10s`",
+            ),
+            (
+                ["--refresh-interval", "s"],
+                "`s` is not a time such as `10s` or `2m`",
+            ),
+            (
+                ["--refresh-interval", "1ms"],
+                "`1ms` is too short, at least 100ms",
+            ),
+            (["--listen", "8080"], "invalid socket address"),
+            (["--concurrency", "0"], "0 is not in 1..=256"),
+        ] {
+            let error = run(&options).unwrap_err();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn times_have_units() {
+        for (text, millis) in [("500ms", 500), ("10s", 10_000), ("2m", 120_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+        }
+        assert!(duration("99999999999s").is_err());
+        assert!(duration("1é").is_err());
+    }
+}

@@ -1,0 +1,237 @@
+//! Checking one policy: compile, match, fetch the schemas that are needed, type-check.
+//!
+//! What a policy contains is a stranger's: the work runs apart from the tasks that answer for our
+//! health, and a panic in it costs this policy its verdict and nobody else anything. Its outcome is
+//! kept with everything that it depends on, so that a look at an unchanged policy costs nothing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use tokio::time::Instant;
+
+use super::openapi::Index;
+use super::schemas::SchemaCache;
+use super::world::World;
+use crate::policy;
+use crate::policy::compile::{CompileFinding, CompiledPolicy};
+use crate::policy::matching::{self, Matches};
+use crate::policy::typecheck::{Profile, kinds_to_check, type_check};
+use crate::schema::GroupVersion;
+use crate::status::compute::{Matched, Typed};
+use crate::telemetry::Metrics;
+
+/// What was found out about one generation of a policy.
+#[derive(Debug)]
+pub(crate) struct Record {
+    uid: Option<String>,
+    generation: Option<i64>,
+    /// The revision of the resources that it was matched with.
+    revision: u64,
+    /// The documents that it asked for, with their addresses at that time.
+    documents: Vec<(GroupVersion, Option<String>)>,
+    group_versions: BTreeSet<GroupVersion>,
+    pub(crate) outcome: Outcome,
+}
+
+/// How a check ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It ran to its end.
+    Done {
+        findings: Vec<CompileFinding>,
+        n_expressions: usize,
+        matched: Matched,
+        typed: Typed,
+        /// Documents that could not be had, with the reason.
+        waiting: Vec<(String, String)>,
+    },
+    /// It panicked; what its rules match may be known.
+    BrokenOff { matched: Option<Matched> },
+}
+
+impl Record {
+    /// Whether it is about this very policy.
+    pub(crate) fn is_of(&self, policy: &ValidatingAdmissionPolicy) -> bool {
+        self.uid == policy.metadata.uid && self.generation == policy.metadata.generation
+    }
+
+    /// Whether a check of `policy` in `world` would find the same.
+    pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
+        self.is_of(policy)
+            && self.revision == world.revision
+            && !self.is_waiting()
+            && self
+                .documents
+                .iter()
+                .all(|(gv, address)| world.index.get(gv) == address.as_ref())
+    }
+
+    /// Whether it lacks schemas that could not be had.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(&self.outcome, Outcome::Done { waiting, .. } if !waiting.is_empty())
+    }
+
+    /// The group versions whose schemas it depends on.
+    pub(crate) fn group_versions(&self) -> &BTreeSet<GroupVersion> {
+        &self.group_versions
+    }
+
+    /// Whether its messages suggest resources in place of those that are not served.
+    pub(crate) fn has_suggestions(&self) -> bool {
+        match &self.outcome {
+            Outcome::Done { matched, .. }
+            | Outcome::BrokenOff {
+                matched: Some(matched),
+            } => !matched.unserved.is_empty(),
+            Outcome::BrokenOff { matched: None } => false,
+        }
+    }
+}
+
+/// A policy compiled and matched, before its schemas are there.
+struct Examined {
+    compiled: CompiledPolicy,
+    matches: Matches,
+    group_versions: BTreeSet<GroupVersion>,
+}
+
+/// Checks `policy` in `world`.
+pub(crate) async fn check(
+    policy: &Arc<ValidatingAdmissionPolicy>,
+    world: &World,
+    schemas: &SchemaCache,
+    profile: Profile,
+    metrics: &Metrics,
+) -> Result<Record, Interrupted> {
+    let record = |group_versions: BTreeSet<GroupVersion>, outcome| Record {
+        uid: policy.metadata.uid.clone(),
+        generation: policy.metadata.generation,
+        revision: world.revision,
+        documents: addresses(&group_versions, &world.index),
+        group_versions,
+        outcome,
+    };
+    let name = policy.metadata.name.as_deref().unwrap_or_default();
+
+    let (subject, mapper) = (Arc::clone(policy), Arc::clone(&world.mapper));
+    let examined = guard(name, metrics, move || {
+        let compiled = CompiledPolicy::new(&subject);
+        let matches = matching::resolve(&subject, &mapper);
+        let kinds = kinds_to_check(&compiled, &mapper, profile);
+        let own = kinds.iter().map(crate::schema::Gvk::group_version);
+        // The kind of a subresource is described where the resource is.
+        let described = matches
+            .resources
+            .iter()
+            .filter(|resource| kinds.contains(&resource.gvk));
+        let described = described.map(|resource| resource.gvr.group_version());
+        let params = policy::param_kind(&subject).map(|gvk| gvk.group_version());
+        let group_versions = own.chain(described).chain(params).collect();
+        Examined {
+            compiled,
+            matches,
+            group_versions,
+        }
+    });
+    let Some(Examined {
+        compiled,
+        matches,
+        group_versions,
+    }) = examined.await?
+    else {
+        return Ok(record(
+            BTreeSet::new(),
+            Outcome::BrokenOff { matched: None },
+        ));
+    };
+
+    let schemas = schemas.get(&group_versions, &world.index).await;
+    let waiting = schemas
+        .waiting
+        .iter()
+        .map(|(gv, reason)| (gv.to_string(), reason.clone()))
+        .collect();
+    let mapper = Arc::clone(&world.mapper);
+    let typed = guard(name, metrics, move || {
+        let typed = Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+        (
+            typed,
+            compiled.findings().to_vec(),
+            compiled.n_expressions(),
+        )
+    });
+    let matched = Matched::from(matches);
+    let outcome = match typed.await? {
+        Some((typed, findings, n_expressions)) => Outcome::Done {
+            findings,
+            n_expressions,
+            matched,
+            typed,
+            waiting,
+        },
+        None => Outcome::BrokenOff {
+            matched: Some(matched),
+        },
+    };
+    Ok(record(group_versions, outcome))
+}
+
+fn addresses(
+    group_versions: &BTreeSet<GroupVersion>,
+    index: &Index,
+) -> Vec<(GroupVersion, Option<String>)> {
+    group_versions
+        .iter()
+        .map(|gv| (gv.clone(), index.get(gv).cloned()))
+        .collect()
+}
+
+/// The process ends before the check did.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted")]
+pub(crate) struct Interrupted;
+
+/// Runs a part of a check apart from everything else; `None` if it panicked.
+async fn guard<T: Send + 'static>(
+    policy: &str,
+    metrics: &Metrics,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>, Interrupted> {
+    let start = Instant::now();
+    let outcome = tokio::task::spawn_blocking(work).await;
+    metrics.checked(start.elapsed().as_secs_f64());
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_panic() => {
+            metrics.check_panicked();
+            tracing::error!(
+                policy,
+                "the check of this policy panicked; please report it"
+            );
+            Ok(None)
+        }
+        Err(_) => Err(Interrupted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_counted_and_contained() {
+        let metrics = Metrics::new();
+        let outcome = guard("a", &metrics, || -> u32 { panic!("hostile") })
+            .await
+            .unwrap();
+        assert_eq!(outcome, None);
+        assert_eq!(guard("a", &metrics, || 1).await.unwrap(), Some(1));
+        let text = metrics.encode().unwrap();
+        assert!(text.contains("vap_check_panics_total 1\n"), "{text}");
+        assert!(
+            text.contains("vap_check_duration_seconds_count 2\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Which resources the API server serves: aggregated discovery, or discovery of each group version.
+//!
+//! Aggregated discovery is two documents with entity tags, so that asking again costs nearly nothing.
+//! An API server that does not know it answers with the list of groups instead; then each group
+//! version is asked on its own, and one that fails does not spoil the others.
+//!
+//! Source: apiserver `pkg/endpoints/discovery/aggregated`; client-go `discovery/aggregated_discovery.go`.
+
+use futures::StreamExt;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList, APIVersions};
+use kube::Client;
+use kube::core::discovery::v2::{
+    ACCEPT_AGGREGATED_DISCOVERY_V2, APIGroupDiscoveryList, APIResourceDiscovery, GroupVersionKind,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::error::Error;
+use super::http;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
+use crate::schema::{GroupVersion, Gvk, Gvr};
+
+/// The two roots of discovery.
+const ROOTS: [&str; 2] = ["/api", "/apis"];
+
+/// How many group versions are asked at once, where each is asked on its own.
+const CONCURRENCY: usize = 4;
+
+/// Follows what is served.
+#[derive(Debug, Default)]
+pub(crate) struct Discovery {
+    /// What each root said last.
+    roots: [Root; 2],
+    /// Whether what the roots said was told. It is not at first, nor where one root changed and the
+    /// other could not be read.
+    is_told: bool,
+}
+
+/// What one root said last.
+#[derive(Debug, Default)]
+struct Root {
+    etag: Option<String>,
+    served: Served,
+}
+
+/// Resources, and group versions whose resources are not known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Served {
+    resources: Vec<ApiResource>,
+    incomplete: Vec<(String, String)>,
+}
+
+impl Discovery {
+    /// Asks what is served now; the answer is `None` if nothing changed since the last answer.
+    ///
+    /// # Errors
+    /// Where a root cannot be read. What the other said is kept.
+    pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<RestMapper>, Error> {
+        for (path, root) in ROOTS.into_iter().zip(&mut self.roots) {
+            let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
+            let document = http::get(client, path, accept, root.etag.as_deref()).await?;
+            let Some(document) = document else { continue };
+            let mut served = match parse(&document.body)? {
+                Answer::Aggregated(served) => served,
+                Answer::Groups(group_versions) => each(client, group_versions).await,
+            };
+            served.carry_over(&root.served);
+            self.is_told &= served == root.served;
+            *root = Root {
+                etag: document.etag,
+                served,
+            };
+        }
+        Ok((!std::mem::replace(&mut self.is_told, true)).then(|| self.mapper()))
+    }
+
+    /// What is served, as far as it is known.
+    fn mapper(&self) -> RestMapper {
+        let resources = self
+            .roots
+            .iter()
+            .flat_map(|root| root.served.resources.iter().cloned());
+        let mut mapper = RestMapper::new(resources.collect());
+        let incomplete = self
+            .roots
+            .iter()
+            .flat_map(|root| root.served.incomplete.iter().cloned());
+        mapper.incomplete = incomplete.collect();
+        mapper.incomplete.sort();
+        mapper
+    }
+}
+
+impl Served {
+    /// Keeps the resources of group versions that cannot be listed now and could be before.
+    ///
+    /// A group version whose resources are known is not incomplete, however old they are: a pause of
+    /// an aggregated API server does not change what is true of a policy.
+    fn carry_over(&mut self, before: &Self) {
+        let of = |gv: &str| {
+            let gv = GroupVersion::parse(gv);
+            move |resource: &&ApiResource| gv.as_ref() == Some(&resource.gvr.group_version())
+        };
+        for (gv, _) in &self.incomplete {
+            if !self.resources.iter().any(|resource| of(gv)(&resource)) {
+                self.resources
+                    .extend(before.resources.iter().filter(of(gv)).cloned());
+            }
+        }
+        let resources = &self.resources;
+        self.incomplete
+            .retain(|(gv, _)| !resources.iter().any(|resource| of(gv)(&resource)));
+        self.resources.sort();
+    }
+}
+
+/// What a root answers.
+enum Answer {
+    /// Everything that it serves.
+    Aggregated(Served),
+    /// The group versions that it serves, with their paths.
+    Groups(Vec<GroupVersion>),
+}
+
+/// Tells the kinds of answers apart.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    kind: String,
+}
+
+fn parse(body: &[u8]) -> Result<Answer, Error> {
+    let head: Head = decode(body)?;
+    match head.kind.as_str() {
+        "APIGroupDiscoveryList" => Ok(Answer::Aggregated(aggregated(decode(body)?))),
+        "APIGroupList" => {
+            let list: APIGroupList = decode(body)?;
+            let versions = list.groups.into_iter().flat_map(|group| group.versions);
+            let parsed = versions.filter_map(|version| GroupVersion::parse(&version.group_version));
+            Ok(Answer::Groups(parsed.collect()))
+        }
+        "APIVersions" => {
+            let list: APIVersions = decode(body)?;
+            let versions = list.versions.into_iter();
+            Ok(Answer::Groups(
+                versions
+                    .map(|version| GroupVersion::new("", version))
+                    .collect(),
+            ))
+        }
+        other => Err(Error::Decode(format!(
+            "discovery answered with a `{other}`"
+        ))),
+    }
+}
+
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(body).map_err(|error| Error::Decode(error.to_string()))
+}
+
+/// The resources of an aggregated answer.
+fn aggregated(list: APIGroupDiscoveryList) -> Served {
+    let mut served = Served::default();
+    for group in list.items {
+        let name = group
+            .metadata
+            .and_then(|metadata| metadata.name)
+            .unwrap_or_default();
+        for version in group.versions {
+            let gv = GroupVersion::new(name.clone(), version.version.unwrap_or_default());
+            for resource in version.resources {
+                add(&mut served.resources, &gv, resource);
+            }
+            if version.freshness.as_deref() == Some("Stale") {
+                let reason = "the API server behind it does not answer";
+                served.incomplete.push((gv.to_string(), reason.to_owned()));
+            }
+        }
+    }
+    served
+}
+
+/// Adds a resource and its subresources.
+fn add(resources: &mut Vec<ApiResource>, gv: &GroupVersion, resource: APIResourceDiscovery) {
+    let Some(plural) = resource.resource else {
+        return;
+    };
+    let namespaced = resource.scope.as_deref() == Some("Namespaced");
+    // A resource that has only subresources has no kind of its own.
+    if let Some(gvk) = kind(gv, resource.response_kind) {
+        resources.push(ApiResource {
+            gvr: Gvr::new(&*gv.group, &*gv.version, &*plural),
+            gvk,
+            singular: resource.singular_resource.unwrap_or_default(),
+            namespaced,
+        });
+    }
+    for subresource in resource.subresources {
+        let (Some(name), Some(gvk)) =
+            (subresource.subresource, kind(gv, subresource.response_kind))
+        else {
+            continue;
+        };
+        resources.push(ApiResource {
+            gvr: Gvr::new(&*gv.group, &*gv.version, format!("{plural}/{name}")),
+            gvk,
+            singular: String::new(),
+            namespaced,
+        });
+    }
+}
+
+/// The kind that discovery names, in the group version `gv` unless it says another.
+fn kind(gv: &GroupVersion, named: Option<GroupVersionKind>) -> Option<Gvk> {
+    let named = named?;
+    let kind = named.kind.filter(|kind| !kind.is_empty())?;
+    match named.version.filter(|version| !version.is_empty()) {
+        Some(version) => Some(Gvk::new(named.group.unwrap_or_default(), version, kind)),
+        None => Some(Gvk::new(&*gv.group, &*gv.version, kind)),
+    }
+}
+
+/// Asks each group version on its own.
+async fn each(client: &Client, group_versions: Vec<GroupVersion>) -> Served {
+    let answers: Vec<_> = futures::stream::iter(group_versions)
+        .map(|gv| async move {
+            let root = if gv.group.is_empty() { "/api" } else { "/apis" };
+            let path = format!("{root}/{gv}");
+            let answer = match http::get(client, &path, "application/json", None).await {
+                Ok(Some(document)) => decode::<APIResourceList>(&document.body),
+                Ok(None) => Err(Error::Status {
+                    code: 304,
+                    message: String::new(),
+                }),
+                Err(error) => Err(error),
+            };
+            (gv, answer)
+        })
+        .buffer_unordered(CONCURRENCY)
+        .collect()
+        .await;
+    let mut served = Served::default();
+    for (gv, answer) in answers {
+        match answer {
+            Ok(list) => served.resources.extend(legacy(&gv, list)),
+            Err(error) => served.incomplete.push((gv.to_string(), error.to_string())),
+        }
+    }
+    served.incomplete.sort();
+    served
+}
+
+/// The resources of one group version's own list.
+fn legacy(gv: &GroupVersion, list: APIResourceList) -> impl Iterator<Item = ApiResource> {
+    list.resources.into_iter().map(move |resource| {
+        // An empty group and version mean those of the list.
+        let gvk = match resource.version.filter(|version| !version.is_empty()) {
+            Some(version) => Gvk::new(resource.group.unwrap_or_default(), version, resource.kind),
+            None => Gvk::new(&*gv.group, &*gv.version, resource.kind),
+        };
+        ApiResource {
+            gvr: Gvr::new(&*gv.group, &*gv.version, resource.name),
+            gvk,
+            singular: resource.singular_name,
+            namespaced: resource.namespaced,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! What can go wrong between us and the API server, and what class each failure is of.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use kube::client::Body;
+
+use crate::telemetry::metrics::ErrorReason;
+
+/// A failed request to the API server.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The client could not send the request, or the API server refused it.
+    #[error("{}", describe(.0))]
+    Client(#[from] kube::Error),
+    /// No answer came in time.
+    #[error("no answer within {} s", .0.as_secs())]
+    Timeout(Duration),
+    /// The API server answered with a status that was not asked for.
+    #[error("the API server answered {code}{}", detail(.message))]
+    Status {
+        /// The HTTP status.
+        code: u16,
+        /// The text of the answer, or nothing.
+        message: String,
+    },
+    /// The answer cannot be read.
+    #[error("cannot read the answer: {0}")]
+    Decode(String),
+}
+
+impl Error {
+    /// The class of the failure, as metrics name it.
+    #[must_use]
+    pub fn reason(&self) -> ErrorReason {
+        match self {
+            Self::Timeout(_) => ErrorReason::Timeout,
+            Self::Decode(_) => ErrorReason::Decode,
+            Self::Status { code, message } => status_reason(*code, message),
+            Self::Client(kube::Error::Api(status)) => status_reason(status.code, &status.message),
+            Self::Client(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => {
+                ErrorReason::Decode
+            }
+            Self::Client(
+                kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_),
+            ) => ErrorReason::Connection,
+            Self::Client(kube::Error::Auth(_)) => ErrorReason::Unauthorized,
+            Self::Client(_) => ErrorReason::Other,
+        }
+    }
+}
+
+/// The class of an HTTP status.
+fn status_reason(code: u16, message: &str) -> ErrorReason {
+    match code {
+        401 => ErrorReason::Unauthorized,
+        403 => ErrorReason::Forbidden,
+        404 | 410 => ErrorReason::NotFound,
+        409 => ErrorReason::Conflict,
+        413 => ErrorReason::TooLarge,
+        400 | 422 => ErrorReason::Invalid,
+        429 => ErrorReason::Throttled,
+        // etcd's refusal comes through as an internal error.
+        500 if message.contains("request is too large") => ErrorReason::TooLarge,
+        500.. => ErrorReason::Server,
+        _ => ErrorReason::Other,
+    }
+}
+
+fn detail(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default().trim();
+    if line.is_empty() {
+        String::new()
+    } else {
+        format!(": {line}")
+    }
+}
+
+/// One line for a client's error: the API server's own words, or the innermost cause.
+#[must_use]
+pub fn describe(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => {
+            let message = if status.message.is_empty() {
+                &status.reason
+            } else {
+                &status.message
+            };
+            format!("the API server answered {}{}", status.code, detail(message))
+        }
+        _ => innermost(error),
+    }
+}
+
+/// The text of the innermost cause of an error; those around it say the same less clearly.
+fn innermost(error: &(dyn StdError + 'static)) -> String {
+    /// A chain of causes is this long at most; a longer one is taken for a circle.
+    const MAX_CAUSES: usize = 16;
+    let mut current = error;
+    for _ in 0..MAX_CAUSES {
+        match current.source() {
+            Some(source) => current = source,
+            None => break,
+        }
+    }
+    current.to_string()
+}
+
+/// Runs a request for at most `limit`.
+///
+/// # Errors
+/// Those of the request, and [`Error::Timeout`].
+pub(crate) async fn within<T, E>(
+    limit: Duration,
+    request: impl Future<Output = Result<T, E>>,
+) -> Result<T, Error>
+where
+    Error: From<E>,
+{
+    match tokio::time::timeout(limit, request).await {
+        Ok(outcome) => Ok(outcome?),
+        Err(_) => Err(Error::Timeout(limit)),
+    }
+}
+
+/// A request without a body.
+pub(crate) type GetRequest = http::request::Builder;
+
+/// Finishes a request without a body.
+///
+/// # Errors
+/// Where a part of the request is not valid, such as a path with a space.
+pub(crate) fn empty_body(request: GetRequest) -> Result<http::Request<Body>, Error> {
+    request
+        .body(Body::empty())
+        .map_err(|error| Error::Client(kube::Error::HttpError(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn api(code: u16, message: &str) -> Error {
+        let status = kube::core::Status::failure(message, "Reason").with_code(code);
+        Error::Client(kube::Error::Api(Box::new(status)))
+    }
+
+    #[test]
+    fn failures_have_classes() {
+        let table = [
+            (api(401, ""), ErrorReason::Unauthorized),
+            (api(403, ""), ErrorReason::Forbidden),
+            (api(404, ""), ErrorReason::NotFound),
+            (api(409, ""), ErrorReason::Conflict),
+            (api(422, ""), ErrorReason::Invalid),
+            (api(429, ""), ErrorReason::Throttled),
+            (api(500, ""), ErrorReason::Server),
+            (
+                api(500, "etcdserver: request is too large"),
+                ErrorReason::TooLarge,
+            ),
+            (api(503, ""), ErrorReason::Server),
+            (api(418, ""), ErrorReason::Other),
+            (Error::Timeout(Duration::from_secs(1)), ErrorReason::Timeout),
+            (Error::Decode(String::new()), ErrorReason::Decode),
+            (
+                Error::Status {
+                    code: 301,
+                    message: String::new(),
+                },
+                ErrorReason::Other,
+            ),
+        ];
+        for (error, reason) in table {
+            assert_eq!(error.reason(), reason, "{error}");
+        }
+    }
+
+    #[test]
+    fn failures_are_one_line() {
+        assert_eq!(
+            api(403, "x is forbidden: no").to_string(),
+            "the API server answered 403: x is forbidden: no"
+        );
+        assert_eq!(
+            api(500, "").to_string(),
+            "the API server answered 500: Reason"
+        );
+        assert_eq!(
+            Error::Status {
+                code: 502,
+                message: "<html>\nbad".into()
+            }
+            .to_string(),
+            "the API server answered 502: <html>"
+        );
+        assert_eq!(
+            Error::Timeout(Duration::from_secs(30)).to_string(),
+            "no answer within 30 s"
+        );
+        let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "refused");
+        assert_eq!(
+            Error::Client(kube::Error::ReadEvents(refused)).to_string(),
+            "refused"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_ends_in_time() {
+        let limit = Duration::from_secs(30);
+        let never = std::future::pending::<Result<(), kube::Error>>();
+        let error = within(limit, never).await.unwrap_err();
+        assert_eq!(error.reason(), ErrorReason::Timeout);
+    }
+}

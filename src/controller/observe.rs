@@ -1,0 +1,312 @@
+//! Observing: everything that the status of a policy is computed from.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::check::{Interrupted, Outcome, Record, check};
+use super::context::Context;
+use super::crds::{self, Crds};
+use super::store::Entry;
+use super::world::World;
+use crate::policy;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
+use crate::schema::{Gvk, Gvr};
+use crate::status::compute::{Checked, Compiled, NotServed, Observed, ParamKindState, Types};
+use crate::status::condition::ConditionType;
+
+/// What was observed, owned.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    policy: Arc<ValidatingAdmissionPolicy>,
+    record: Arc<Record>,
+    params: ParamKindState,
+}
+
+/// Observes a policy in `world`.
+pub(crate) async fn observe(
+    context: &Context,
+    entry: &Entry,
+    world: &World,
+) -> Result<Facts, Interrupted> {
+    let policy = Arc::clone(&entry.policy);
+    let known = entry
+        .record
+        .as_ref()
+        .filter(|record| record.holds_for(&policy, world));
+    let record = if let Some(record) = known {
+        Arc::clone(record)
+    } else {
+        let Context {
+            schemas,
+            settings,
+            metrics,
+            store,
+            ..
+        } = context;
+        let record = check(&policy, world, schemas, settings.profile, metrics).await?;
+        let record = Arc::new(record);
+        store.note(policy.metadata.name.as_deref().unwrap_or_default(), &record);
+        record
+    };
+    let params = param_kind_state(&policy, &world.mapper, &world.crds);
+    Ok(Facts {
+        policy,
+        record,
+        params,
+    })
+}
+
+impl Facts {
+    /// Whether waiting may lead to more.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.record.is_waiting()
+    }
+
+    /// The facts as they are computed with.
+    pub(crate) fn observed<'a>(
+        &'a self,
+        ready_requires: &'a BTreeSet<ConditionType>,
+    ) -> Observed<'a> {
+        let (compiled, matches, types) = match &self.record.outcome {
+            Outcome::Done {
+                findings,
+                n_expressions,
+                matched,
+                typed,
+                waiting,
+            } => (
+                Checked::Done(Compiled {
+                    findings,
+                    n_expressions: *n_expressions,
+                }),
+                Checked::Done(matched),
+                Checked::Done(Types {
+                    outcome: typed,
+                    waiting,
+                }),
+            ),
+            Outcome::BrokenOff { matched } => (
+                Checked::BrokenOff,
+                matched.as_ref().map_or(Checked::BrokenOff, Checked::Done),
+                Checked::BrokenOff,
+            ),
+        };
+        Observed {
+            policy: &self.policy,
+            compiled,
+            matches,
+            types,
+            params: self.params.clone(),
+            ready_requires,
+        }
+    }
+}
+
+/// What is known of the paramKind of `policy`.
+fn param_kind_state(
+    policy: &ValidatingAdmissionPolicy,
+    mapper: &RestMapper,
+    crds: &Crds,
+) -> ParamKindState {
+    let Some(param_kind) = policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.param_kind.as_ref())
+    else {
+        return ParamKindState::NotRequired;
+    };
+    let gvk = policy::param_kind(policy).unwrap_or_else(|| {
+        // An apiVersion that cannot be read names nothing that is served.
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Gvk::new("", text(&param_kind.api_version), text(&param_kind.kind))
+    });
+    if mapper.resources_of_kind(&gvk).next().is_some() {
+        return ParamKindState::Served(gvk);
+    }
+    let group_version = gvk.api_version();
+    if let Some((_, reason)) = mapper
+        .incomplete
+        .iter()
+        .find(|(gv, _)| *gv == group_version)
+    {
+        return ParamKindState::Undiscovered {
+            gvk,
+            reason: reason.clone(),
+        };
+    }
+    if let Some((name, crd)) = crds::defining(crds, &gvk.group, &gvk.kind) {
+        let crd_name = name.clone();
+        let why = if crd.served.is_empty() {
+            NotServed::NoVersion { crd: crd_name }
+        } else if !crd.served.contains(&gvk.version) {
+            let versions = crd
+                .served
+                .iter()
+                .map(|version| format!("{}/{version}", gvk.group));
+            NotServed::OtherVersions(versions.collect())
+        } else if crd.is_established {
+            NotServed::NotListed { crd: crd_name }
+        } else {
+            NotServed::NotEstablished {
+                crd: crd_name,
+                reason: crd.problem.clone(),
+            }
+        };
+        return ParamKindState::NotServed { gvk, why };
+    }
+    let in_group =
+        |served: &&ApiResource| served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr);
+    let names = |is_wanted: &dyn Fn(&Gvk) -> bool, text: &dyn Fn(&Gvk) -> String| -> Vec<String> {
+        let kinds = mapper
+            .resources
+            .iter()
+            .filter(in_group)
+            .map(|served| &served.gvk);
+        kinds.filter(|kind| is_wanted(kind)).map(text).collect()
+    };
+    let versions = names(&|kind| kind.kind == gvk.kind, &Gvk::api_version);
+    if !versions.is_empty() {
+        return ParamKindState::NotServed {
+            gvk,
+            why: NotServed::OtherVersions(versions),
+        };
+    }
+    let similar = names(&|kind| is_similar(&kind.kind, &gvk.kind), &|kind| {
+        format!("{} {}", kind.api_version(), kind.kind)
+    });
+    ParamKindState::NotFound { gvk, similar }
+}
+
+/// Whether a kind may have been meant: the same but for case or a final `s`.
+fn is_similar(served: &str, named: &str) -> bool {
+    let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
+    plain(served) == plain(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::crds::tests::crd;
+    use crate::controller::world::tests::resource;
+
+    fn state(param_kind: &serde_json::Value, mapper: &RestMapper, crds: &Crds) -> ParamKindState {
+        let policy = json!({"metadata": {}, "spec": {"paramKind": param_kind}});
+        param_kind_state(&serde_json::from_value(policy).unwrap(), mapper, crds)
+    }
+
+    #[track_caller]
+    fn check(
+        (api_version, kind): (&str, &str),
+        mapper: &RestMapper,
+        crds: &Crds,
+        expect: impl FnOnce(Gvk) -> ParamKindState,
+    ) {
+        let found = state(
+            &json!({"apiVersion": api_version, "kind": kind}),
+            mapper,
+            crds,
+        );
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        assert_eq!(found, expect(Gvk::new(group, version, kind)));
+    }
+
+    fn mapper() -> RestMapper {
+        let mut mapper = RestMapper::new(vec![
+            resource("v1", "configmaps", "ConfigMap"),
+            resource("example.com/v1", "limits", "Limit"),
+            resource("example.com/v1", "limits/status", "Status"),
+            resource("example.com/v2", "limits", "Limit"),
+        ]);
+        mapper.incomplete = vec![("down.example.com/v1".into(), "503".into())];
+        mapper
+    }
+
+    #[test]
+    fn none_is_required() {
+        assert_eq!(
+            state(&json!(null), &mapper(), &Crds::new()),
+            ParamKindState::NotRequired
+        );
+    }
+
+    #[test]
+    fn what_is_served_decides() {
+        let (mapper, none) = (mapper(), Crds::new());
+        check(("v1", "ConfigMap"), &mapper, &none, ParamKindState::Served);
+        check(
+            ("example.com/v2", "Limit"),
+            &mapper,
+            &none,
+            ParamKindState::Served,
+        );
+        check(("down.example.com/v1", "Limit"), &mapper, &none, |gvk| {
+            ParamKindState::Undiscovered {
+                gvk,
+                reason: "503".into(),
+            }
+        });
+        let versions = || vec!["example.com/v1".to_owned(), "example.com/v2".to_owned()];
+        check(("example.com/v3", "Limit"), &mapper, &none, |gvk| {
+            ParamKindState::NotServed {
+                gvk,
+                why: NotServed::OtherVersions(versions()),
+            }
+        });
+        check(("example.com/v1", "Limits"), &mapper, &none, |gvk| {
+            ParamKindState::NotFound {
+                gvk,
+                similar: vec!["example.com/v1 Limit".into(), "example.com/v2 Limit".into()],
+            }
+        });
+        check(("example.com/v1", "Status"), &mapper, &none, |gvk| {
+            ParamKindState::NotFound {
+                gvk,
+                similar: Vec::new(),
+            }
+        });
+        check(("a/b/c", "Limit"), &mapper, &none, |_| {
+            ParamKindState::NotFound {
+                gvk: Gvk::new("", "a/b/c", "Limit"),
+                similar: Vec::new(),
+            }
+        });
+    }
+
+    #[test]
+    fn a_crd_tells_why_not() {
+        let name = || "limits.rules.example.com".to_owned();
+        let with = |spoil: &dyn Fn(&mut crds::Crd)| -> Crds {
+            let mut crd = crd("rules.example.com", "Limit", &["v1"]);
+            spoil(&mut crd);
+            [(name(), crd)].into()
+        };
+        let check = |crds: &Crds, why: NotServed| {
+            check(("rules.example.com/v1", "Limit"), &mapper(), crds, |gvk| {
+                ParamKindState::NotServed { gvk, why }
+            });
+        };
+        check(&with(&|_| {}), NotServed::NotListed { crd: name() });
+        check(
+            &with(&|crd| crd.served = vec![]),
+            NotServed::NoVersion { crd: name() },
+        );
+        check(
+            &with(&|crd| crd.served = vec!["v2".into()]),
+            NotServed::OtherVersions(vec!["rules.example.com/v2".into()]),
+        );
+        check(
+            &with(&|crd| {
+                crd.is_established = false;
+                crd.problem = Some("taken".into());
+            }),
+            NotServed::NotEstablished {
+                crd: name(),
+                reason: Some("taken".into()),
+            },
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! The OpenAPI v3 index: which group versions have schemas, and when these change.
+//!
+//! The index gives each document an address with a hash of its content, so that the address alone
+//! tells whether a document changed.
+//!
+//! Source: kube-openapi `pkg/handler3/handler.go`.
+
+use std::collections::BTreeMap;
+
+use kube::Client;
+use serde::Deserialize;
+
+use super::error::Error;
+use super::http;
+use crate::schema::GroupVersion;
+
+/// Where the index is.
+const PATH: &str = "/openapi/v3";
+
+/// The address of the document of each group version.
+pub(crate) type Index = BTreeMap<GroupVersion, String>;
+
+/// Follows the index.
+#[derive(Debug, Default)]
+pub(crate) struct OpenApi {
+    etag: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    paths: BTreeMap<String, Path>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Path {
+    // The name is upstream's.
+    #[serde(rename = "serverRelativeURL")]
+    address: String,
+}
+
+impl OpenApi {
+    /// The index, or `None` if it is the same as at the last call.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    pub(crate) async fn refresh(&mut self, client: &Client) -> Result<Option<Index>, Error> {
+        let document = http::get(client, PATH, "application/json", self.etag.as_deref()).await?;
+        let Some(document) = document else {
+            return Ok(None);
+        };
+        let index = parse(&document.body)?;
+        self.etag = document.etag;
+        Ok(Some(index))
+    }
+}
+
+fn parse(body: &[u8]) -> Result<Index, Error> {
+    let document: Document =
+        serde_json::from_slice(body).map_err(|error| Error::Decode(error.to_string()))?;
+    let group_versions = document
+        .paths
+        .into_iter()
+        .filter_map(|(path, Path { address })| {
+            // Only paths of this server: the address goes into a request with our credentials.
+            let is_own = address.starts_with("/openapi/v3/");
+            is_own.then_some((GroupVersion::from_openapi_path(&path)?, address))
+        })
+        .collect();
+    Ok(group_versions)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::testing::{Reply, client, paths};
+
+    #[tokio::test]
+    async fn reads_the_index_once() {
+        let (client, log) = client(|_| {
+            let index = json!({"paths": {
+                ".well-known/openid-configuration": {"serverRelativeURL": "/openapi/v3/x?hash=0"},
+                "api": {"serverRelativeURL": "/openapi/v3/api?hash=1"},
+                "api/v1": {"serverRelativeURL": "/openapi/v3/api/v1?hash=2"},
+                "apis/apps": {"serverRelativeURL": "/openapi/v3/apis/apps?hash=3"},
+                "apis/apps/v1": {"serverRelativeURL": "/openapi/v3/apis/apps/v1?hash=4"},
+                "apis/evil/v1": {"serverRelativeURL": "https://example.com/"},
+            }});
+            Some(Reply::json(&index).etag("\"a\""))
+        });
+        let mut openapi = OpenApi::default();
+        let index = openapi.refresh(&client).await.unwrap().unwrap();
+        let entries: Vec<String> = index
+            .iter()
+            .map(|(gv, path)| format!("{gv} {path}"))
+            .collect();
+        assert_eq!(
+            entries,
+            [
+                "v1 /openapi/v3/api/v1?hash=2",
+                "apps/v1 /openapi/v3/apis/apps/v1?hash=4"
+            ]
+        );
+        assert_eq!(openapi.refresh(&client).await.unwrap(), None);
+        assert_eq!(paths(&log), ["/openapi/v3", "/openapi/v3"]);
+    }
+
+    #[tokio::test]
+    async fn another_document_is_an_error() {
+        let (client, _) = client(|_| Some(Reply::json(&json!({"swagger": "2.0"}))));
+        let error = OpenApi::default().refresh(&client).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot read the answer: missing field `paths` at line 1 column 17"
+        );
+    }
+}

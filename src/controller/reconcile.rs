@@ -1,0 +1,212 @@
+//! Reconciling one policy: observe, compute, apply.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::apply::apply;
+use super::check::Interrupted;
+use super::context::Context;
+use super::error::Error;
+use super::observe::observe;
+use super::store::Origin;
+use crate::status::condition::{ConditionStatus, ConditionType};
+use crate::status::{DesiredStatus, compute};
+use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample};
+
+/// How long writes that were begun may take once the process is told to stop. A pod is killed some
+/// seconds later.
+const MAX_ENDING: Duration = Duration::from_secs(5);
+
+/// How a reconciliation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) outcome: Outcome,
+    /// Whether something could not be had that has to be asked for again.
+    pub(crate) is_waiting: bool,
+}
+
+/// Why a reconciliation failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error(transparent)]
+    Request(#[from] Error),
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl Failure {
+    pub(crate) fn reason(&self) -> ErrorReason {
+        match self {
+            Self::Request(error) => error.reason(),
+            Self::Interrupted(_) => ErrorReason::Other,
+        }
+    }
+}
+
+/// Brings the status of the policy `name` up to date.
+pub(crate) async fn reconcile(context: &Context, name: &str) -> Result<Done, Failure> {
+    let Some(entry) = context.store.get(name) else {
+        context.metrics.remove_policy(name);
+        return Ok(Done {
+            outcome: Outcome::Deleted,
+            is_waiting: false,
+        });
+    };
+    let facts = observe(context, &entry, &context.world()).await?;
+    let now = (context.now)();
+    let desired = compute(&facts.observed(&context.settings.ready_requires), now);
+    context.metrics.set_policy(name, sample(&desired));
+
+    let is_waiting = facts.is_waiting();
+    if desired.is_met_by(entry.policy.status.as_ref()) {
+        return Ok(Done {
+            outcome: Outcome::Unchanged,
+            is_waiting,
+        });
+    }
+    let Some(written) = apply(context, &entry.policy, &desired).await? else {
+        // It is gone; the watch will say so.
+        return Ok(Done {
+            outcome: Outcome::Deleted,
+            is_waiting: false,
+        });
+    };
+    tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
+    context.store.put(written, Origin::Update);
+    Ok(Done {
+        outcome: Outcome::Applied,
+        is_waiting,
+    })
+}
+
+/// `True`, or the status of `Ready` with its reason.
+fn ready(desired: &DesiredStatus) -> String {
+    match desired.conditions.first() {
+        Some(ready) if ready.status == "True" => ready.status.clone(),
+        Some(ready) => format!("{} ({})", ready.status, ready.reason),
+        None => String::new(),
+    }
+}
+
+fn sample(desired: &DesiredStatus) -> PolicySample {
+    let conditions = desired.conditions.iter().filter_map(|condition| {
+        let type_ = ConditionType::from_name(&condition.type_)?;
+        Some((type_.as_str(), ConditionStatus::of(condition).as_str()))
+    });
+    PolicySample {
+        conditions: conditions.collect(),
+        n_warnings: desired.expression_warnings.len(),
+    }
+}
+
+/// Works through the queue until `stop`, and then ends what was begun.
+pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) {
+    let mut stop = std::pin::pin!(stop);
+    tokio::select! {
+        () = context.started() => {}
+        () = &mut stop => return,
+    }
+    tracing::info!(
+        policies = context.queue.len(),
+        "caches are in step, reconciling"
+    );
+    let mut tasks = JoinSet::new();
+    loop {
+        let has_room = tasks.len() < context.settings.concurrency;
+        tokio::select! {
+            biased;
+            () = &mut stop => break,
+            Some(_) = tasks.join_next() => {}
+            name = context.queue.next(), if has_room => {
+                let context = Arc::clone(&context);
+                tasks.spawn(async move { process(&context, &name).await });
+            }
+        }
+    }
+    let n_running = tasks.len();
+    if n_running > 0 {
+        tracing::info!(policies = n_running, "stopping: ending what was begun");
+    }
+    let rest = async { while tasks.join_next().await.is_some() {} };
+    if tokio::time::timeout(MAX_ENDING, rest).await.is_err() {
+        tracing::warn!("stopping although the API server has not answered all writes");
+    }
+}
+
+/// Reconciles one name of the queue and gives it back.
+async fn process(context: &Context, name: &str) {
+    let start = Instant::now();
+    context.metrics.set_queue_length(context.queue.len());
+    let done = AssertUnwindSafe(reconcile(context, name))
+        .catch_unwind()
+        .await;
+    let seconds = start.elapsed().as_secs_f64();
+    let outcome = match done {
+        Ok(Ok(Done {
+            outcome,
+            is_waiting,
+        })) => {
+            if is_waiting {
+                context.queue.failed(name, random());
+            } else {
+                context.queue.done(name);
+            }
+            outcome
+        }
+        Ok(Err(failure)) => {
+            context.metrics.reconcile_failed(failure.reason());
+            let pause = context.queue.failed(name, random());
+            complain(context, name, &failure, pause.as_secs_f64());
+            Outcome::Failed
+        }
+        Err(_) => {
+            context.metrics.reconcile_failed(ErrorReason::Panic);
+            context.queue.failed(name, random());
+            tracing::error!(policy = name, "a reconciliation panicked; please report it");
+            Outcome::Failed
+        }
+    };
+    tracing::debug!(
+        policy = name,
+        outcome = outcome.as_str(),
+        seconds,
+        "reconciled"
+    );
+    context.metrics.reconciled(outcome, seconds);
+}
+
+/// Says what went wrong, once a minute for all policies together: they mostly fail for one cause.
+fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
+    let reason = failure.reason();
+    if !context.complaints.are_due(reason.as_str()) {
+        tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
+        return;
+    }
+    if reason == ErrorReason::Forbidden {
+        tracing::error!(
+            policy = name,
+            error = %failure,
+            "cannot write statuses: grant `patch` on `validatingadmissionpolicies/status` \
+             (admissionregistration.k8s.io) in the ClusterRole vap-status-controller"
+        );
+    } else {
+        tracing::warn!(
+            policy = name,
+            error = %failure,
+            retry_in,
+            "cannot write the status, trying again; others that fail alike are not listed"
+        );
+    }
+}
+
+/// A number from 0 to 1 to spread retries with; it need not be hard to guess.
+fn random() -> f64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let bits = RandomState::new().build_hasher().finish();
+    f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)
+}

@@ -1,0 +1,303 @@
+//! Keeping the picture of the world up to date.
+//!
+//! One task owns the CRDs, discovery and the index. It asks the API server at an interval, and at
+//! once when a CRD or an API service changes, and then again until what it sees fits together
+//! ([`super::settle`]). Each new picture puts the policies into the queue that it touches.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::Instant;
+
+use super::context::Context;
+use super::crds::{Crd, Crds};
+use super::discovery::Discovery;
+use super::error::Error;
+use super::openapi::{Index, OpenApi};
+use super::settle::{Progress, Settling};
+use super::world::{Change, World};
+use crate::schema::GroupVersion;
+use crate::schema::rest_mapper::RestMapper;
+use crate::telemetry::metrics::{ErrorReason, Source};
+
+/// The shortest and the longest time between two looks while something is expected to show.
+const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// The longest pause after failures.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// What makes the API server serve something else.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    /// All CRDs, listed anew.
+    CrdsListed(Crds),
+    /// A CRD as it is now.
+    CrdApplied(String, Crd),
+    /// A CRD that is gone.
+    CrdDeleted(String),
+    /// An aggregated API was added, changed or removed.
+    ApiServiceChanged(GroupVersion),
+}
+
+/// The task's state.
+#[derive(Debug)]
+pub(crate) struct Refresher {
+    context: Arc<Context>,
+    discovery: Discovery,
+    openapi: OpenApi,
+    settling: Settling,
+    crds: Crds,
+    are_crds_listed: bool,
+    mapper: Option<Arc<RestMapper>>,
+    index: Option<Arc<Index>>,
+    /// Whether a picture was published.
+    is_published: bool,
+    step: Duration,
+    due: Instant,
+    last: Instant,
+}
+
+impl Refresher {
+    pub(crate) fn new(context: Arc<Context>) -> Self {
+        let now = Instant::now();
+        Self {
+            context,
+            discovery: Discovery::default(),
+            openapi: OpenApi::default(),
+            settling: Settling::default(),
+            crds: Crds::new(),
+            are_crds_listed: false,
+            mapper: None,
+            index: None,
+            is_published: false,
+            step: STEPS.0,
+            due: now,
+            last: now,
+        }
+    }
+
+    /// Runs as long as there are signals.
+    pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<Signal>) {
+        loop {
+            tokio::select! {
+                signal = signals.recv() => {
+                    let Some(signal) = signal else { return };
+                    self.note(signal);
+                    while let Ok(signal) = signals.try_recv() {
+                        self.note(signal);
+                    }
+                }
+                () = tokio::time::sleep_until(self.due) => self.refresh().await,
+            }
+        }
+    }
+
+    /// Takes in a signal.
+    fn note(&mut self, signal: Signal) {
+        let now = Instant::now();
+        let none = Index::new();
+        let index = self.index.as_deref().unwrap_or(&none);
+        let is_news = match signal {
+            Signal::CrdsListed(listed) => {
+                // When these changed is not known: the index may have followed already.
+                for name in self.crds.keys().chain(listed.keys()) {
+                    let (old, new) = (self.crds.get(name), listed.get(name));
+                    if old != new {
+                        self.settling.note(old, new, &none, now);
+                    }
+                }
+                let is_news = !self.are_crds_listed || self.crds != listed;
+                self.crds = listed;
+                self.are_crds_listed = true;
+                is_news
+            }
+            Signal::CrdApplied(name, crd) => {
+                let old = self.crds.get(&name);
+                let is_news = old != Some(&crd);
+                if is_news {
+                    self.settling.note(old, Some(&crd), index, now);
+                    self.crds.insert(name, crd);
+                }
+                is_news
+            }
+            Signal::CrdDeleted(name) => {
+                let old = self.crds.remove(&name);
+                self.settling.note(old.as_ref(), None, index, now);
+                old.is_some()
+            }
+            Signal::ApiServiceChanged(gv) => {
+                self.settling.note_possible(gv, index, now);
+                true
+            }
+        };
+        if is_news {
+            self.step = STEPS.0;
+            self.due = self.due.min(now.max(self.last + STEPS.0));
+        }
+    }
+
+    /// Looks what is served now, and says when to look again.
+    async fn refresh(&mut self) {
+        let client = &self.context.client;
+        let (resources, index) =
+            tokio::join!(self.discovery.refresh(client), self.openapi.refresh(client));
+        let mut has_failed = false;
+        match resources {
+            Ok(mapper) => {
+                self.in_step(Source::Discovery);
+                if let Some(mapper) = mapper {
+                    self.context
+                        .metrics
+                        .set_stale_groups(mapper.incomplete.len());
+                    self.mapper = Some(Arc::new(mapper));
+                }
+            }
+            Err(error) => {
+                self.complain(Source::Discovery, "what is served (/api, /apis)", &error);
+                has_failed = true;
+            }
+        }
+        match index {
+            Ok(index) => {
+                self.in_step(Source::OpenApi);
+                if let Some(index) = index {
+                    self.index = Some(Arc::new(index));
+                }
+            }
+            Err(error) => {
+                self.complain(
+                    Source::OpenApi,
+                    "the index of schemas (/openapi/v3)",
+                    &error,
+                );
+                has_failed = true;
+            }
+        }
+        let progress = self.progress();
+        self.last = Instant::now();
+        self.due = self.last + self.pause(has_failed, progress);
+    }
+
+    /// Compares what was seen with the CRDs, and publishes it if it fits.
+    fn progress(&mut self) -> Progress {
+        let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
+            return Progress::Contradiction;
+        };
+        if !self.are_crds_listed {
+            return Progress::Contradiction;
+        }
+        let progress = self
+            .settling
+            .progress(&self.crds, &mapper, &index, Instant::now());
+        if progress != Progress::Contradiction {
+            self.publish(mapper, index);
+        }
+        progress
+    }
+
+    /// How long to wait before the next look.
+    fn pause(&mut self, has_failed: bool, progress: Progress) -> Duration {
+        if !has_failed && progress == Progress::Settled {
+            self.step = STEPS.0;
+            return self.context.settings.refresh_interval;
+        }
+        let pause = self.step;
+        let longest = if has_failed { MAX_PAUSE } else { STEPS.1 };
+        self.step = (self.step * 2).min(longest);
+        pause
+    }
+
+    /// Makes a new picture of what was seen, if it is another, and queues the policies it touches.
+    fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>) {
+        let context = &self.context;
+        let old = context.world();
+        let is_same = *old.mapper == *mapper;
+        let crds = if *old.crds == self.crds {
+            Arc::clone(&old.crds)
+        } else {
+            Arc::new(self.crds.clone())
+        };
+        let revision = if is_same {
+            old.revision
+        } else {
+            old.revision + 1
+        };
+        let mapper = if is_same {
+            Arc::clone(&old.mapper)
+        } else {
+            mapper
+        };
+        let new = World {
+            mapper,
+            revision,
+            index,
+            crds,
+        };
+        if self.is_published {
+            let change = Change::between(&old, &new);
+            context.schemas.retain(&context.store.needed_schemas());
+            if change.is_empty() {
+                return;
+            }
+            context.set_world(new);
+            let touched = context.store.touched_by(&change);
+            tracing::debug!(
+                ?change,
+                policies = touched.len(),
+                "the cluster serves something else"
+            );
+            for name in touched {
+                context.queue.add(&name);
+            }
+        } else {
+            self.is_published = true;
+            context.set_world(new);
+            for name in context.store.names() {
+                context.queue.add(&name);
+            }
+        }
+    }
+
+    fn in_step(&self, source: Source) {
+        let Context {
+            readiness,
+            metrics,
+            complaints,
+            ..
+        } = &*self.context;
+        readiness.synced(source);
+        metrics.synced(source);
+        if complaints.end(source.as_str()) {
+            tracing::info!(what = source.as_str(), "reading again");
+        }
+    }
+
+    fn complain(&self, source: Source, what: &str, error: &Error) {
+        let Context {
+            readiness,
+            metrics,
+            complaints,
+            ..
+        } = &*self.context;
+        let reason = error.reason();
+        metrics.sync_failed(source, reason);
+        let text = format!("cannot read {what}: {error}");
+        let is_due = complaints.are_due(source.as_str());
+        if reason == ErrorReason::Forbidden {
+            let advice = "bind the ClusterRole system:discovery to the service account";
+            if is_due {
+                tracing::error!("{text}; {advice}");
+            }
+            readiness.refused(source, format!("{text}; {advice}"));
+        } else {
+            if is_due {
+                tracing::warn!("{text}; trying again");
+            }
+            readiness.failed(source, text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! From a signal to the policies that are looked at, with the time paused.
+
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::*;
+use crate::controller::crds::tests::crd;
+use crate::controller::store::Origin;
+use crate::controller::testing::{Reply, Seen, client, paths};
+use crate::controller::tests::settings;
+use crate::telemetry::Metrics;
+
+const WIDGETS: &str = "widgets.example.com";
+
+/// What the API server serves at the moment.
+#[derive(Clone, Debug, Default)]
+struct Served {
+    is_listed: bool,
+    address: Option<&'static str>,
+    is_down: bool,
+}
+
+struct Cluster {
+    context: Arc<Context>,
+    served: Arc<Mutex<Served>>,
+    signals: UnboundedSender<Signal>,
+    log: crate::controller::testing::Log,
+}
+
+fn answer(served: &Served, request: &Seen) -> Reply {
+    if served.is_down {
+        return Reply::failure(503, "down");
+    }
+    let document = match request.path.as_str() {
+        "/openapi/v3" => match served.address {
+            Some(address) => {
+                json!({"paths": {"apis/example.com/v1": {"serverRelativeURL": address}}})
+            }
+            None => json!({"paths": {}}),
+        },
+        "/apis" if served.is_listed => json!({"kind": "APIGroupDiscoveryList", "items": [
+            {"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": [
+                {"resource": "widgets", "scope": "Namespaced", "responseKind":
+                    {"group": "example.com", "version": "v1", "kind": "Widget"}}]}]}]}),
+        _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
+    };
+    Reply::json(&document)
+}
+
+fn policy(name: &str, group: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"},
+        "spec": {"matchConstraints": {"resourceRules": [
+            {"apiGroups": [group], "apiVersions": ["v1"], "resources": ["widgets"]}]}},
+    })
+}
+
+/// A cluster with one policy on widgets and one on something else, and no CRD yet.
+fn cluster() -> Cluster {
+    let served = Arc::new(Mutex::new(Served::default()));
+    let now_served = Arc::clone(&served);
+    let (client, log) = client(move |request| Some(answer(&now_served.lock().unwrap(), request)));
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    for (name, group) in [
+        ("on-widgets", "example.com"),
+        ("on-others", "other.example.com"),
+    ] {
+        let policy = serde_json::from_value(policy(name, group)).unwrap();
+        context.store.put(policy, Origin::Update);
+    }
+    let (signals, received) = unbounded_channel();
+    tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
+    Cluster {
+        context,
+        served,
+        signals,
+        log,
+    }
+}
+
+impl Cluster {
+    fn serve(&self, is_listed: bool, address: Option<&'static str>) {
+        *self.served.lock().unwrap() = Served {
+            is_listed,
+            address,
+            is_down: false,
+        };
+    }
+
+    fn signal(&self, signal: Signal) {
+        self.signals.send(signal).unwrap();
+    }
+
+    /// The policies that are queued within `wait`.
+    async fn queued(&self, wait: Duration) -> Vec<String> {
+        tokio::time::sleep(wait).await;
+        let mut names = Vec::new();
+        while let Ok(name) = tokio::time::timeout(Duration::ZERO, self.context.queue.next()).await {
+            self.context.queue.done(&name);
+            names.push(name);
+        }
+        names.sort();
+        names
+    }
+}
+
+fn widget() -> Crd {
+    crd("example.com", "Widget", &["v1"])
+}
+
+const SOON: Duration = Duration::from_millis(1500);
+
+#[tokio::test(start_paused = true)]
+async fn the_first_picture_waits_for_the_crds_and_queues_all() {
+    let cluster = cluster();
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.signal(Signal::CrdsListed(Crds::new()));
+    assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
+    // Nothing changes: nothing is queued, and the API server is asked at the interval.
+    let before = paths(&cluster.log).len();
+    assert_eq!(
+        cluster.queued(Duration::from_secs(100)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(paths(&cluster.log).len() - before, 10 * 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_queues_its_policies_once_all_of_it_shows() {
+    let cluster = cluster();
+    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.queued(SOON).await;
+    cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.serve(true, None);
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+    // It leaves again, in two steps.
+    cluster.signal(Signal::CrdDeleted(WIDGETS.into()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.serve(false, None);
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_never_shows_is_a_fact_after_a_while() {
+    let cluster = cluster();
+    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.queued(SOON).await;
+    // Listed without a document, for a short while; not listed at all, for a longer one.
+    cluster.serve(true, None);
+    cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+    assert_eq!(
+        cluster.queued(Duration::from_secs(2)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(cluster.queued(Duration::from_secs(3)).await, ["on-widgets"]);
+    cluster.serve(false, None);
+    assert_eq!(
+        cluster.queued(Duration::from_secs(9)).await,
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        cluster.queued(Duration::from_secs(20)).await,
+        ["on-widgets"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_down_changes_nothing() {
+    let cluster = cluster();
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    cluster.signal(Signal::CrdsListed([(WIDGETS.to_owned(), widget())].into()));
+    assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
+    cluster.served.lock().unwrap().is_down = true;
+    assert_eq!(
+        cluster.queued(Duration::from_secs(600)).await,
+        Vec::<String>::new()
+    );
+    assert!(
+        cluster
+            .context
+            .readiness
+            .checks()
+            .iter()
+            .any(|(name, problem)| { *name == "discovery" && problem.is_none() })
+    );
+    // It comes back as it was.
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    assert_eq!(
+        cluster.queued(Duration::from_secs(600)).await,
+        Vec::<String>::new()
+    );
+    // The CRDs are listed anew: no news.
+    cluster.signal(Signal::CrdsListed([(WIDGETS.to_owned(), widget())].into()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_aggregated_api_is_looked_at_at_once() {
+    let cluster = cluster();
+    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.queued(SOON).await;
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    cluster.signal(Signal::ApiServiceChanged(GroupVersion::new(
+        "example.com",
+        "v1",
+    )));
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn discovery_that_is_forbidden_is_told() {
+    let (client, _) = client(|_| Some(Reply::failure(403, "no")));
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    let (_signals, received) = unbounded_channel();
+    tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
+    tokio::time::sleep(SOON).await;
+    let checks = context.readiness.checks();
+    let (_, problem) = checks
+        .iter()
+        .find(|(name, _)| *name == "discovery")
+        .unwrap();
+    assert_eq!(
+        problem.as_deref(),
+        Some(
+            "cannot read what is served (/api, /apis): the API server answered 403: no; bind the \
+             ClusterRole system:discovery to the service account"
+        )
+    );
+}

@@ -1,0 +1,149 @@
+//! One fetch a document, again when its address changes, and failures that pass.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controller::testing::{Log, Reply, client, paths};
+
+fn document(kinds: &[(&str, &str, &str)]) -> Value {
+    let schemas: serde_json::Map<String, Value> = kinds
+        .iter()
+        .map(|(group, version, kind)| {
+            let schema = json!({
+                "type": "object",
+                "properties": {"spec": {"type": "string"}},
+                "x-kubernetes-group-version-kind":
+                    [{"group": group, "version": version, "kind": kind}],
+            });
+            (format!("{group}.{version}.{kind}"), schema)
+        })
+        .collect();
+    json!({"openapi": "3.0.0", "components": {"schemas": schemas}})
+}
+
+fn apps() -> Value {
+    document(&[("apps", "v1", "Deployment"), ("autoscaling", "v1", "Scale")])
+}
+
+fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (SchemaCache, Log) {
+    let (client, log) = client(move |request| answer(&request.path));
+    (SchemaCache::new(client, Arc::new(Metrics::new())), log)
+}
+
+fn gv(text: &str) -> GroupVersion {
+    GroupVersion::parse(text).unwrap()
+}
+
+fn index(entries: &[(&str, &str)]) -> Index {
+    entries
+        .iter()
+        .map(|(name, address)| (gv(name), (*address).to_owned()))
+        .collect()
+}
+
+fn is_found(schemas: &Schemas, group: &str, version: &str, kind: &str) -> bool {
+    matches!(
+        schemas.resolve(&Gvk::new(group, version, kind)),
+        Resolution::Found(_)
+    )
+}
+
+#[tokio::test]
+async fn a_document_is_fetched_once_for_all_who_ask() {
+    let (cache, log) = cache(|_| Some(Reply::json(&apps())));
+    let index = index(&[("apps/v1", "/a?hash=1")]);
+    let needed = BTreeSet::from([gv("apps/v1"), gv("unpublished/v1")]);
+    let asked = futures::future::join_all((0..100).map(|_| cache.get(&needed, &index))).await;
+    for schemas in &asked {
+        assert!(is_found(schemas, "apps", "v1", "Deployment"));
+        // Described in the document of the resource, not in that of its own group version.
+        assert!(is_found(schemas, "autoscaling", "v1", "Scale"));
+        assert!(!is_found(schemas, "apps", "v1", "Pod"));
+        assert!(schemas.waiting.is_empty());
+    }
+    assert_eq!(paths(&log), ["/a?hash=1"]);
+}
+
+#[tokio::test]
+async fn a_new_address_is_a_new_document() {
+    let (cache, log) = cache(|path| {
+        Some(Reply::json(&match path {
+            "/a?hash=1" => apps(),
+            _ => document(&[("apps", "v1", "ReplicaSet")]),
+        }))
+    });
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    for address in ["/a?hash=1", "/a?hash=1", "/a?hash=2"] {
+        let schemas = cache.get(&needed, &index(&[("apps/v1", address)])).await;
+        let is_first = address == "/a?hash=1";
+        assert_eq!(is_found(&schemas, "apps", "v1", "Deployment"), is_first);
+        assert_eq!(is_found(&schemas, "apps", "v1", "ReplicaSet"), !is_first);
+    }
+    assert_eq!(paths(&log), ["/a?hash=1", "/a?hash=2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_is_waited_for_and_not_asked_for_by_each() {
+    let failing = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let switch = Arc::clone(&failing);
+    let (cache, log) = cache(move |_| {
+        Some(if switch.load(std::sync::atomic::Ordering::Relaxed) {
+            Reply::failure(503, "starting")
+        } else {
+            Reply::json(&apps())
+        })
+    });
+    let index = index(&[("apps/v1", "/a?hash=1")]);
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    for _ in 0..10 {
+        let schemas = cache.get(&needed, &index).await;
+        let Resolution::Unavailable(reason) =
+            schemas.resolve(&Gvk::new("apps", "v1", "Deployment"))
+        else {
+            panic!("not unavailable")
+        };
+        assert_eq!(reason, "the API server answered 503: starting");
+        assert_eq!(schemas.waiting.len(), 1);
+    }
+    assert_eq!(paths(&log).len(), 1);
+    failing.store(false, std::sync::atomic::Ordering::Relaxed);
+    tokio::time::advance(FAILURE_LIFETIME).await;
+    assert!(is_found(
+        &cache.get(&needed, &index).await,
+        "apps",
+        "v1",
+        "Deployment"
+    ));
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_read_is_a_failure() {
+    let (cache, _) = cache(|_| {
+        Some(Reply {
+            status: 200,
+            etag: None,
+            body: "[1,".into(),
+        })
+    });
+    let schemas = cache
+        .get(
+            &BTreeSet::from([gv("apps/v1")]),
+            &index(&[("apps/v1", "/a?hash=1")]),
+        )
+        .await;
+    let reason = schemas.waiting.values().next().unwrap();
+    assert!(reason.starts_with("cannot read the answer: "), "{reason}");
+}
+
+#[tokio::test]
+async fn documents_that_nobody_needs_are_dropped() {
+    let (cache, log) = cache(|_| Some(Reply::json(&apps())));
+    let index = index(&[("apps/v1", "/a?hash=1"), ("v1", "/b?hash=1")]);
+    let needed = BTreeSet::from([gv("apps/v1"), gv("v1")]);
+    drop(cache.get(&needed, &index).await);
+    cache.retain(&BTreeSet::from([gv("v1")]));
+    drop(cache.get(&needed, &index).await);
+    assert_eq!(paths(&log), ["/b?hash=1", "/a?hash=1", "/a?hash=1"]);
+    cache.retain(&BTreeSet::new());
+    assert!(cache.interner.lock().unwrap().is_empty());
+}

@@ -1,0 +1,117 @@
+//! Starting: a client, and whether the API server behind it is one that we can work with.
+//!
+//! What only a person can mend ends the process with one line that says what to do. An API server
+//! that does not answer yet is waited for, for a limited time.
+
+use std::time::Duration;
+
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::{Client, Config};
+use tokio::time::Instant;
+
+use super::error::{Error, within};
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long one question may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The pause between two questions.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Where the API of policies is.
+const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
+
+/// Makes a client from the kubeconfig or from the service account of the pod.
+///
+/// # Errors
+/// A sentence that says what to do.
+pub async fn client() -> Result<Client, String> {
+    let config = Config::infer().await.map_err(|error| {
+        format!(
+            "no way to the API server: {error}; set KUBECONFIG to a kubeconfig, or run in a pod with \
+             a service account"
+        )
+    })?;
+    let address = config.cluster_url.to_string();
+    Client::try_from(config).map_err(|error| {
+        format!("cannot use the configuration for {address}: {error}; check the kubeconfig")
+    })
+}
+
+/// Asks until the API server answers, for at most `patience`.
+///
+/// # Errors
+/// A sentence that says what to do, where it does not answer, refuses us or has no such API.
+pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String> {
+    let end = Instant::now() + patience;
+    let mut is_told = false;
+    loop {
+        let error = match ask(client).await {
+            Ok(resources) => return verdict(&resources),
+            Err(error) => error,
+        };
+        match error.reason() {
+            ErrorReason::Unauthorized => {
+                return Err(format!(
+                    "the API server refuses our credentials: {error}; check the kubeconfig or the \
+                     service account's token"
+                ));
+            }
+            ErrorReason::Forbidden => {
+                return Err(format!(
+                    "we may not even discover APIs: {error}; bind the ClusterRole system:discovery"
+                ));
+            }
+            ErrorReason::NotFound => return verdict(&[]),
+            _ if is_certificate_error(&error) => {
+                return Err(format!(
+                    "the API server's certificate is not trusted: {error}; check \
+                     certificate-authority-data in the kubeconfig"
+                ));
+            }
+            _ if Instant::now() + PAUSE > end => {
+                return Err(format!(
+                    "the API server does not answer: {error}; check the server's address in the \
+                     kubeconfig, and whether it runs"
+                ));
+            }
+            _ => {}
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            tracing::warn!(%error, "the API server does not answer yet, waiting for it");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// The names of the resources of the policy API.
+async fn ask(client: &Client) -> Result<Vec<String>, Error> {
+    let request = Request::get(POLICY_API)
+        .body(Vec::new())
+        .map_err(|error| Error::Client(kube::Error::HttpError(error)))?;
+    let list = within(TIMEOUT, client.request::<APIResourceList>(request)).await?;
+    Ok(list
+        .resources
+        .into_iter()
+        .map(|resource| resource.name)
+        .collect())
+}
+
+fn verdict(resources: &[String]) -> Result<(), String> {
+    let has = |name: &str| resources.iter().any(|resource| resource == name);
+    if has("validatingadmissionpolicies") && has("validatingadmissionpolicies/status") {
+        return Ok(());
+    }
+    Err(
+        "the API server does not serve validatingadmissionpolicies in \
+         admissionregistration.k8s.io/v1: it must be Kubernetes 1.30 or later"
+            .to_owned(),
+    )
+}
+
+/// Whether the connection failed on a certificate, which waiting does not mend.
+fn is_certificate_error(error: &Error) -> bool {
+    let text = error.to_string();
+    text.contains("certificate") || text.contains("UnknownIssuer")
+}

@@ -1,0 +1,243 @@
+//! The policies that exist, with the status that they have now and what was found out about them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::check::Record;
+use super::mapper::Dependencies;
+use super::world::Change;
+use crate::schema::GroupVersion;
+
+/// The policies, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    entries: Mutex<HashMap<String, Entry>>,
+}
+
+/// One policy.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    /// The policy, as far as it is needed.
+    pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
+    /// What was found out about it, if it was looked at before.
+    pub(crate) record: Option<Arc<Record>>,
+    dependencies: Arc<Dependencies>,
+}
+
+/// How a policy became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was listed.
+    List,
+    /// It changed, or was answered to a write of ours. The two may overtake each other.
+    Update,
+}
+
+/// Drops what is never read: half of an object is bookkeeping of others.
+fn prune(policy: &mut ValidatingAdmissionPolicy) {
+    let metadata = &mut policy.metadata;
+    metadata.managed_fields = None;
+    metadata.annotations = None;
+    metadata.labels = None;
+    metadata.owner_references = None;
+    metadata.finalizers = None;
+}
+
+impl Store {
+    /// Puts in a policy as the API server told it; whether that is news.
+    pub(crate) fn put(&self, mut policy: ValidatingAdmissionPolicy, from: Origin) -> bool {
+        let Some(name) = policy.metadata.name.clone() else {
+            return false;
+        };
+        prune(&mut policy);
+        let mut entries = self.lock();
+        let Some(known) = entries.get_mut(&name) else {
+            let dependencies = Arc::new(Dependencies::new(&policy));
+            entries.insert(
+                name,
+                Entry {
+                    policy: Arc::new(policy),
+                    record: None,
+                    dependencies,
+                },
+            );
+            return true;
+        };
+        if !is_news(&policy, &known.policy, from) {
+            return false;
+        }
+        if policy.metadata.uid != known.policy.metadata.uid || policy.spec != known.policy.spec {
+            known.dependencies = Arc::new(Dependencies::new(&policy));
+        }
+        known.policy = Arc::new(policy);
+        true
+    }
+
+    /// Takes a policy out; whether it was there.
+    pub(crate) fn remove(&self, name: &str) -> bool {
+        self.lock().remove(name).is_some()
+    }
+
+    /// Takes out all policies but these, and names those that were taken out.
+    pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
+        let mut entries = self.lock();
+        let gone: Vec<String> = entries
+            .keys()
+            .filter(|name| !names.contains(*name))
+            .cloned()
+            .collect();
+        for name in &gone {
+            entries.remove(name);
+        }
+        gone
+    }
+
+    /// The policy of that name.
+    pub(crate) fn get(&self, name: &str) -> Option<Entry> {
+        self.lock().get(name).cloned()
+    }
+
+    /// Notes what was found out about a policy, unless it is another by now.
+    pub(crate) fn note(&self, name: &str, record: &Arc<Record>) {
+        let mut entries = self.lock();
+        let Some(entry) = entries.get_mut(name) else {
+            return;
+        };
+        if !record.is_of(&entry.policy) {
+            return;
+        }
+        let mut dependencies = Dependencies::clone(&entry.dependencies);
+        dependencies.schemas.clone_from(record.group_versions());
+        dependencies.has_suggestions = record.has_suggestions();
+        if dependencies != *entry.dependencies {
+            entry.dependencies = Arc::new(dependencies);
+        }
+        entry.record = Some(Arc::clone(record));
+    }
+
+    /// The names of all policies.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// The policies whose status `change` may change.
+    pub(crate) fn touched_by(&self, change: &Change) -> Vec<String> {
+        let entries = self.lock();
+        let touched = entries
+            .iter()
+            .filter(|(_, entry)| entry.dependencies.are_touched_by(change));
+        touched.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The group versions whose schemas policies were checked against.
+    pub(crate) fn needed_schemas(&self) -> BTreeSet<GroupVersion> {
+        let entries = self.lock();
+        entries
+            .values()
+            .flat_map(|entry| entry.dependencies.schemas.iter().cloned())
+            .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether `new` is not the state that is known, nor an older one.
+///
+/// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not numbers, or
+/// in a list, which may come from a restored backup, any other one is news.
+fn is_news(
+    new: &ValidatingAdmissionPolicy,
+    known: &ValidatingAdmissionPolicy,
+    from: Origin,
+) -> bool {
+    let version = |policy: &ValidatingAdmissionPolicy| {
+        policy.metadata.resource_version.clone().unwrap_or_default()
+    };
+    let (new, known) = (version(new), version(known));
+    match (new.parse::<u64>(), known.parse::<u64>(), from) {
+        (Ok(new), Ok(known), Origin::Update) => new > known,
+        _ => new != known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::world::tests::gv;
+
+    fn policy(version: &str, group: &str) -> ValidatingAdmissionPolicy {
+        let value = json!({
+            "metadata": {"name": "a", "uid": "u", "resourceVersion": version, "generation": 1,
+                         "annotations": {"a": "b"}, "managedFields": [{}], "labels": {"a": "b"}},
+            "spec": {"matchConstraints": {"resourceRules": [
+                {"apiGroups": [group], "apiVersions": ["v1"], "resources": ["x"]}]}},
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn touches(group: &str) -> Change {
+        Change {
+            resources: [gv(&format!("{group}/v1"))].into(),
+            ..Change::default()
+        }
+    }
+
+    #[test]
+    fn an_older_state_is_not_news() {
+        let store = Store::default();
+        let table = [
+            ("9", Origin::Update, true),
+            ("9", Origin::Update, false),
+            ("10", Origin::Update, true),
+            ("9", Origin::Update, false),
+            // A list is what there is.
+            ("10", Origin::List, false),
+            ("9", Origin::List, true),
+            ("x", Origin::Update, true),
+            ("x", Origin::Update, false),
+        ];
+        for (version, from, expect) in table {
+            assert_eq!(
+                store.put(policy(version, "a"), from),
+                expect,
+                "{version} {from:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_new_spec_has_new_dependencies() {
+        let store = Store::default();
+        store.put(policy("1", "a"), Origin::Update);
+        assert_eq!(store.touched_by(&touches("a")), ["a"]);
+        store.put(policy("2", "b"), Origin::Update);
+        assert_eq!(store.touched_by(&touches("a")), Vec::<String>::new());
+        assert_eq!(store.touched_by(&touches("b")), ["a"]);
+    }
+
+    #[test]
+    fn what_is_not_needed_is_not_kept() {
+        let store = Store::default();
+        store.put(policy("1", "a"), Origin::Update);
+        let kept = store.get("a").unwrap().policy;
+        let metadata = &kept.metadata;
+        assert_eq!((&metadata.annotations, &metadata.labels), (&None, &None));
+        assert_eq!(metadata.managed_fields, None);
+    }
+
+    #[test]
+    fn a_list_takes_out_what_it_lacks() {
+        let store = Store::default();
+        store.put(policy("1", "a"), Origin::Update);
+        assert_eq!(store.retain(&["a".to_owned()].into()), Vec::<String>::new());
+        assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
+        assert!(store.get("a").is_none());
+        assert!(!store.remove("a"));
+    }
+}

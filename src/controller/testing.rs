@@ -1,0 +1,109 @@
+//! An API server for tests: a function from requests to answers, behind a real client.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex};
+
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+/// A request as a test sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) if_none_match: Option<String>,
+    pub(crate) body: Value,
+}
+
+/// What a test answers.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) etag: Option<&'static str>,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(value: &Value) -> Self {
+        Self {
+            status: 200,
+            etag: None,
+            body: value.to_string(),
+        }
+    }
+
+    pub(crate) fn etag(mut self, etag: &'static str) -> Self {
+        self.etag = Some(etag);
+        self
+    }
+
+    /// An API server's refusal.
+    pub(crate) fn failure(status: u16, message: &str) -> Self {
+        let body = serde_json::json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure",
+            "message": message, "reason": "", "code": status,
+        });
+        Self {
+            status,
+            ..Self::json(&body)
+        }
+    }
+}
+
+/// The requests that a client made.
+pub(crate) type Log = Arc<Mutex<Vec<Seen>>>;
+
+/// A client whose requests `answer` answers, and their log. `None` never answers.
+pub(crate) fn client(
+    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+) -> (Client, Log) {
+    let log = Log::default();
+    let seen = Arc::clone(&log);
+    let answer = Arc::new(answer);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (seen, answer) = (Arc::clone(&seen), Arc::clone(&answer));
+        async move {
+            let (head, body) = request.into_parts();
+            let bytes = body.collect().await?.to_bytes();
+            let request = Seen {
+                method: head.method,
+                path: head.uri.to_string(),
+                if_none_match: head
+                    .headers
+                    .get(header::IF_NONE_MATCH)
+                    .map(|etag| etag.to_str().unwrap().to_owned()),
+                body: serde_json::from_slice(&bytes).unwrap_or_default(),
+            };
+            seen.lock().unwrap().push(request.clone());
+            match answer(&request) {
+                Some(reply) => ready(Ok::<_, kube::Error>(response(reply, &request))).await,
+                None => std::future::pending().await,
+            }
+        }
+    });
+    (Client::new(service, "default"), log)
+}
+
+fn response(reply: Reply, request: &Seen) -> Response<Body> {
+    let mut response = Response::builder().status(reply.status);
+    if let Some(etag) = reply.etag {
+        response = response.header(header::ETAG, etag);
+        if request.if_none_match.as_deref() == Some(etag) {
+            let response = response.status(StatusCode::NOT_MODIFIED);
+            return response.body(Body::empty()).unwrap();
+        }
+    }
+    response.body(Body::from(reply.body.into_bytes())).unwrap()
+}
+
+/// The paths that were asked, in order.
+pub(crate) fn paths(log: &Log) -> Vec<String> {
+    log.lock()
+        .unwrap()
+        .iter()
+        .map(|seen| seen.path.clone())
+        .collect()
+}

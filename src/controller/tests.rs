@@ -1,0 +1,341 @@
+//! The controller against an API server of a few lines: what is written, when, and what not.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Method;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::context::{Context, Settings};
+use super::reconcile::{Done, reconcile, work};
+use super::store::Origin;
+use super::testing::{Log, Reply, Seen, client};
+use super::world::tests::world;
+use crate::policy::typecheck::Profile;
+use crate::status::condition::ConditionType;
+use crate::telemetry::Metrics;
+use crate::telemetry::metrics::{ErrorReason, Outcome};
+
+const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
+const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
+                      &force=true&fieldManager=vap-status-controller";
+
+pub(super) fn settings() -> Settings {
+    Settings {
+        profile: Profile::Truthful,
+        ready_requires: ConditionType::ALL.into_iter().skip(1).collect(),
+        refresh_interval: Duration::from_secs(10),
+        concurrency: 4,
+    }
+}
+
+fn policy(expression: &str) -> ValidatingAdmissionPolicy {
+    let value = json!({
+        "metadata": {"name": "a", "uid": "uid", "generation": 2, "resourceVersion": "7"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["deployments"]}]},
+            "validations": [{"expression": expression}],
+        },
+    });
+    serde_json::from_value(value).unwrap()
+}
+
+fn document() -> Value {
+    json!({"components": {"schemas": {"Deployment": {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}}},
+        "x-kubernetes-group-version-kind": [{"group": "apps", "version": "v1", "kind": "Deployment"}],
+    }}}})
+}
+
+/// What the API server answers to a write: the policy with what was applied.
+fn written(request: &Seen) -> Reply {
+    let mut policy = serde_json::to_value(policy("true")).unwrap();
+    policy["metadata"]["resourceVersion"] = json!("8");
+    policy["status"] = request.body["status"].clone();
+    Reply::json(&policy)
+}
+
+/// A context with one policy, in a cluster that serves deployments.
+fn context(
+    expression: &str,
+    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+) -> (Arc<Context>, Log) {
+    let (client, log) = client(answer);
+    let mut context = Context::new(client, settings(), Arc::new(Metrics::new()));
+    context.now = || Timestamp::from_second(1000).unwrap();
+    context.set_world(world(
+        &[("apps/v1", "deployments", "Deployment")],
+        &[("apps/v1", DOCUMENT)],
+    ));
+    context.store.put(policy(expression), Origin::Update);
+    (Arc::new(context), log)
+}
+
+/// An API server that has the schema and takes every write.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the form that a server of a test has"
+)]
+fn healthy(request: &Seen) -> Option<Reply> {
+    Some(if request.method == Method::PATCH {
+        written(request)
+    } else {
+        Reply::json(&document())
+    })
+}
+
+fn writes(log: &Log) -> Vec<Seen> {
+    let log = log.lock().unwrap();
+    log.iter()
+        .filter(|seen| seen.method == Method::PATCH)
+        .cloned()
+        .collect()
+}
+
+const SOUND: &str = "object.spec.replicas <= 5";
+
+fn done(outcome: Outcome) -> Done {
+    Done {
+        outcome,
+        is_waiting: false,
+    }
+}
+
+#[tokio::test]
+async fn writes_our_fields_and_no_others() {
+    let (context, log) = context("object.spec.replicsa <= 5", healthy);
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Applied)
+    );
+    let [write] = writes(&log).try_into().unwrap();
+    assert_eq!(write.path, STATUS);
+    let status = &write.body["status"];
+    assert_eq!(write.body["metadata"], json!({"name": "a", "uid": "uid"}));
+    assert_eq!(
+        status.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["conditions", "observedGeneration", "typeChecking"]
+    );
+    assert_eq!(status["observedGeneration"], 2);
+    assert_eq!(
+        status["typeChecking"]["expressionWarnings"],
+        json!([{"fieldRef": "spec.validations[0].expression", "warning":
+            "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replicsa'\n | \
+             object.spec.replicsa <= 5\n | ...........^\n"}])
+    );
+    assert_eq!(status["conditions"][0]["type"], "Ready");
+    assert_eq!(status["conditions"][0]["reason"], "ExpressionWarnings");
+    assert_eq!(
+        status["conditions"][0]["lastTransitionTime"],
+        "1970-01-01T00:16:40Z"
+    );
+    let text = context.metrics.encode().unwrap();
+    let condition = "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"False\"} 1\n";
+    assert!(text.contains(condition), "{text}");
+}
+
+#[tokio::test]
+async fn warnings_of_others_are_taken_back_by_an_empty_list() {
+    let (context, log) = context(SOUND, healthy);
+    reconcile(&context, "a").await.unwrap();
+    assert_eq!(
+        writes(&log)[0].body["status"]["typeChecking"],
+        json!({"expressionWarnings": []})
+    );
+}
+
+#[tokio::test]
+async fn our_own_write_is_no_reason_for_another() {
+    let (context, log) = context(SOUND, healthy);
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Applied)
+    );
+    // Something else wants it looked at before the watch has told of the write.
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Unchanged)
+    );
+    // The watch tells of it, and of the state before it.
+    for version in ["8", "7"] {
+        let mut echo = policy(SOUND);
+        echo.metadata.resource_version = Some(version.into());
+        assert!(!context.store.put(echo, Origin::Update));
+    }
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Unchanged)
+    );
+    assert_eq!(writes(&log).len(), 1);
+    // The document was read once.
+    assert_eq!(log.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_another_wrote_over_ours_is_written_once_more() {
+    let (context, log) = context(SOUND, healthy);
+    reconcile(&context, "a").await.unwrap();
+    let mut overwritten = context.store.get("a").unwrap().policy.as_ref().clone();
+    overwritten.metadata.resource_version = Some("9".into());
+    let type_checking = &mut overwritten.status.as_mut().unwrap().type_checking;
+    *type_checking = serde_json::from_value(json!({"expressionWarnings": [
+        {"fieldRef": "spec.validations[0].expression", "warning": "a false alarm"}]}))
+    .unwrap();
+    assert!(context.store.put(overwritten, Origin::Update));
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Applied)
+    );
+    assert_eq!(writes(&log).len(), 2);
+}
+
+#[tokio::test]
+async fn a_policy_that_is_gone_is_forgotten() {
+    let (context, log) = context(SOUND, healthy);
+    reconcile(&context, "a").await.unwrap();
+    assert!(context.metrics.encode().unwrap().contains("policy=\"a\""));
+    context.store.remove("a");
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Deleted)
+    );
+    assert!(!context.metrics.encode().unwrap().contains("policy=\"a\""));
+    assert_eq!(writes(&log).len(), 1);
+}
+
+#[tokio::test]
+async fn a_policy_deleted_before_the_write_is_no_failure() {
+    let (context, _) = context(SOUND, |request| match request.method {
+        Method::PATCH => Some(Reply::failure(404, "not found")),
+        _ => healthy(request),
+    });
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Deleted)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_have_reasons() {
+    for (status, reason) in [
+        (403, ErrorReason::Forbidden),
+        (409, ErrorReason::Conflict),
+        (422, ErrorReason::Invalid),
+        (429, ErrorReason::Throttled),
+        (503, ErrorReason::Server),
+        // No answer at all.
+        (0, ErrorReason::Timeout),
+    ] {
+        let (context, log) = context(SOUND, move |request| match (&request.method, status) {
+            (&Method::PATCH, 0) => None,
+            (&Method::PATCH, _) => Some(Reply::failure(status, "refused")),
+            _ => healthy(request),
+        });
+        let failure = reconcile(&context, "a").await.unwrap_err();
+        assert_eq!(failure.reason(), reason, "{failure}");
+        assert_eq!(writes(&log).len(), 1);
+        // What is known is not lost: nothing is fetched or checked again.
+        drop(reconcile(&context, "a").await);
+        assert_eq!(log.lock().unwrap().len(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
+    let is_down = Arc::new(AtomicU16::new(0));
+    let status = Arc::clone(&is_down);
+    let (context, log) = context(SOUND, move |request| match status.load(Ordering::Relaxed) {
+        503 if request.method == Method::GET => Some(Reply::failure(503, "starting")),
+        _ => healthy(request),
+    });
+    reconcile(&context, "a").await.unwrap();
+    // The document has another address now, and cannot be read.
+    is_down.store(503, Ordering::Relaxed);
+    context.set_world(world(
+        &[("apps/v1", "deployments", "Deployment")],
+        &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
+    ));
+    let waits = Done {
+        outcome: Outcome::Unchanged,
+        is_waiting: true,
+    };
+    assert_eq!(reconcile(&context, "a").await.unwrap(), waits);
+    assert_eq!(writes(&log).len(), 1);
+}
+
+/// Runs the workers until `until` holds for the log.
+async fn work_until(context: &Arc<Context>, log: &Log, until: impl Fn(&[Seen]) -> bool) {
+    context.set_policies_listed();
+    let stop = async {
+        while !until(&writes(log)) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    work(Arc::clone(context), stop).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_write_is_tried_again_until_it_works() {
+    let n_failures = Mutex::new(5);
+    let (context, log) = context(SOUND, move |request| {
+        let mut n_failures = n_failures.lock().unwrap();
+        if request.method == Method::PATCH && *n_failures > 0 {
+            *n_failures -= 1;
+            return Some(Reply::failure(503, "down"));
+        }
+        healthy(request)
+    });
+    context.queue.add("a");
+    work_until(&context, &log, |writes| writes.len() == 6).await;
+    tokio::time::advance(Duration::from_secs(600)).await;
+    let text = context.metrics.encode().unwrap();
+    assert!(
+        text.contains("vap_reconcile_errors_total{reason=\"server\"} 5\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("vap_reconciles_total{outcome=\"applied\"} 1\n"),
+        "{text}"
+    );
+    assert!(text.contains("vap_status_writes_total 1\n"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_judged_before_the_facts_are_there() {
+    let (client, log) = client(healthy);
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    context.store.put(policy(SOUND), Origin::Update);
+    context.queue.add("a");
+    context.set_policies_listed();
+    // No picture of the world: nothing happens for an hour.
+    let hour = tokio::time::sleep(Duration::from_secs(3600));
+    work(Arc::clone(&context), hour).await;
+    assert_eq!(log.lock().unwrap().len(), 0);
+    assert_eq!(context.queue.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_ends_a_write_that_was_begun_and_no_more() {
+    let (context, log) = context(SOUND, |request| match request.method {
+        Method::PATCH => None,
+        _ => healthy(request),
+    });
+    context.queue.add("a");
+    let start = tokio::time::Instant::now();
+    work_until(&context, &log, |writes| writes.len() == 1).await;
+    // The write never ends, so that it is given up.
+    assert!(
+        start.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        start.elapsed()
+    );
+    let names: BTreeSet<String> = context.store.names().into_iter().collect();
+    assert_eq!(names, BTreeSet::from(["a".to_owned()]));
+}

@@ -1,0 +1,236 @@
+//! The watches: policies, CRDs and API services.
+//!
+//! Each goes on whatever happens: it backs off, resumes, lists anew when it must, and says once a
+//! minute what is wrong and what to do about it.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::{Api, Resource};
+use kube_runtime::watcher::{self, Config, Event, watcher};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::context::Context;
+use super::crds::{Crd, Crds, CustomResourceDefinition};
+use super::error::{Error, describe};
+use super::refresh::Signal;
+use super::store::Origin;
+use crate::schema::GroupVersion;
+use crate::telemetry::metrics::{ErrorReason, Source};
+
+/// How long one watch request lives, in seconds; a connection that died unnoticed is noticed then.
+const WATCH_SECONDS: u32 = 120;
+
+/// How many objects a list gives at once, where the API server cannot stream it.
+const PAGE_SIZE: u32 = 50;
+
+/// The pause after the first failure, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+
+/// Follows the policies.
+pub(crate) async fn policies(context: Arc<Context>) {
+    let mut listed = BTreeSet::new();
+    let api = context.policies();
+    follow(&context, Source::Policies, api, |event| match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(policy) => {
+            listed.extend(policy.metadata.name.clone());
+            put(&context, policy, Origin::List);
+        }
+        Event::InitDone => {
+            for gone in context.store.retain(&listed) {
+                context.queue.add(&gone);
+            }
+            listed.clear();
+            context.set_policies_listed();
+        }
+        Event::Apply(policy) => put(&context, policy, Origin::Update),
+        Event::Delete(policy) => {
+            let name = policy.metadata.name.unwrap_or_default();
+            if context.store.remove(&name) {
+                context.queue.add(&name);
+            }
+        }
+    })
+    .await;
+}
+
+fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: Origin) {
+    let name = policy.metadata.name.clone().unwrap_or_default();
+    if context.store.put(policy, from) {
+        context.queue.add(&name);
+    }
+}
+
+/// Follows the CRDs.
+pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>) {
+    let mut listed = Crds::new();
+    let api: Api<CustomResourceDefinition> = Api::all(context.client.clone());
+    follow(&context, Source::Crds, api, |event| {
+        let signal = match event {
+            Event::Init => {
+                listed.clear();
+                return;
+            }
+            Event::InitApply(crd) => {
+                listed.insert(name(&crd), Crd::from(crd));
+                return;
+            }
+            Event::InitDone => Signal::CrdsListed(std::mem::take(&mut listed)),
+            Event::Apply(crd) => Signal::CrdApplied(name(&crd), Crd::from(crd)),
+            Event::Delete(crd) => Signal::CrdDeleted(name(&crd)),
+        };
+        // It cannot be received any more when the process ends.
+        drop(signals.send(signal));
+    })
+    .await;
+}
+
+fn name(crd: &CustomResourceDefinition) -> String {
+    crd.metadata.name.clone().unwrap_or_default()
+}
+
+/// Follows the API services, as they announce changes of aggregated APIs.
+pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<Signal>) {
+    let api: Api<APIService> = Api::all(context.client.clone());
+    follow(&context, Source::ApiServices, api, |event| {
+        let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
+            return;
+        };
+        let Some(spec) = api_service.spec else { return };
+        // One without a service is of the API server itself: a built-in group or a CRD's.
+        if spec.service.is_some() {
+            let group_version = GroupVersion::new(
+                spec.group.unwrap_or_default(),
+                spec.version.unwrap_or_default(),
+            );
+            drop(signals.send(Signal::ApiServiceChanged(group_version)));
+        }
+    })
+    .await;
+}
+
+/// Watches everything that `api` has, and hands each event to `handle`.
+async fn follow<K>(context: &Context, source: Source, api: Api<K>, mut handle: impl FnMut(Event<K>))
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    // A streamed list needs no page in memory. An API server that cannot stream it refuses.
+    let streaming = Config::default().timeout(WATCH_SECONDS).streaming_lists();
+    let paged = Config::default()
+        .timeout(WATCH_SECONDS)
+        .page_size(PAGE_SIZE);
+    let mut config = streaming;
+    let mut pause = PAUSES.0;
+    loop {
+        let mut events = pin!(watcher(api.clone(), config.clone()));
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    pause = PAUSES.0;
+                    let is_listed = matches!(event, Event::InitDone);
+                    let is_update = matches!(event, Event::Apply(_) | Event::Delete(_));
+                    handle(event);
+                    if is_listed || is_update {
+                        in_step(context, source);
+                    }
+                }
+                Err(error) if is_streaming_refused(&error) && config != paged => {
+                    tracing::debug!(
+                        what = source.as_str(),
+                        "the API server does not stream lists"
+                    );
+                    config = paged.clone();
+                    break;
+                }
+                Err(error) => {
+                    report::<K>(context, source, &error);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the API server does not know streamed lists.
+fn is_streaming_refused(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
+            matches!(status.code, 400 | 422) && status.message.contains("sendInitialEvents")
+        }
+        _ => false,
+    }
+}
+
+fn in_step(context: &Context, source: Source) {
+    context.readiness.synced(source);
+    context.metrics.synced(source);
+    if context.complaints.end(source.as_str()) {
+        tracing::info!(what = source.as_str(), "watching again");
+    }
+}
+
+/// Says what is wrong with a watch, and what to do about it.
+fn report<K: Resource<DynamicType = ()>>(
+    context: &Context,
+    source: Source,
+    error: &watcher::Error,
+) {
+    let (reason, text) = match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => (client_reason(error), describe(error)),
+        watcher::Error::WatchError(status) => {
+            let error = kube::Error::Api(status.clone());
+            // The API server asks to list anew; that is what happens next.
+            if status.code == 410 {
+                tracing::debug!(what = source.as_str(), "the watch is too old, listing anew");
+                return;
+            }
+            (client_reason(&error), describe(&error))
+        }
+        watcher::Error::NoResourceVersion => (ErrorReason::Decode, error.to_string()),
+    };
+    context.metrics.sync_failed(source, reason);
+    let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    let what = source.as_str();
+    if reason == ErrorReason::Forbidden {
+        let text = format!(
+            "cannot watch {resource} ({text}): grant `list` and `watch` on it in the ClusterRole \
+             vap-status-controller"
+        );
+        if context.complaints.are_due(what) {
+            tracing::error!("{text}; trying again until then");
+        }
+        context.readiness.refused(source, text);
+    } else {
+        let text = format!("cannot watch {resource}: {text}");
+        if context.complaints.are_due(what) {
+            tracing::warn!("{text}; trying again");
+        }
+        context.readiness.failed(source, text);
+    }
+}
+
+fn client_reason(error: &kube::Error) -> ErrorReason {
+    match error {
+        kube::Error::Api(status) => Error::Status {
+            code: status.code,
+            message: status.message.clone(),
+        }
+        .reason(),
+        kube::Error::SerdeError(_) => ErrorReason::Decode,
+        _ => ErrorReason::Connection,
+    }
+}
+
+#[cfg(test)]
+mod tests;

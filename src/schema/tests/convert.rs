@@ -1,0 +1,375 @@
+//! Schemas to types: `SchemaDeclType` keyword by keyword.
+
+use super::*;
+
+/// The type of a field of the schema `schema`.
+fn field(schema: Value) -> Arc<DeclType> {
+    let root = json!({"type": "object", "properties": {"field": schema}});
+    let root = decl_type(root, &[]).unwrap();
+    Arc::clone(&root.declared_field("field").unwrap().type_)
+}
+
+/// Asserts the type of a field and its sizes: the most elements, the fewest bytes.
+#[track_caller]
+fn check_sizes(schema: Value, type_: &str, max_elements: i64, min_serialized_size: i64) {
+    let field = field(schema);
+    assert_eq!(field.cel_type("T").to_string(), type_);
+    assert_eq!(
+        (field.max_elements, field.min_serialized_size),
+        (max_elements, min_serialized_size)
+    );
+}
+
+const MAX: i64 = 3 * 1024 * 1024;
+
+#[test]
+fn scalars() {
+    check_sizes(json!({"type": "boolean"}), "bool", 0, 4);
+    check_sizes(json!({"type": "integer", "format": "int32"}), "int", 0, 1);
+    check_sizes(json!({"type": "number"}), "double", 0, 1);
+    check_sizes(json!({"type": "string"}), "string", MAX - 2, 2);
+    check_sizes(json!({"type": "string", "maxLength": 10}), "string", 40, 2);
+    check_sizes(json!({"type": "string", "maxLength": -1}), "string", 0, 2);
+    check_sizes(
+        json!({"type": "string", "maxLength": 1_i64 << 62}),
+        "string",
+        i64::MAX,
+        2,
+    );
+    check_sizes(
+        json!({"type": "string", "format": "uuid"}),
+        "string",
+        MAX - 2,
+        2,
+    );
+    check_sizes(
+        json!({"type": "string", "format": "byte"}),
+        "bytes",
+        MAX - 2,
+        2,
+    );
+    check_sizes(
+        json!({"type": "string", "format": "byte", "maxLength": 10}),
+        "bytes",
+        10,
+        2,
+    );
+    check_sizes(
+        json!({"type": "string", "format": "duration"}),
+        "duration",
+        32,
+        3,
+    );
+    check_sizes(
+        json!({"type": "string", "format": "date"}),
+        "timestamp",
+        12,
+        12,
+    );
+    check_sizes(
+        json!({"type": "string", "format": "date-time"}),
+        "timestamp",
+        32,
+        21,
+    );
+}
+
+#[test]
+fn enumerated_strings_are_as_long_as_the_longest() {
+    check_sizes(
+        json!({"type": "string", "enum": ["a", "größe"]}),
+        "string",
+        7,
+        2,
+    );
+    check_sizes(json!({"type": "string", "enum": [1, null]}), "string", 0, 2);
+    check_sizes(json!({"type": "string", "enum": []}), "string", MAX - 2, 2);
+    let enumerated = field(json!({"type": "string", "enum": ["a", "b"]}));
+    assert_eq!(
+        enumerated.enum_values.as_deref(),
+        Some(&[json!("a"), json!("b")][..])
+    );
+}
+
+#[test]
+fn int_or_string_is_dyn() {
+    check_sizes(
+        json!({"x-kubernetes-int-or-string": true}),
+        "dyn",
+        MAX - 2,
+        1,
+    );
+    check_sizes(
+        json!({"format": "int-or-string", "maxLength": 3}),
+        "dyn",
+        12,
+        1,
+    );
+    check_sizes(
+        json!({"type": "object", "x-kubernetes-int-or-string": true}),
+        "dyn",
+        MAX - 2,
+        1,
+    );
+    // An extension that is not a boolean counts for nothing.
+    check_sizes(
+        json!({"type": "integer", "x-kubernetes-int-or-string": "true"}),
+        "int",
+        0,
+        1,
+    );
+}
+
+#[test]
+fn lists_and_maps() {
+    let bools = json!({"type": "boolean"});
+    check_sizes(
+        json!({"type": "array", "items": bools}),
+        "list(bool)",
+        (MAX - 2) / 5,
+        2,
+    );
+    check_sizes(
+        json!({"type": "array", "items": bools, "maxItems": 7}),
+        "list(bool)",
+        7,
+        2,
+    );
+    check_sizes(
+        json!({"type": "array", "items": bools, "maxItems": -7}),
+        "list(bool)",
+        0,
+        2,
+    );
+    let map = json!({"type": "object", "additionalProperties": bools});
+    check_sizes(map.clone(), "map(string, bool)", (MAX - 2) / 10, 2);
+    check_sizes(
+        json!({"type": "array", "items": map}),
+        "list(map(string, bool))",
+        1_048_575,
+        2,
+    );
+}
+
+#[test]
+fn required_properties_without_default_make_objects_larger() {
+    let properties = json!({
+        "a": {"type": "integer"},
+        "bb": {"type": "integer", "default": 0},
+        "cc": {"type": "integer", "default": null},
+        "dd": {},
+        "no identifier": {"type": "boolean"},
+    });
+    let required = json!(["a", "bb", "cc", "dd", "no identifier"]);
+    let object = json!({"type": "object", "properties": properties, "required": required});
+    // 2 for the braces; 1 + 1 + 4 for `a`, 2 + 1 + 4 for `cc`, 13 + 4 + 4 for the last.
+    check_sizes(object, "T", 0, 2 + 6 + 7 + 21);
+}
+
+#[test]
+fn sizes_do_not_overflow() {
+    let mut schemas = vec![("s0".to_owned(), json!({"type": "integer"}))];
+    for n in 1..100 {
+        let below = json!({"$ref": format!("#/components/schemas/s{}", n - 1)});
+        let object = json!({
+            "type": "object",
+            "properties": {"a": below, "b": below},
+            "required": ["a", "b"],
+        });
+        schemas.push((format!("s{n}"), object));
+    }
+    let schemas: Vec<_> = schemas
+        .iter()
+        .map(|(name, schema)| (&**name, schema.clone()))
+        .collect();
+    let list = json!({"type": "array", "items": {"$ref": "#/components/schemas/s99"}});
+    let root = json!({"type": "object", "properties": {"list": list}});
+    let root = decl_type(root, &schemas).unwrap();
+    assert_eq!(root.declared_field("list").unwrap().type_.max_elements, 0);
+}
+
+#[test]
+fn names_follow_the_path() {
+    let inner = json!({"type": "object", "properties": {"x": {"type": "object"}}});
+    let root = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {
+            "list": {"type": "array", "items": inner},
+            "map": {"type": "object", "additionalProperties": inner},
+            "lists": {"type": "array", "items": {"type": "array", "items": inner}},
+            "dash-ed": inner,
+            "if": inner,
+        }},
+    }});
+    let root = decl_type(root, &[]).unwrap();
+    check(&root, "", "Test#");
+    check(&root, "spec", "Test#.spec");
+    check(&root, "spec.list", "list(Test#.spec.list.@idx)");
+    check(&root, "spec.list.[].x", "Test#.spec.list.@idx.x");
+    check(&root, "spec.map.[].x", "Test#.spec.map.@elem.x");
+    check(&root, "spec.lists.[].[]", "Test#.spec.lists.@idx.@idx");
+    check(
+        &root,
+        "spec.dash__dash__ed.x",
+        "Test#.spec.dash__dash__ed.x",
+    );
+    check(&root, "spec.__if__", "Test#.spec.__if__");
+    check(&root, "spec.if.x", "Test#.spec.__if__.x");
+    check(&root, "spec.dashed", "undefined");
+}
+
+#[test]
+fn types_made_by_hand_keep_their_names() {
+    let part = DeclType::object_of(None, Vec::new(), false, 2);
+    let user = DeclType::object(
+        "kubernetes.UserInfo",
+        [
+            DeclField::new(
+                "groups",
+                Arc::new(DeclType::list(Arc::new(text()), -1)),
+                false,
+            ),
+            DeclField::new("part", Arc::new(part), false),
+            DeclField::new("options", Arc::new(DeclType::dyn_()), false),
+        ],
+    );
+    let request = DeclType::object(
+        "kubernetes.Request",
+        [DeclField::new("userInfo", user, true)],
+    );
+    assert_eq!(
+        request.cel_type("ignored").to_string(),
+        "kubernetes.Request"
+    );
+    check(&request, "userInfo", "kubernetes.UserInfo");
+    check(&request, "userInfo.groups", "list(string)");
+    check(&request, "userInfo.part", "kubernetes.UserInfo.part");
+    check(&request, "userInfo.options", "dyn");
+    assert_eq!(request.field_names(), ["userInfo"]);
+}
+
+fn text() -> DeclType {
+    DeclType::scalar(DeclKind::String)
+}
+
+#[test]
+fn what_has_no_type_is_not_exposed() {
+    let root = json!({"type": "object", "properties": {
+        "anything": {"x-kubernetes-preserve-unknown-fields": true},
+        "quantity": {"format": "int-or-string-and-quantity"},
+        "list": {"type": "array"},
+        "lists": {"type": "array", "items": {"type": "array", "items": {}}},
+        "tuple": {"type": "array", "items": [{"type": "string"}]},
+        "map": {"type": "object", "additionalProperties": {}},
+        "odd": {"type": "strange"},
+        "known": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"x": {"type": "integer"}}},
+    }});
+    let root = decl_type(root, &[]).unwrap();
+    for hidden in [
+        "anything", "quantity", "list", "lists", "tuple", "map", "odd",
+    ] {
+        check(&root, hidden, "undefined");
+        assert!(
+            !root.declared_field(hidden).unwrap().type_.is_exposed(),
+            "{hidden}"
+        );
+    }
+    check(&root, "known", "Test#.known");
+    check(&root, "known.x", "int");
+    check(&root, "known.y", "undefined");
+    assert_eq!(
+        root.field_names(),
+        ["apiVersion", "kind", "known", "metadata"]
+    );
+}
+
+#[test]
+fn open_objects_may_hold_more_than_is_declared() {
+    let is_open = |schema| field(schema).as_object().unwrap().is_open;
+    let x = json!({"x": {"type": "integer"}});
+    assert!(is_open(json!({"type": "object"})));
+    assert!(is_open(json!({"type": "object", "properties": {}})));
+    assert!(is_open(
+        json!({"type": "object", "additionalProperties": true, "properties": x})
+    ));
+    assert!(is_open(
+        json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": x})
+    ));
+    assert!(!is_open(
+        json!({"type": "object", "additionalProperties": false})
+    ));
+    assert!(!is_open(json!({"type": "object", "properties": x})));
+}
+
+#[test]
+fn roots_always_have_a_kind_and_a_name() {
+    let bare = decl_type(json!({"type": "object"}), &[]).unwrap();
+    check(&bare, "metadata.name", "string");
+    check(&bare, "metadata.labels", "undefined");
+    check(&bare, "metadata", "Test#.metadata");
+    check(&bare, "apiVersion", "string");
+
+    // What is declared less than fully is replaced, with all that goes with it.
+    let name = json!({"type": "string"});
+    let partly = json!({"type": "object", "properties": {
+        "kind": {"type": "integer"},
+        "apiVersion": name,
+        "metadata": {"type": "object", "properties": {
+            "name": name, "generateName": name, "labels": {"type": "object"}}},
+    }});
+    let partly = decl_type(partly, &[]).unwrap();
+    check(&partly, "kind", "string");
+    check(&partly, "metadata.labels", "undefined");
+
+    let fully = json!({"type": "object", "properties": {
+        "kind": {"type": ["null", "string"]},
+        "apiVersion": name,
+        "metadata": {"allOf": [{"$ref": "#/components/schemas/meta"}]},
+    }});
+    let meta = json!({"type": "object", "properties": {
+        "name": name, "generateName": name, "labels": {"type": "object"}}});
+    let fully = decl_type(fully, &[("meta", meta)]).unwrap();
+    check(&fully, "metadata.labels", "Test#.metadata.labels");
+    check(&fully, "kind", "undefined");
+}
+
+#[test]
+fn embedded_resources_are_roots() {
+    let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "properties": {"spec": {"type": "integer"}}});
+    let list = json!({"type": "array", "items": embedded});
+    let root = json!({"type": "object", "properties": {"one": embedded, "list": list}});
+    let root = decl_type(root, &[]).unwrap();
+    check(&root, "one.metadata.name", "string");
+    check(&root, "one.spec", "int");
+    check(&root, "list.[].kind", "string");
+}
+
+#[test]
+fn a_root_need_not_be_an_object() {
+    let list = decl_type(json!({"type": "array", "items": {"type": "object"}}), &[]).unwrap();
+    check(&list, "", "list(Test#.@idx)");
+    check(
+        &decl_type(json!({"type": "string"}), &[]).unwrap(),
+        "",
+        "string",
+    );
+    check(&decl_type(json!({}), &[]).unwrap(), "", "dyn");
+    let map = json!({"type": "object", "additionalProperties": {"type": "object"}});
+    check(
+        &decl_type(map, &[]).unwrap(),
+        "",
+        "map(string, Test#.@elem)",
+    );
+}
+
+#[test]
+fn facts_are_kept() {
+    let nullable = field(json!({"type": "string", "nullable": true, "default": "x"}));
+    assert!(nullable.nullable && nullable.has_default);
+    let plain = field(json!({"type": "string", "nullable": false, "default": null}));
+    assert!(!plain.nullable && !plain.has_default);
+    let root =
+        json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
+    assert!(decl_type(root, &[]).unwrap().field("a").unwrap().required);
+}

@@ -1,0 +1,328 @@
+//! CustomResourceDefinitions: what is published for them.
+
+use super::*;
+use crate::schema::crd::Crd;
+
+/// The type of the definition whose schema is `schema`.
+fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
+    let crd = json!({"kind": "CustomResourceDefinition", "spec": {
+        "group": "example.com", "scope": "Namespaced",
+        "names": {"kind": "Test", "plural": "tests"},
+        "versions": [{"name": "v1", "served": true, "schema": {"openAPIV3Schema": schema}}],
+    }});
+    let types = Crd::from_value(&crd)
+        .unwrap()
+        .decl_types(&mut Interner::default());
+    let found = types.into_iter().find(|(gvk, _)| gvk.kind == "Test");
+    found.unwrap().1
+}
+
+/// Whether the schema is published as it is, rather than as an object of which nothing is known.
+#[track_caller]
+fn check_structural(schema: Value, expected: bool) {
+    let type_ = crd_type(schema.clone()).unwrap();
+    let is_bare = type_
+        .field("metadata")
+        .unwrap()
+        .type_
+        .field("labels")
+        .is_none();
+    assert_eq!(!is_bare, expected, "{schema}");
+}
+
+/// As [`check_structural`], for a property of the root.
+#[track_caller]
+fn check_field(schema: Value, expected: bool) {
+    check_structural(
+        json!({"type": "object", "properties": {"field": schema}}),
+        expected,
+    );
+}
+
+#[test]
+fn the_metadata_is_that_of_every_object() {
+    let type_ = crd_type(json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
+    let type_ = type_.unwrap();
+    check(&type_, "metadata.labels", "map(string, string)");
+    check(&type_, "metadata.namespace", "string");
+    check(&type_, "metadata.ownerReferences.[].controller", "bool");
+    check(&type_, "metadata.managedFields.[].time", "timestamp");
+    check(
+        &type_,
+        "metadata.managedFields.[].fieldsV1",
+        "Test#.metadata.managedFields.@idx.fieldsV1",
+    );
+    check(&type_, "spec", "Test#.spec");
+    check(&type_, "apiVersion", "string");
+}
+
+#[test]
+fn embedded_resources_get_metadata_and_require_their_kind() {
+    let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true,
+        "x-kubernetes-preserve-unknown-fields": true});
+    let type_ = crd_type(json!({"type": "object", "properties": {
+        "one": embedded, "list": {"type": "array", "items": embedded},
+        "map": {"type": "object", "additionalProperties": embedded}}}));
+    let type_ = type_.unwrap();
+    for path in ["one", "list.[]", "map.[]"] {
+        check(
+            &type_,
+            &format!("{path}.metadata.labels"),
+            "map(string, string)",
+        );
+        check(&type_, &format!("{path}.kind"), "string");
+        check(&type_, &format!("{path}.spec"), "undefined");
+    }
+    assert!(
+        type_
+            .field("one")
+            .unwrap()
+            .type_
+            .field("kind")
+            .unwrap()
+            .required
+    );
+}
+
+#[test]
+fn lists_of_the_kind_are_a_kind() {
+    let crd = json!({"spec": {
+        "group": "example.com", "names": {"kind": "Test", "plural": "tests", "listKind": "Tests"},
+        "versions": [{"name": "v1", "served": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"a": {"type": "integer"}}}}}],
+    }});
+    let types = Crd::from_value(&crd)
+        .unwrap()
+        .decl_types(&mut Interner::default());
+    let list = types
+        .iter()
+        .find(|(gvk, _)| gvk.kind == "Tests")
+        .unwrap()
+        .1
+        .clone()
+        .unwrap();
+    check(&list, "items.[].a", "int");
+    check(&list, "items.[].metadata.labels", "map(string, string)");
+    // The metadata of lists has no name, so that upstream takes it for a schema without metadata.
+    check(&list, "metadata.continue", "undefined");
+    check(&list, "metadata.name", "string");
+}
+
+#[test]
+fn without_schema_nothing_is_known() {
+    for schema in [
+        json!(null),
+        json!({}),
+        json!([]),
+        json!("object"),
+        json!({"type": "string"}),
+    ] {
+        check_structural(schema, false);
+    }
+}
+
+#[test]
+fn structural_schemas() {
+    check_structural(json!({"type": "object"}), true);
+    check_field(
+        json!({"type": "string", "description": "d", "title": "t", "pattern": "["}),
+        true,
+    );
+    check_field(json!({"x-kubernetes-preserve-unknown-fields": true}), true);
+    check_field(json!({"x-kubernetes-int-or-string": true}), true);
+    check_field(
+        json!({"type": "object", "additionalProperties": true}),
+        true,
+    );
+    check_field(
+        json!({"type": "object", "additionalProperties": {"type": "string"}}),
+        true,
+    );
+    check_field(json!({"type": "array", "items": {"type": "string"}}), true);
+}
+
+#[test]
+fn types_must_be_there() {
+    check_field(json!({}), false);
+    check_field(json!({"type": "strange"}), false);
+    check_field(json!({"type": ""}), false);
+    check_field(json!({"type": "array"}), false);
+    check_field(json!({"type": "array", "items": {}}), false);
+    check_field(
+        json!({"type": "array", "items": [{"type": "string"}]}),
+        false,
+    );
+    check_field(json!({"type": "object", "additionalProperties": {}}), false);
+    check_structural(json!({"properties": {"a": {"type": "string"}}}), false);
+    check_structural(
+        json!({"type": "object", "additionalProperties": false}),
+        false,
+    );
+}
+
+#[test]
+fn unsupported_keywords() {
+    for (key, value) in [
+        ("$ref", json!("#/definitions/x")),
+        ("id", json!("x")),
+        ("$schema", json!("x")),
+        ("patternProperties", json!({"a": {}})),
+        ("dependencies", json!({"a": []})),
+        ("definitions", json!({"a": {}})),
+        ("additionalItems", json!(false)),
+        ("x-kubernetes-preserve-unknown-fields", json!(false)),
+    ] {
+        check_field(json!({"type": "string", key: value}), false);
+    }
+    for (key, value) in [
+        ("$ref", json!("")),
+        ("definitions", json!({})),
+        ("id", json!(null)),
+    ] {
+        check_field(json!({"type": "string", key: value}), true);
+    }
+}
+
+#[test]
+fn extensions_that_exclude_each_other() {
+    let embedded = json!({"type": "object", "x-kubernetes-embedded-resource": true});
+    check_field(embedded, false);
+    check_field(
+        json!({"type": "object", "x-kubernetes-embedded-resource": true,
+            "properties": {"a": {"type": "string"}}}),
+        true,
+    );
+    check_field(
+        json!({"x-kubernetes-embedded-resource": true,
+            "x-kubernetes-preserve-unknown-fields": true}),
+        false,
+    );
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "x-kubernetes-preserve-unknown-fields": true}),
+        false,
+    );
+}
+
+#[test]
+fn metadata_may_restrict_names_only() {
+    let with = |metadata: Value| json!({"type": "object", "properties": {"metadata": metadata}});
+    let name = json!({"type": "string", "maxLength": 5});
+    check_structural(with(json!({"type": "object"})), true);
+    check_structural(
+        with(json!({"type": "object", "properties": {"name": name}})),
+        true,
+    );
+    check_structural(
+        with(json!({"type": "object", "properties": {"labels": name}})),
+        false,
+    );
+    check_structural(with(json!({"type": "object", "description": "d"})), false);
+    check_structural(with(json!({"type": "object", "required": []})), false);
+    check_structural(with(json!({"type": "object", "enum": []})), true);
+    check_structural(with(json!({"type": "string"})), false);
+    check_structural(
+        json!({"type": "object", "properties": {"kind": {"type": "integer"}}}),
+        false,
+    );
+    // Within, it is a property like any other.
+    check_field(with(json!({"type": "string"})), true);
+}
+
+#[test]
+fn junctors_restrict_and_do_not_declare() {
+    let field = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "anyOf": [junctor]});
+    check_field(field(json!({"properties": {"a": {"pattern": "x"}}})), true);
+    check_field(field(json!({"type": "object"})), false);
+    check_field(field(json!({"description": "d"})), false);
+    check_field(field(json!({"default": {}})), false);
+    check_field(field(json!({"nullable": true})), false);
+    check_field(field(json!({"additionalProperties": true})), false);
+    check_field(field(json!({"additionalProperties": false})), true);
+    check_field(field(json!({"x-kubernetes-list-type": "set"})), false);
+    check_field(
+        field(json!({"x-kubernetes-validations": [{"rule": "true"}]})),
+        false,
+    );
+    check_field(field(json!({"properties": {"metadata": {}}})), false);
+    check_field(field(json!({"not": {"type": "object"}})), false);
+    check_field(field(json!({"items": {"type": "object"}})), false);
+    check_field(
+        field(json!({"x-kubernetes-preserve-unknown-fields": false})),
+        false,
+    );
+}
+
+#[test]
+fn what_a_junctor_of_the_root_names_must_be_declared() {
+    let root = |junctor: Value| json!({"type": "object", "properties": {"a": {"type": "string"}}, "oneOf": [junctor]});
+    check_structural(root(json!({"properties": {"a": {"enum": ["x"]}}})), true);
+    check_structural(root(json!({"properties": {"b": {"enum": ["x"]}}})), false);
+    check_structural(root(json!({"not": {"properties": {"b": {}}}})), false);
+    check_structural(root(json!({"items": {}})), false);
+    // Upstream asks this of the root only.
+    check_field(root(json!({"properties": {"b": {"enum": ["x"]}}})), true);
+}
+
+#[test]
+fn integers_or_strings_may_say_so() {
+    let types = json!([{"type": "integer"}, {"type": "string"}]);
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "anyOf": types}),
+        true,
+    );
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "allOf": [{"anyOf": types}]}),
+        true,
+    );
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "allOf": [{"pattern": "x"}, {"anyOf": types}]}),
+        false,
+    );
+    let swapped = json!([{"type": "string"}, {"type": "integer"}]);
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "anyOf": swapped}),
+        false,
+    );
+    let more = json!([{"type": "integer", "minimum": 1}, {"type": "string"}]);
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "anyOf": more}),
+        false,
+    );
+    check_field(
+        json!({"x-kubernetes-int-or-string": true, "oneOf": types}),
+        false,
+    );
+}
+
+#[test]
+fn names_that_are_missing() {
+    for (crd, missing) in [
+        (json!({}), "spec.names.kind"),
+        (json!({"spec": {"names": {"kind": "T"}}}), "spec.group"),
+        (
+            json!({"spec": {"group": "g", "names": {"kind": "T"}}}),
+            "spec.names.plural",
+        ),
+        (
+            json!({"spec": {"group": "g", "names": {"kind": "T", "plural": "ts"},
+                "versions": [{"served": true}]}}),
+            "spec.versions[*].name",
+        ),
+    ] {
+        let error = Crd::from_value(&crd).unwrap_err().to_string();
+        assert!(error.contains(missing), "{error}");
+    }
+}
+
+#[test]
+fn a_schema_that_nests_too_deeply_is_an_error_of_its_version() {
+    let mut schema = json!({"type": "string"});
+    for _ in 0..200 {
+        schema = json!({"type": "array", "items": schema});
+    }
+    let error = crd_type(json!({"type": "object", "properties": {"a": schema}})).unwrap_err();
+    assert!(
+        error.to_string().contains("nests deeper than 128 levels"),
+        "{error}"
+    );
+}

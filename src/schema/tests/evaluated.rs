@@ -1,0 +1,71 @@
+//! Types as expressions meet them: what the schema declares and what JSON holds.
+
+use super::*;
+
+/// Asserts the declared type of the field at `path` and the type that it is evaluated as.
+#[track_caller]
+fn check_both(schema: Value, path: &str, declared: &str, evaluated: &str) {
+    let root = decl_type(
+        json!({"type": "object", "properties": {"field": schema}}),
+        &[],
+    )
+    .unwrap();
+    check(&root, path, declared);
+    let found = select_from(root.evaluated_type("Test#"), path);
+    let found = found.map_or_else(|| "undefined".into(), |found| found.to_string());
+    assert_eq!(found, evaluated, "{path}");
+}
+
+#[test]
+fn formats_are_strings() {
+    let string = |format: &str| json!({"type": "string", "format": format});
+    check_both(string("date-time"), "field", "timestamp", "string");
+    check_both(string("date"), "field", "timestamp", "string");
+    check_both(string("duration"), "field", "duration", "string");
+    check_both(string("byte"), "field", "bytes", "string");
+    check_both(string("uuid"), "field", "string", "string");
+}
+
+#[test]
+fn numbers_are_as_they_are_written() {
+    check_both(json!({"type": "number"}), "field", "double", "dyn");
+    check_both(json!({"type": "integer"}), "field", "int", "int");
+    check_both(json!({"type": "boolean"}), "field", "bool", "bool");
+}
+
+#[test]
+fn what_has_no_type_is_there() {
+    check_both(json!({}), "field", "undefined", "dyn");
+    check_both(
+        json!({"type": "array", "items": {}}),
+        "field",
+        "undefined",
+        "list(dyn)",
+    );
+    let quantities = json!({"type": "object", "additionalProperties": {}});
+    check_both(quantities, "field", "undefined", "map(string, dyn)");
+}
+
+#[test]
+fn open_objects_hold_anything() {
+    let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"a": {"type": "integer"}}});
+    check_both(open.clone(), "field.a", "int", "int");
+    check_both(open, "field.b", "undefined", "dyn");
+    let closed = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    check_both(closed, "field.b", "undefined", "undefined");
+}
+
+#[test]
+fn names_stay() {
+    let inner =
+        json!({"type": "object", "properties": {"x": {"type": "string", "format": "date"}}});
+    let list = json!({"type": "array", "items": inner});
+    check_both(
+        list.clone(),
+        "field.[]",
+        "Test#.field.@idx",
+        "Test#.field.@idx",
+    );
+    check_both(list, "field.[].x", "timestamp", "string");
+}

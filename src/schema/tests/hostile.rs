@@ -1,0 +1,191 @@
+//! Schemas made to crash, hang or exhaust: each must be an answer or an error, in little time.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::schema::sizes;
+
+/// Ample for a debug build on a busy machine; without sharing the cases below take years.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A document of the schemas `bodies`, named `s0`, `s1`, …, the first of which is that of `Test`.
+fn document_of(bodies: impl IntoIterator<Item = String>) -> Vec<u8> {
+    let mut text = String::from(
+        r##"{"components":{"schemas":{"root":{"$ref":"#/components/schemas/s0",
+        "x-kubernetes-group-version-kind":[{"group":"","version":"v1","kind":"Test"}]}"##,
+    );
+    for (n, body) in bodies.into_iter().enumerate() {
+        write!(text, r#","s{n}":{body}"#).unwrap();
+    }
+    text.push_str("}}}");
+    text.into_bytes()
+}
+
+fn to(n: usize) -> String {
+    format!(r##"{{"$ref":"#/components/schemas/s{n}"}}"##)
+}
+
+/// The type of `Test`, found in good time.
+#[track_caller]
+fn timed(text: &[u8]) -> Result<Arc<DeclType>, SchemaError> {
+    let start = Instant::now();
+    let found = OpenApiDocument::parse(text)?.decl_type(&Gvk::new("", "v1", "Test"));
+    let written = format!("{found:?}");
+    assert!(written.len() < 1000, "{written}");
+    let taken = start.elapsed();
+    assert!(taken < LONG, "{taken:?}");
+    found
+}
+
+#[test]
+fn fan_out_is_shared() {
+    // Each schema refers to the next twice: 2^100 paths, 101 types.
+    let body = |n: usize| match n {
+        100 => r#"{"type":"string"}"#.into(),
+        n => {
+            let next = to(n + 1);
+            format!(
+                r#"{{"type":"object","properties":{{"a":{next},"b":{next}}},"required":["a"]}}"#
+            )
+        }
+    };
+    let type_ = timed(&document_of((0..=100).map(body))).unwrap();
+    assert_eq!(type_.depth(), 101);
+    assert!(Arc::ptr_eq(
+        &type_.field("a").unwrap().type_,
+        &type_.field("b").unwrap().type_
+    ));
+    check(&type_, &["a"; 100].join("."), "string");
+}
+
+#[test]
+fn long_chains_are_too_deep() {
+    let n = 100_000;
+    let body = |i: usize| match i + 1 {
+        last if last == n => r#"{"type":"string"}"#.into(),
+        next => format!(r#"{{"type":"object","properties":{{"a":{}}}}}"#, to(next)),
+    };
+    assert_eq!(
+        timed(&document_of((0..n).map(body))).unwrap_err(),
+        SchemaError::TooDeep
+    );
+}
+
+#[test]
+fn long_circles_are_too_much() {
+    let n = 5_000;
+    let body = |i: usize| format!(r#"{{"type":"array","items":{}}}"#, to((i + 1) % n));
+    let error = timed(&document_of((0..n).map(body))).unwrap_err();
+    assert!(
+        matches!(error, SchemaError::TooDeep | SchemaError::TooComplex),
+        "{error}"
+    );
+}
+
+#[test]
+fn depth_is_counted_across_references_and_is_the_same_from_anywhere() {
+    let chain = |n: usize| {
+        let body = move |i: usize| match i + 1 {
+            last if last == n => r#"{"type":"string"}"#.into(),
+            next => format!(r#"{{"type":"object","properties":{{"a":{}}}}}"#, to(next)),
+        };
+        document_of((0..n).map(body))
+    };
+    let max = usize::from(sizes::MAX_DEPTH);
+    assert_eq!(timed(&chain(max)).unwrap().depth(), sizes::MAX_DEPTH);
+    assert_eq!(timed(&chain(max + 1)).unwrap_err(), SchemaError::TooDeep);
+}
+
+#[test]
+fn schemas_that_all_refer_to_all_are_too_complex() {
+    let n = 40;
+    let body = |_: usize| {
+        let properties: Vec<_> = (0..n)
+            .map(|to_| format!(r#""p{to_}":{}"#, to(to_)))
+            .collect();
+        format!(
+            r#"{{"type":"object","properties":{{{}}}}}"#,
+            properties.join(",")
+        )
+    };
+    assert_eq!(
+        timed(&document_of((0..n).map(body))).unwrap_err(),
+        SchemaError::TooComplex
+    );
+}
+
+#[test]
+fn few_schemas_that_all_refer_to_all_are_expanded() {
+    let n = 6;
+    let body = |_: usize| {
+        let properties: Vec<_> = (0..n)
+            .map(|to_| format!(r#""p{to_}":{}"#, to(to_)))
+            .collect();
+        format!(
+            r#"{{"type":"object","properties":{{{}}}}}"#,
+            properties.join(",")
+        )
+    };
+    let type_ = timed(&document_of((0..n).map(body))).unwrap();
+    check(&type_, "p1.p2.p3.p4.p5", "Test#.p1.p2.p3.p4.p5");
+    check(&type_, "p1.p2.p3.p4.p5.p1.p2", "undefined");
+    check(&type_, "p1.p2.p1.p3", "undefined");
+}
+
+#[test]
+fn one_schema_that_nests_too_deeply_costs_nobody_else() {
+    let deep = |levels: usize| {
+        let (open, close) = (
+            r#"{"type":"array","items":"#.repeat(levels),
+            "}".repeat(levels),
+        );
+        format!("{open}{{}}{close}")
+    };
+    for levels in [200, 200_000] {
+        let text = format!(
+            r#"{{"components":{{"schemas":{{
+            "deep":{{"x-kubernetes-group-version-kind":
+                [{{"group":"","version":"v1","kind":"Deep"}}],"items":{}}},
+            "good":{{"x-kubernetes-group-version-kind":
+                [{{"group":"","version":"v1","kind":"Test"}}],"type":"string"}}}}}}}}"#,
+            deep(levels)
+        );
+        check(&timed(text.as_bytes()).unwrap(), "", "string");
+        let document = OpenApiDocument::parse(text.as_bytes()).unwrap();
+        let error = document.decl_type(&Gvk::new("", "v1", "Deep")).unwrap_err();
+        assert!(error.to_string().contains("recursion limit"), "{error}");
+    }
+}
+
+#[test]
+fn a_document_has_a_bounded_number_of_schemas() {
+    let mut text = String::from(r#"{"components":{"schemas":{"a":{"properties":{"#);
+    for n in 0..=sizes::MAX_SCHEMAS {
+        write!(text, r#""{n}":{{}},"#).unwrap();
+    }
+    text.push_str(r#""last":{}}}}}}"#);
+    let error = OpenApiDocument::parse(text.as_bytes()).unwrap_err();
+    assert!(
+        error.to_string().contains("more than 500000 schemas"),
+        "{error}"
+    );
+}
+
+#[test]
+fn many_properties_and_required_names() {
+    let names: Vec<_> = (0..50_000).map(|n| format!("p{n}")).collect();
+    let properties: Vec<_> = names
+        .iter()
+        .map(|n| format!(r#""{n}":{{"type":"string"}}"#))
+        .collect();
+    let required: Vec<_> = names.iter().map(|n| format!(r#""{n}""#)).collect();
+    let body = format!(
+        r#"{{"type":"object","properties":{{{}}},"required":[{}]}}"#,
+        properties.join(","),
+        required.join(",")
+    );
+    let type_ = timed(&document_of([body])).unwrap();
+    assert_eq!(type_.declared_fields().len(), 50_003);
+    assert!(type_.field("p49999").unwrap().required);
+}

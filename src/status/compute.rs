@@ -1,0 +1,554 @@
+//! The status of a policy, computed from what was observed.
+//!
+//! [`compute`] is pure. Three rules hold throughout:
+//!
+//! - A verdict needs evidence: what could not be looked at is Unknown, never True or False.
+//! - What cannot be looked at *now* does not overwrite what was found for the same generation: a
+//!   restart or a pause of the API server must not make a condition flap.
+//! - A message states what follows for requests.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ExpressionWarning, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::jiff::Timestamp;
+
+use super::condition::{self, ConditionStatus, ConditionType, Reason};
+pub use super::params::{NotServed, ParamKindState};
+use super::{message, params, warnings};
+use crate::policy::compile::{CompileFinding, CompileFindingKind};
+use crate::policy::matching::{Matches, UnservedResource};
+use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
+use crate::schema::Gvk;
+
+/// What was found out about a policy.
+#[derive(Clone, Debug)]
+pub struct Observed<'a> {
+    /// The policy, with the status that it has now.
+    pub policy: &'a ValidatingAdmissionPolicy,
+    /// Its expressions, without regard to schemas.
+    pub compiled: Checked<Compiled<'a>>,
+    /// What its rules match.
+    pub matches: Checked<&'a Matched>,
+    /// The outcome of type checking.
+    pub types: Checked<Types<'a>>,
+    /// Its paramKind.
+    pub params: ParamKindState,
+    /// The conditions that count for `Ready`.
+    pub ready_requires: &'a BTreeSet<ConditionType>,
+}
+
+/// The outcome of a check that may have broken off.
+#[derive(Clone, Debug)]
+pub enum Checked<T> {
+    /// It ran to its end.
+    Done(T),
+    /// It panicked: an error of ours.
+    BrokenOff,
+}
+
+/// The outcome of compiling.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiled<'a> {
+    /// The expressions in trouble.
+    pub findings: &'a [CompileFinding],
+    /// How many expressions there are.
+    pub n_expressions: usize,
+}
+
+/// The outcome of type checking.
+#[derive(Clone, Copy, Debug)]
+pub struct Types<'a> {
+    /// What the checker found.
+    pub outcome: &'a Typed,
+    /// Group versions whose schemas are published and could not be had now, with the reason.
+    pub waiting: &'a [(String, String)],
+}
+
+/// What rules match, without the names of all that they match: a wildcard matches hundreds of
+/// resources, and there may be hundreds of policies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Matched {
+    /// How many served resources.
+    pub n_resources: usize,
+    /// How many of them are matched by a wildcard only; their kinds are not type-checked.
+    pub n_by_wildcard: usize,
+    /// The resources that rules name and nothing serves.
+    pub unserved: Vec<UnservedResource>,
+    /// Group versions that a rule touches and that could not be discovered, with the reason.
+    pub incomplete: Vec<(String, String)>,
+}
+
+impl From<Matches> for Matched {
+    fn from(matches: Matches) -> Self {
+        Self {
+            n_resources: matches.resources.len(),
+            n_by_wildcard: matches
+                .resources
+                .iter()
+                .filter(|resource| resource.by_wildcard)
+                .count(),
+            unserved: matches.unserved,
+            incomplete: matches.incomplete,
+        }
+    }
+}
+
+/// What type checking found, without the names of all that was checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Typed {
+    /// The warnings.
+    pub warnings: Vec<Warning>,
+    /// How many kinds were checked.
+    pub n_checked: usize,
+    /// The kinds that were not checked.
+    pub unchecked: Vec<UncheckedKind>,
+    /// The kind of the params with whether its schema was found, where there is a paramKind.
+    pub params: Option<(Gvk, bool)>,
+}
+
+impl From<TypeCheck> for Typed {
+    fn from(outcome: TypeCheck) -> Self {
+        Self {
+            warnings: outcome.warnings,
+            n_checked: outcome.checked.len(),
+            unchecked: outcome.unchecked,
+            params: outcome.params,
+        }
+    }
+}
+
+/// The status that a policy should have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DesiredStatus {
+    /// The generation that was looked at.
+    pub observed_generation: i64,
+    /// The warnings, within bounds.
+    pub expression_warnings: Vec<ExpressionWarning>,
+    /// Our conditions.
+    pub conditions: Vec<Condition>,
+}
+
+impl DesiredStatus {
+    /// Whether `live` says all of this already. Conditions of others do not matter.
+    #[must_use]
+    pub fn is_met_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
+        let Some(live) = live else { return false };
+        let Some(type_checking) = live.type_checking.as_ref() else {
+            return false;
+        };
+        let live_conditions = live.conditions.as_deref().unwrap_or_default();
+        live.observed_generation == Some(self.observed_generation)
+            && type_checking
+                .expression_warnings
+                .as_deref()
+                .unwrap_or_default()
+                == self.expression_warnings
+            && self
+                .conditions
+                .iter()
+                .all(|condition| live_conditions.contains(condition))
+    }
+}
+
+/// One condition before it is dated.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) status: ConditionStatus,
+    pub(super) reason: Reason,
+    pub(super) message: String,
+    /// Whether it lacks what cannot be had now, so that it may change by waiting alone.
+    pub(super) pending: bool,
+}
+
+impl Verdict {
+    fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason,
+            message: message.into(),
+            pending: false,
+        }
+    }
+
+    fn pending(mut self) -> Self {
+        self.pending = true;
+        self
+    }
+
+    fn broken_off() -> Self {
+        Self::new(
+            ConditionStatus::Unknown,
+            Reason::InternalError,
+            "the check of this policy broke off on an error of vap-status-controller; its log has \
+             the details",
+        )
+        .pending()
+    }
+}
+
+/// The status of a policy at `now`.
+#[must_use]
+pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
+    let generation = observed.policy.metadata.generation.unwrap_or_default();
+    let live = observed.policy.status.as_ref();
+    let live_conditions = live
+        .and_then(|status| status.conditions.as_deref())
+        .unwrap_or_default();
+    let fails_closed = fails_closed(observed.policy);
+    // The order in which a failing condition is reported, see `ConditionType::ALL`.
+    let found = [
+        (ConditionType::Compiled, compiled(observed, fails_closed)),
+        (ConditionType::ResourcesMatched, resources_matched(observed)),
+        (
+            ConditionType::ParamsResolved,
+            params::verdict(&observed.params, fails_closed),
+        ),
+        (
+            ConditionType::TypeChecked,
+            type_checked(observed, fails_closed),
+        ),
+    ];
+    let keeps_warnings = found.iter().any(|(type_, verdict)| {
+        *type_ == ConditionType::TypeChecked
+            && standing(verdict, *type_, live_conditions, generation).is_some()
+    });
+    let parts = found.map(|(type_, verdict)| {
+        let kept = standing(&verdict, type_, live_conditions, generation);
+        (type_, kept.unwrap_or(verdict))
+    });
+    let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
+
+    let ours: Vec<Condition> = std::iter::once(&ready)
+        .chain(&parts)
+        .map(|(type_, verdict)| {
+            let Verdict {
+                status,
+                reason,
+                message,
+                ..
+            } = verdict;
+            condition::condition(*type_, *status, *reason, message, generation, now)
+        })
+        .collect();
+    let merged = condition::merge(live_conditions, ours);
+    DesiredStatus {
+        observed_generation: generation,
+        expression_warnings: if keeps_warnings {
+            live_warnings(live)
+        } else {
+            found_warnings(observed)
+        },
+        conditions: ConditionType::ALL
+            .into_iter()
+            .filter_map(|type_| condition::find(&merged, type_).cloned())
+            .collect(),
+    }
+}
+
+/// The verdict that stands in for `verdict`, where that one cannot be told now: the one that was
+/// given for the same generation before.
+fn standing(
+    verdict: &Verdict,
+    type_: ConditionType,
+    live: &[Condition],
+    generation: i64,
+) -> Option<Verdict> {
+    if !verdict.pending || verdict.reason == Reason::InternalError {
+        return None;
+    }
+    let last = condition::find(live, type_)?;
+    let status = ConditionStatus::of(last);
+    if last.observed_generation != Some(generation) || status == ConditionStatus::Unknown {
+        return None;
+    }
+    let reason = Reason::from_name(&last.reason)?;
+    Some(Verdict::new(status, reason, last.message.clone()))
+}
+
+/// Whether errors deny requests: failurePolicy Fail, the default.
+fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
+    policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.failure_policy.as_deref())
+        != Some("Ignore")
+}
+
+/// What an expression that fails does to a request.
+fn when_evaluated(fails_closed: bool) -> &'static str {
+    if fails_closed {
+        "with failurePolicy Fail a request that reaches it is denied"
+    } else {
+        "with failurePolicy Ignore a request that reaches it is not checked by it"
+    }
+}
+
+/// The condition `Compiled`.
+fn compiled(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
+    let Checked::Done(Compiled {
+        findings,
+        n_expressions,
+    }) = observed.compiled
+    else {
+        return Verdict::broken_off();
+    };
+    let of_kind = |kind: CompileFindingKind| {
+        let found: Vec<&CompileFinding> = findings
+            .iter()
+            .filter(|finding| finding.kind == kind)
+            .collect();
+        let (first, rest) = found.split_first()?;
+        let more = match rest.len() {
+            0 => String::new(),
+            n => format!(" (and {n} more)"),
+        };
+        let headline = first.message.lines().next().unwrap_or_default();
+        Some(format!("{}{more}: {headline}", first.field_ref))
+    };
+    if let Some(what) = of_kind(CompileFindingKind::Failed) {
+        return Verdict::new(
+            ConditionStatus::False,
+            Reason::CompilationFailed,
+            format!("does not compile, {}: {what}", when_evaluated(fails_closed)),
+        );
+    }
+    if let Some(what) = of_kind(CompileFindingKind::Unsafe) {
+        return Verdict::new(
+            ConditionStatus::False,
+            Reason::UnsafeExpression,
+            format!("accepted by the API server, which cannot evaluate it safely: {what}"),
+        );
+    }
+    if let Some(what) = of_kind(CompileFindingKind::Unsupported) {
+        return Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::UnsupportedExpression,
+            format!("uses what vap-status-controller cannot judge: {what}"),
+        );
+    }
+    let text = match n_expressions {
+        1 => "the expression compiles".to_owned(),
+        n => format!("all {n} expressions compile"),
+    };
+    Verdict::new(ConditionStatus::True, Reason::AllExpressionsCompile, text)
+}
+
+/// The condition `ResourcesMatched`.
+fn resources_matched(observed: &Observed<'_>) -> Verdict {
+    let Checked::Done(matches) = observed.matches else {
+        return Verdict::broken_off();
+    };
+    let unserved: Vec<String> = matches
+        .unserved
+        .iter()
+        .map(|unserved| match &unserved.suggestion {
+            Some(suggestion) => format!("{} (did you mean {suggestion}?)", unserved.rule),
+            None => unserved.rule.clone(),
+        })
+        .collect();
+    let undiscovered: Vec<String> = matches
+        .incomplete
+        .iter()
+        .map(|(group_version, reason)| format!("{group_version} ({reason})"))
+        .collect();
+    if matches.n_resources == 0 {
+        if !undiscovered.is_empty() {
+            let text = format!(
+                "whether the rules match anything cannot be told, not discovered: {}",
+                message::list(&undiscovered)
+            );
+            return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
+                .pending();
+        }
+        let what = if unserved.is_empty() {
+            "no rule matches a served resource".to_owned()
+        } else {
+            format!("nothing serves {}", message::list(&unserved))
+        };
+        return Verdict::new(
+            ConditionStatus::False,
+            Reason::NoServedResources,
+            format!("{what}; the policy never runs"),
+        );
+    }
+    let mut parts = vec![format!(
+        "the rules match {}",
+        message::count(matches.n_resources, "resource")
+    )];
+    if !unserved.is_empty() {
+        parts.push(format!("not served: {}", message::list(&unserved)));
+    }
+    if !undiscovered.is_empty() {
+        parts.push(format!("not discovered: {}", message::list(&undiscovered)));
+    }
+    let text = parts.join("; ");
+    Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text)
+}
+
+/// The condition `TypeChecked`.
+fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
+    let Checked::Done(Types {
+        outcome: types,
+        waiting,
+    }) = observed.types
+    else {
+        return Verdict::broken_off();
+    };
+    let gaps = gaps(observed, types);
+    let (n_checked, n_kinds) = (types.n_checked, types.n_checked + types.unchecked.len());
+    let coverage = if types.unchecked.is_empty() {
+        format!("{} checked", message::count(n_checked, "kind"))
+    } else {
+        format!("{n_checked} of {} checked", message::count(n_kinds, "kind"))
+    };
+    let not_checked = if gaps.is_empty() {
+        String::new()
+    } else {
+        format!("; not checked: {}", message::list(&gaps))
+    };
+    if let Some(first) = types.warnings.first() {
+        let (what, consequence) = match types.warnings.len() {
+            1 => (first.field_ref.clone(), when_evaluated(fails_closed)),
+            n => (
+                format!("{} and {} more", first.field_ref, n - 1),
+                when_evaluated(fails_closed),
+            ),
+        };
+        return Verdict::new(
+            ConditionStatus::False,
+            Reason::ExpressionWarnings,
+            format!(
+                "{what} may fail when evaluated, {consequence}; see status.typeChecking; \
+                 {coverage}{not_checked}"
+            ),
+        );
+    }
+    let (status, reason, text) = if n_kinds == 0 {
+        let text = "the rules name no kind whose objects could be checked";
+        (
+            ConditionStatus::Unknown,
+            Reason::NoTypesToCheck,
+            text.to_owned(),
+        )
+    } else if n_checked == 0 {
+        let text = "no schema of a matched kind could be used";
+        (
+            ConditionStatus::Unknown,
+            Reason::SchemaUnavailable,
+            text.to_owned(),
+        )
+    } else {
+        let reason = if gaps.is_empty() {
+            Reason::NoWarnings
+        } else {
+            Reason::PartiallyChecked
+        };
+        (
+            ConditionStatus::True,
+            reason,
+            format!("no warnings; {coverage}"),
+        )
+    };
+    let mut verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
+    verdict.pending = !waiting.is_empty();
+    verdict
+}
+
+/// What type checking did not see, each with its reason.
+fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
+    let kinds = types.unchecked.iter().map(|unchecked| {
+        let gvk = &unchecked.gvk;
+        format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
+    });
+    let params = types
+        .params
+        .iter()
+        .filter(|(_, has_schema)| !has_schema)
+        .map(|(gvk, _)| {
+            format!(
+                "params of kind {} {} (no schema)",
+                gvk.api_version(),
+                gvk.kind
+            )
+        });
+    let groups = match observed.matches {
+        Checked::Done(matches) => matches.incomplete.as_slice(),
+        Checked::BrokenOff => &[],
+    };
+    let groups = groups
+        .iter()
+        .map(|(group, _)| format!("{group} (not discovered)"));
+    let n_by_wildcard = match observed.matches {
+        Checked::Done(matches) => matches.n_by_wildcard,
+        Checked::BrokenOff => 0,
+    };
+    let wildcards = (n_by_wildcard > 0).then(|| {
+        format!(
+            "{} matched by wildcards",
+            message::count(n_by_wildcard, "resource")
+        )
+    });
+    kinds.chain(params).chain(groups).chain(wildcards).collect()
+}
+
+/// The condition `Ready`.
+///
+/// It is False with the first condition that counts and is False. It is Unknown while a condition
+/// that counts is not known *yet*. Where one cannot be known at all (`NoTypesToCheck`,
+/// `UnsupportedExpression`), waiting would be in vain, and nothing wrong was found: that is True,
+/// and the message says what is not known.
+fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>) -> Verdict {
+    let counting = || parts.iter().filter(|(type_, _)| requires.contains(type_));
+    if let Some((_, failing)) =
+        counting().find(|(_, verdict)| verdict.status == ConditionStatus::False)
+    {
+        return Verdict::new(
+            ConditionStatus::False,
+            failing.reason,
+            failing.message.clone(),
+        );
+    }
+    let is_pending =
+        |verdict: &Verdict| verdict.pending && verdict.status == ConditionStatus::Unknown;
+    if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
+        return Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::Pending,
+            format!("{type_} is not known yet: {}", verdict.message),
+        );
+    }
+    let unknown: Vec<String> = counting()
+        .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
+        .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
+        .collect();
+    let text = if unknown.is_empty() {
+        "nothing wrong was found".to_owned()
+    } else {
+        format!(
+            "nothing wrong was found; cannot be told: {}",
+            message::list(&unknown)
+        )
+    };
+    Verdict::new(ConditionStatus::True, Reason::Ready, text)
+}
+
+/// The warnings that type checking gave.
+fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
+    match observed.types {
+        Checked::Done(Types { outcome, .. }) => warnings::expression_warnings(
+            &outcome.warnings,
+            warnings::budget_bytes(observed.policy),
+        ),
+        Checked::BrokenOff => Vec::new(),
+    }
+}
+
+/// The warnings that stand in the status now.
+fn live_warnings(live: Option<&ValidatingAdmissionPolicyStatus>) -> Vec<ExpressionWarning> {
+    live.and_then(|status| status.type_checking.as_ref())
+        .and_then(|type_checking| type_checking.expression_warnings.clone())
+        .unwrap_or_default()
+}

@@ -1,0 +1,73 @@
+//! How messages are put together: lists, counts and lengths.
+
+/// The greatest length of a condition's message, in bytes.
+///
+/// The API allows 32,768; tables, chat messages and Flux events show much less.
+pub(crate) const MAX_BYTES: usize = 1024;
+
+/// How many names a list in a message shows.
+const MAX_NAMES: usize = 4;
+
+/// `text`, or as much of it as fits in `max_bytes` with an ellipsis at the end.
+pub(crate) fn cut(text: &str, max_bytes: usize) -> String {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= max_bytes {
+        return text.to_owned();
+    }
+    let mut end = max_bytes.saturating_sub(ELLIPSIS.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut kept = text.get(..end).unwrap_or_default().to_owned();
+    kept.push_str(ELLIPSIS);
+    kept
+}
+
+/// `1 kind`, `2 kinds`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    if n == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{n} {noun}s")
+    }
+}
+
+/// `a, b, c, d and 3 more`.
+pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
+    let shown: Vec<&str> = names.iter().take(MAX_NAMES).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_between_characters() {
+        assert_eq!(cut("abc", 3), "abc");
+        assert_eq!(cut("abcdef", 5), "ab…");
+        // Each `é` has two bytes: four bytes less the ellipsis leave room for none of it.
+        assert_eq!(cut("ééé", 4), "…");
+        assert_eq!(cut("ééé", 5), "é…");
+    }
+
+    #[test]
+    fn lists_name_four() {
+        assert_eq!(list::<&str>(&[]), "");
+        assert_eq!(list(&["a", "b", "c", "d"]), "a, b, c, d");
+        assert_eq!(
+            list(&["a", "b", "c", "d", "e", "f"]),
+            "a, b, c, d and 2 more"
+        );
+    }
+
+    #[test]
+    fn counts_have_plurals() {
+        assert_eq!(count(0, "kind"), "0 kinds");
+        assert_eq!(count(1, "kind"), "1 kind");
+        assert_eq!(count(2, "kind"), "2 kinds");
+    }
+}

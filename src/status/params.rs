@@ -1,0 +1,174 @@
+//! `ParamsResolved`: whether the paramKind is served, and what follows for requests.
+//!
+//! What follows was read in the API server: it takes a policy into account once a binding refers to
+//! it, and one whose paramKind it cannot find fails for every request that the policy's own rules
+//! match, whatever its bindings select.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`,
+//! `ensureParamsForPolicyLocked`; `plugin/policy/validating/dispatcher.go`, `Dispatch`.
+
+use super::compute::Verdict;
+use super::condition::{ConditionStatus, Reason};
+use super::message;
+use crate::schema::Gvk;
+
+/// What is known of a policy's paramKind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParamKindState {
+    /// The policy has none.
+    NotRequired,
+    /// It is served.
+    Served(Gvk),
+    /// Nothing serves or defines it. `similar` are served kinds that may have been meant.
+    NotFound {
+        /// The paramKind.
+        gvk: Gvk,
+        /// Kinds that may have been meant, as `apiVersion Kind`.
+        similar: Vec<String>,
+    },
+    /// It is defined, and not served.
+    NotServed {
+        /// The paramKind.
+        gvk: Gvk,
+        /// Why.
+        why: NotServed,
+    },
+    /// Its group could not be discovered, for this reason.
+    Undiscovered {
+        /// The paramKind.
+        gvk: Gvk,
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// Why a kind that is defined is not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotServed {
+    /// Other versions of it are, by name.
+    OtherVersions(Vec<String>),
+    /// No version of its CRD is served.
+    NoVersion {
+        /// The name of the CRD.
+        crd: String,
+    },
+    /// Its CRD is not established; the reason is the API server's.
+    NotEstablished {
+        /// The name of the CRD.
+        crd: String,
+        /// Why, where the API server says.
+        reason: Option<String>,
+    },
+    /// Its CRD is established, and the API server does not list it.
+    NotListed {
+        /// The name of the CRD.
+        crd: String,
+    },
+}
+
+/// `rules.example.com/v1 ReplicaLimit`.
+fn display(gvk: &Gvk) -> String {
+    format!("{} {}", gvk.api_version(), gvk.kind)
+}
+
+/// What the API server does while it cannot find the paramKind.
+///
+/// Between the quotes is the API server's own text, as requests get to see it.
+fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
+    let text = format!("failed to find resource referenced by paramKind: '{gvk}'");
+    if fails_closed {
+        format!(
+            "with failurePolicy Fail every request that the rules match is denied once the policy \
+             has a binding (\"{text}\")"
+        )
+    } else {
+        format!("with failurePolicy Ignore no request is checked (\"{text}\")")
+    }
+}
+
+/// The condition `ParamsResolved`.
+pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
+    let (status, reason, text) = match state {
+        ParamKindState::NotRequired => (
+            ConditionStatus::True,
+            Reason::ParamsNotRequired,
+            "the policy has no paramKind".to_owned(),
+        ),
+        ParamKindState::Served(gvk) => (
+            ConditionStatus::True,
+            Reason::ParamKindServed,
+            format!(
+                "paramKind {} is served; whether the params that bindings refer to exist was not \
+                 examined",
+                display(gvk)
+            ),
+        ),
+        ParamKindState::NotFound { gvk, similar } => {
+            let hint = if similar.is_empty() {
+                String::new()
+            } else {
+                format!(" (did you mean {}?)", message::list(similar))
+            };
+            (
+                ConditionStatus::False,
+                Reason::ParamKindNotFound,
+                format!(
+                    "nothing serves paramKind {} and no CustomResourceDefinition defines it{hint}; {}",
+                    display(gvk),
+                    consequence(gvk, fails_closed)
+                ),
+            )
+        }
+        ParamKindState::NotServed { gvk, why } => (
+            ConditionStatus::False,
+            Reason::ParamKindNotServed,
+            format!(
+                "paramKind {} is not served: {}; {}",
+                display(gvk),
+                why_not_served(gvk, why),
+                consequence(gvk, fails_closed)
+            ),
+        ),
+        ParamKindState::Undiscovered { gvk, reason } => (
+            ConditionStatus::Unknown,
+            Reason::DiscoveryIncomplete,
+            format!(
+                "whether paramKind {} is served cannot be told: {} could not be discovered: {reason}",
+                display(gvk),
+                gvk.api_version()
+            ),
+        ),
+    };
+    let pending = matches!(state, ParamKindState::Undiscovered { .. });
+    Verdict {
+        status,
+        reason,
+        message: text,
+        pending,
+    }
+}
+
+fn why_not_served(gvk: &Gvk, why: &NotServed) -> String {
+    match why {
+        NotServed::OtherVersions(versions) => {
+            format!("{} is served as {}", gvk.kind, message::list(versions))
+        }
+        NotServed::NoVersion { crd } => {
+            format!("CustomResourceDefinition {crd} serves no version")
+        }
+        NotServed::NotEstablished {
+            crd,
+            reason: Some(reason),
+        } => {
+            format!("CustomResourceDefinition {crd} is not established ({reason})")
+        }
+        NotServed::NotEstablished { crd, reason: None } => {
+            format!("CustomResourceDefinition {crd} is not established")
+        }
+        NotServed::NotListed { crd } => {
+            format!(
+                "CustomResourceDefinition {crd} is established, but the API server does not list it"
+            )
+        }
+    }
+}

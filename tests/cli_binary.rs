@@ -1,0 +1,303 @@
+//! The binary `kubectl-vap` as a shell sees it: output, complaints, exit status.
+//!
+//! The API server is a thread that answers with prepared text on the loopback interface.
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{fs, thread};
+
+use serde_json::{Value, json};
+
+const LIST: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+
+/// A server that ends with the test's process. Paths are looked up without `limit=`.
+fn serve(answers: &[(&str, u16, Value)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answers: BTreeMap<String, (u16, String)> = answers
+        .iter()
+        .map(|(path, code, body)| ((*path).to_owned(), (*code, body.to_string())))
+        .collect();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            answer(&stream.unwrap(), &answers);
+        }
+    });
+    url
+}
+
+fn answer(mut stream: &TcpStream, answers: &BTreeMap<String, (u16, String)>) {
+    let mut lines = BufReader::new(stream).lines();
+    let request = lines.next().unwrap().unwrap();
+    // The rest of the head is read, so that the connection closes without a reset.
+    while !lines.next().unwrap().unwrap().is_empty() {}
+    let path = request.split(' ').nth(1).unwrap();
+    // The client writes `?&limit=500&continue=…`.
+    let path = path.replace("&limit=500", "").replace("?&", "?");
+    let path = path.trim_end_matches('?');
+    let missing = (404, "404 page not found".to_owned());
+    let (code, body) = answers.get(path).unwrap_or(&missing);
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {code} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+fn directory() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// A kubeconfig with the contexts `here` (the current one) and `nowhere`.
+fn kubeconfig(test: &str, url: &str) -> PathBuf {
+    let path = directory().join(format!("{test}.kubeconfig"));
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "here",
+        "clusters": [
+            {"name": "here", "cluster": {"server": url}},
+            {"name": "nowhere", "cluster": {"server": closed_port()}},
+        ],
+        "contexts": [
+            {"name": "here", "context": {"cluster": "here", "user": "ann"}},
+            {"name": "nowhere", "context": {"cluster": "nowhere", "user": "ann"}},
+        ],
+        "users": [{"name": "ann", "user": {}}],
+    });
+    fs::write(&path, config.to_string()).unwrap();
+    path
+}
+
+/// An address that nobody listens at.
+fn closed_port() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+fn run(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"));
+    for name in ["COLUMNS", "NO_COLOR", "KUBERNETES_SERVICE_HOST"] {
+        command.env_remove(name);
+    }
+    for name in [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .env("KUBECONFIG", kubeconfig)
+        .env("HOME", directory())
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn policy(name: &str, status: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "generation": 1, "creationTimestamp": "2026-03-01T11:00:00Z"},
+        "spec": {},
+        "status": {"conditions": [{
+            "type": "Ready", "status": status, "reason": "R", "message": "told by the test",
+            "lastTransitionTime": "2026-03-01T11:00:00Z", "observedGeneration": 1,
+        }]},
+    })
+}
+
+fn list(items: &[Value], next: &str) -> Value {
+    json!({"kind": "ValidatingAdmissionPolicyList", "apiVersion": "admissionregistration.k8s.io/v1",
+           "metadata": {"resourceVersion": "1", "continue": next}, "items": items})
+}
+
+fn failure(code: u16, reason: &str, message: &str, name: Option<&str>) -> Value {
+    let details = name.map(|name| json!({"name": name, "kind": "validatingadmissionpolicies"}));
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+           "code": code, "reason": reason, "message": message, "details": details})
+}
+
+/// Wrong use or an unusable cluster: exit status 2, nothing on standard output, one line that has
+/// all of `expect`.
+#[track_caller]
+fn check_error(output: &Output, expect: &[&str]) {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.starts_with("error: "), "{stderr}");
+    for part in expect {
+        assert!(stderr.contains(part), "no `{part}` in: {stderr}");
+    }
+}
+
+#[test]
+fn pages_are_put_together_in_order_of_name() {
+    let url = serve(&[
+        (LIST, 200, list(&[policy("b", "True")], "more")),
+        (
+            &format!("{LIST}?continue=more"),
+            200,
+            list(&[policy("a", "True")], ""),
+        ),
+    ]);
+    let output = run(&kubeconfig("pages", &url), &["status", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["policies"][0]["name"], "a");
+    assert_eq!(report["policies"][1]["name"], "b");
+    assert_eq!(report["summary"]["ready"], 2);
+
+    let output = run(&kubeconfig("pages", &url), &["status", "--output=yaml"]);
+    let from_yaml: Value = serde_norway::from_slice(&output.stdout).unwrap();
+    assert_eq!(from_yaml, report);
+}
+
+#[test]
+fn findings_end_with_1_unless_told_otherwise() {
+    let url = serve(&[
+        (
+            LIST,
+            200,
+            list(&[policy("a", "True"), policy("b", "False")], ""),
+        ),
+        (&format!("{LIST}/a"), 200, policy("a", "True")),
+        (&format!("{LIST}/b"), 200, policy("b", "False")),
+    ]);
+    let config = kubeconfig("findings", &url);
+    for (arguments, code) in [
+        (&["status"][..], 1),
+        (&["status", "--exit-zero"], 0),
+        (&["status", "-o", "json"], 1),
+        (&["status", "a"], 0),
+        (&["status", "b"], 1),
+        (&["status", "b", "-o", "wide"], 1),
+    ] {
+        let output = run(&config, arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {output:?}"
+        );
+        assert!(!output.stdout.is_empty());
+        assert!(output.stderr.is_empty());
+        assert!(
+            !output.stdout.contains(&0x1b),
+            "colour in a pipe: {output:?}"
+        );
+    }
+    let output = run(&config, &["status"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("\n  Ready=False R: told by the test\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_cluster_without_policies_is_clean() {
+    let url = serve(&[(LIST, 200, list(&[], ""))]);
+    let output = run(&kubeconfig("empty", &url), &["status"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stdout.is_empty());
+    assert_eq!(output.stderr, b"no ValidatingAdmissionPolicies found\n");
+}
+
+#[test]
+fn answers_that_refuse_are_one_line() {
+    let forbidden = failure(403, "Forbidden", "User \"ann\" cannot list them", None);
+    let url = serve(&[
+        (LIST, 403, forbidden),
+        (
+            &format!("{LIST}/a"),
+            404,
+            failure(404, "NotFound", "\"a\" not found", Some("a")),
+        ),
+        (
+            &format!("{LIST}/b"),
+            401,
+            failure(401, "Unauthorized", "Unauthorized", None),
+        ),
+    ]);
+    let config = kubeconfig("refusals", &url);
+    check_error(
+        &run(&config, &["status"]),
+        &["User \"ann\" cannot list them", "ask for"],
+    );
+    check_error(
+        &run(&config, &["status", "a"]),
+        &["no ValidatingAdmissionPolicy `a`"],
+    );
+    check_error(
+        &run(&config, &["status", "b"]),
+        &["refuses the credentials", "--context"],
+    );
+    check_error(&run(&config, &["status", "c"]), &["does not serve", "1.30"]);
+}
+
+#[test]
+fn clusters_out_of_reach_are_one_line() {
+    let config = kubeconfig("reach", &closed_port());
+    check_error(
+        &run(&config, &["status"]),
+        &["cannot reach", "http://127.0.0.1:", "refused"],
+    );
+    check_error(
+        &run(&config, &["status", "--context", "nowhere"]),
+        &["cannot reach"],
+    );
+    check_error(
+        &run(&config, &["status", "--context", "mars"]),
+        &["mars", "--context"],
+    );
+    check_error(
+        &run(Path::new("/does/not/exist"), &["status"]),
+        &["/does/not/exist", "--kubeconfig"],
+    );
+    let flag = ["status", "--kubeconfig", "/does/not/exist"];
+    check_error(&run(&config, &flag), &["/does/not/exist", "--kubeconfig"]);
+}
+
+#[test]
+fn a_silent_server_is_given_up_on() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let output = run(
+        &kubeconfig("silent", &url),
+        &["status", "--request-timeout", "1"],
+    );
+    check_error(&output, &["no answer within 1 s"]);
+}
+
+#[test]
+fn wrong_use_is_2_and_help_tells_the_exit_statuses() {
+    let config = kubeconfig("use", &closed_port());
+    for arguments in [
+        &[][..],
+        &["statsu"],
+        &["status", "-o", "xml"],
+        &["status", "a", "b"],
+    ] {
+        assert_eq!(
+            run(&config, arguments).status.code(),
+            Some(2),
+            "{arguments:?}"
+        );
+    }
+    let output = run(&config, &["status", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    let help = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "Usage: kubectl vap status",
+        "Exit status:",
+        "--exit-zero",
+        "--context",
+    ] {
+        assert!(help.contains(part), "no `{part}` in: {help}");
+    }
+}
