@@ -2,6 +2,8 @@
 //! forms, the recipes of `dev` and `justfile`, versions. Also the deadlines of `deny.toml`, and what
 //! the manifests may grant.
 
+#![allow(clippy::panic, reason = "a test fails by a panic")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
