@@ -2,10 +2,11 @@
 
 #![allow(
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
     clippy::panic,
     clippy::string_slice,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "a test fails by a panic, and gives its values away"
 )]
 
 use std::fmt::Write as _;

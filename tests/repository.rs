@@ -2,6 +2,8 @@
 //! forms, the recipes of `dev` and `justfile`, versions. Also the deadlines of `deny.toml`, and what
 //! the manifests may grant.
 
+#![allow(clippy::panic, reason = "a test fails by a panic")]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -50,9 +52,15 @@ fn every_alert_is_tested() {
         // Once for its silence, at least once for its firing.
         assert!(tests.matches(name).count() > 1, "{name} has no test");
         for annotation in ["summary", "description"] {
-            assert!(alert["annotations"][annotation].is_string(), "{name}: no {annotation}");
+            assert!(
+                alert["annotations"][annotation].is_string(),
+                "{name}: no {annotation}"
+            );
         }
-        assert!(alert["labels"]["severity"].is_string(), "{name}: no severity");
+        assert!(
+            alert["labels"]["severity"].is_string(),
+            "{name}: no severity"
+        );
     }
 }
 
@@ -65,7 +73,11 @@ fn just_and_dev_have_the_same_recipes() {
         .collect();
     let written: BTreeSet<_> = dev
         .lines()
-        .filter_map(|line| line.strip_prefix("recipe_")?.split_once('(').map(|(name, _)| name))
+        .filter_map(|line| {
+            line.strip_prefix("recipe_")?
+                .split_once('(')
+                .map(|(name, _)| name)
+        })
         .filter(|name| *name != "list")
         .collect();
     let justfile = read("justfile");
@@ -74,8 +86,14 @@ fn just_and_dev_have_the_same_recipes() {
         .filter_map(|line| line.strip_suffix(" *args:"))
         .collect();
     assert!(listed.contains("ci"));
-    assert_eq!(listed, written, "the list of `dev` and its functions differ");
-    assert_eq!(listed, just, "the recipes of `dev` and of `justfile` differ");
+    assert_eq!(
+        listed, written,
+        "the list of `dev` and its functions differ"
+    );
+    assert_eq!(
+        listed, just,
+        "the recipes of `dev` and of `justfile` differ"
+    );
 }
 
 #[test]
@@ -86,8 +104,14 @@ fn no_skipped_duplicate_is_past_its_deadline() {
         .lines()
         .filter_map(|line| line.trim().strip_prefix("# FIX-DEADLINE: "))
         .collect();
-    assert_eq!(deadlines.len(), n_skips, "a skip of deny.toml has no FIX-DEADLINE");
-    let today = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    assert_eq!(
+        deadlines.len(),
+        n_skips,
+        "a skip of deny.toml has no FIX-DEADLINE"
+    );
+    let today = jiff::Timestamp::now()
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .date();
     for deadline in deadlines {
         let date: jiff::civil::Date = deadline.parse().unwrap();
         assert!(
@@ -114,7 +138,10 @@ fn the_cluster_role_writes_statuses_only() {
     let role = yaml("config/rbac/cluster_role.yaml");
     for rule in role["rules"].as_sequence().unwrap() {
         for key in ["apiGroups", "resources", "verbs"] {
-            assert!(!strings(&rule[key]).contains(&"*".to_owned()), "a wildcard: {rule:?}");
+            assert!(
+                !strings(&rule[key]).contains(&"*".to_owned()),
+                "a wildcard: {rule:?}"
+            );
         }
         let writes: Vec<_> = strings(&rule["verbs"])
             .into_iter()

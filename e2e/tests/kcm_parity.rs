@@ -53,7 +53,7 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
         if created.len() == N_POLICIES {
             break;
         }
-        policy.metadata = Default::default();
+        policy.metadata = kube::api::ObjectMeta::default();
         policy.metadata.name = Some(format!("corpus-{n}.example.com"));
         policy.status = None;
         // The API server refuses some; these have no status to compare.

@@ -182,7 +182,8 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
         (Type::Param(_), _) => matches!(right, Type::Param(_)),
         (Type::Wrapper(left), _) => is_equivalent(&left.unwrapped(), right),
         (_, Type::Wrapper(right)) => is_equivalent(left, &right.unwrapped()),
-        (Type::List(left), Type::List(right)) => is_equivalent(left, right),
+        (Type::List(left), Type::List(right))
+        | (Type::Type(Some(left)), Type::Type(Some(right))) => is_equivalent(left, right),
         (Type::Map(left), Type::Map(right)) => {
             is_equivalent(&left.0, &right.0) && is_equivalent(&left.1, &right.1)
         }
@@ -195,7 +196,6 @@ fn is_equivalent(left: &Type, right: &Type) -> bool {
                     .zip(&right.params)
                     .all(|(l, r)| is_equivalent(l, r))
         }
-        (Type::Type(Some(left)), Type::Type(Some(right))) => is_equivalent(left, right),
         _ => left == right,
     }
 }
