@@ -4,7 +4,12 @@
 //! That the API server evaluates the expressions of the first kind without error was seen with
 //! `e2e/oracle admit`.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and gives its values away"
+)]
 
 use serde_json::{Value, json};
 use vap_status_controller::policy::compile::CompiledPolicy;
