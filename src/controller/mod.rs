@@ -1,8 +1,8 @@
 //! The controller: the only place that talks to the cluster.
 //!
-//! Watches and looks ([`watch`], [`refresh`]) tell which policies a change touches ([`mapper`]).
-//! Each of these is observed ([`observe`]), its status computed ([`crate::status`], pure) and
-//! applied if it says something else than the one that is there ([`apply`]).
+//! Watches and looks (`watch`, `refresh`) tell which policies a change touches (`mapper`).
+//! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
+//! applied if it says something else than the one that is there (`apply`).
 
 mod apply;
 pub mod args;

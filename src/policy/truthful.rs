@@ -72,6 +72,9 @@ static RULES: &[Rule] = &[
         reason: "the schema declares the field without a type, or lets objects hold fields that it does not \
                  declare: Quantity, preserved unknown fields",
         applies: |finding, checked| {
+            if finding.code != Code::UndefinedField {
+                return false;
+            }
             let Some((operand, field)) = selection(finding, checked) else {
                 return false;
             };

@@ -198,7 +198,7 @@ impl fmt::Display for Reason {
 
 /// Builds a condition; the only place that does.
 ///
-/// The message is cut to [`message::MAX_BYTES`]. `now` loses its fractions of a second, which the API
+/// The message is cut to `message::MAX_BYTES`. `now` loses its fractions of a second, which the API
 /// does not keep.
 #[must_use]
 pub fn condition(

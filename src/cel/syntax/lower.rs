@@ -66,6 +66,9 @@ pub(super) fn parse(text: &str, source: &SourceMap) -> (Option<Ast>, Diagnostics
 fn syntax_errors(errors: &ParseErrors, text: &str) -> Diagnostics {
     let mut found = Diagnostics::default();
     for error in &errors.errors {
+        if is_internal(&error.msg) {
+            continue;
+        }
         let (line, column) = error.pos;
         let mut location = if line < 1 {
             Location::NONE
@@ -75,6 +78,9 @@ fn syntax_errors(errors: &ParseErrors, text: &str) -> Diagnostics {
                 column: i32::try_from(column - 1).unwrap_or(i32::MAX),
             }
         };
+        if text.is_empty() {
+            location.column = -1;
+        }
         if error.msg == ESCAPED_IDENT {
             location.column += columns_to_backtick(text, location);
         }
@@ -84,10 +90,15 @@ fn syntax_errors(errors: &ParseErrors, text: &str) -> Diagnostics {
         found.report(
             Code::Syntax,
             Location::NONE,
-            "the expression cannot be parsed",
+            "Syntax error: the expression is not complete",
         );
     }
     found
+}
+
+/// Whether a message of the parser is about its own tree, which tells a person nothing.
+fn is_internal(message: &str) -> bool {
+    message.contains("Context`") || message.contains("ContextAll`") || message == "UNKNOWN"
 }
 
 /// The parser's finding about a field name in backticks, which the API server's environment does not
