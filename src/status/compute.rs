@@ -374,10 +374,17 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
             format!("{what}; the policy never runs"),
         );
     }
-    let mut parts = vec![format!(
-        "the rules match {}",
-        message::count(matches.n_resources, "resource")
-    )];
+    // What wildcards match is not counted: each CRD that comes or goes would change the message, and
+    // cost a write of every policy with a wildcard.
+    let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
+    let mut parts = vec![match (n_named, matches.n_by_wildcard) {
+        (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),
+        (0, _) => "the rules match resources by wildcards".to_owned(),
+        (n_named, _) => format!(
+            "the rules match {} by name and others by wildcards",
+            message::count(n_named, "resource")
+        ),
+    }];
     if !unserved.is_empty() {
         parts.push(format!("not served: {}", message::list(&unserved)));
     }
@@ -410,19 +417,20 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
         format!("; not checked: {}", message::list(&gaps))
     };
     if let Some(first) = types.warnings.first() {
-        let (what, consequence) = match types.warnings.len() {
-            1 => (first.field_ref.clone(), when_evaluated(fails_closed)),
-            n => (
-                format!("{} and {} more", first.field_ref, n - 1),
-                when_evaluated(fails_closed),
-            ),
+        let more = match types.warnings.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
         };
+        let why = warnings::headline(&first.warning)
+            .map(|(kind, what)| format!(" ({what} on {kind})"))
+            .unwrap_or_default();
         return Verdict::new(
             ConditionStatus::False,
             Reason::ExpressionWarnings,
             format!(
-                "{what} may fail when evaluated, {consequence}; see status.typeChecking; \
-                 {coverage}{not_checked}"
+                "{}{more} may fail when evaluated{why}, {}; {coverage}{not_checked}",
+                first.field_ref,
+                when_evaluated(fails_closed),
             ),
         );
     }
@@ -481,16 +489,11 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let groups = groups
         .iter()
         .map(|(group, _)| format!("{group} (not discovered)"));
-    let n_by_wildcard = match observed.matches {
-        Checked::Done(matches) => matches.n_by_wildcard,
-        Checked::BrokenOff => 0,
+    let has_wildcards = match observed.matches {
+        Checked::Done(matches) => matches.n_by_wildcard > 0,
+        Checked::BrokenOff => false,
     };
-    let wildcards = (n_by_wildcard > 0).then(|| {
-        format!(
-            "{} matched by wildcards",
-            message::count(n_by_wildcard, "resource")
-        )
-    });
+    let wildcards = has_wildcards.then(|| "resources matched by wildcards".to_owned());
     kinds.chain(params).chain(groups).chain(wildcards).collect()
 }
 

@@ -336,6 +336,41 @@ fn no_served_resource_means_it_never_runs() {
 }
 
 #[test]
+fn what_wildcards_match_is_not_counted() {
+    let wildcard = |n: usize| MatchedResource {
+        gvr: Gvr::new("example.com", "v1", format!("widgets{n}")),
+        gvk: Gvk::new("example.com", "v1", "Widget"),
+        by_wildcard: true,
+    };
+    let facts = |n_named: usize, n_by_wildcard: usize| {
+        Facts::sound().with(|facts| {
+            facts.matches.resources.truncate(n_named);
+            facts
+                .matches
+                .resources
+                .extend((0..n_by_wildcard).map(wildcard));
+        })
+    };
+    for (facts, text) in [
+        (facts(1, 0), "the rules match 1 resource"),
+        (facts(0, 68), "the rules match resources by wildcards"),
+        (
+            facts(1, 68),
+            "the rules match 1 resource by name and others by wildcards",
+        ),
+    ] {
+        check(
+            &facts,
+            ConditionType::ResourcesMatched,
+            "True ResourcesServed",
+            text,
+        );
+    }
+    // One more or less changes nothing, and costs no write.
+    assert_eq!(facts(1, 68).compute(at(1)), facts(1, 67).compute(at(1)));
+}
+
+#[test]
 fn some_unserved_resources_are_named() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
@@ -531,7 +566,7 @@ fn type_checked_says_its_coverage() {
             0,
             "False ExpressionWarnings",
             "spec.validations[0].expression may fail when evaluated, with failurePolicy Fail a \
-             request that reaches it is denied; see status.typeChecking; 2 kinds checked",
+             request that reaches it is denied; 2 kinds checked",
         ),
         (
             3,
@@ -539,7 +574,7 @@ fn type_checked_says_its_coverage() {
             1,
             "False ExpressionWarnings",
             "spec.validations[0].expression and 2 more may fail when evaluated, with failurePolicy \
-             Fail a request that reaches it is denied; see status.typeChecking; 1 of 2 kinds \
+             Fail a request that reaches it is denied; 1 of 2 kinds \
              checked; not checked: apps/v1 Odd0 (no schema)",
         ),
     ];
