@@ -197,9 +197,11 @@ impl Refresher {
         if !self.are_crds_listed {
             return Progress::Contradiction;
         }
+        let world = self.context.world();
+        let now = Instant::now();
         let progress = self
             .settling
-            .progress(&self.crds, &mapper, &index, Instant::now());
+            .progress(&self.crds, &mapper, &index, &world.index, now);
         if progress != Progress::Contradiction {
             self.publish(mapper, index);
         }
