@@ -159,8 +159,18 @@ pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
-    /// Whether it lacks what cannot be had now, so that it may change by waiting alone.
-    pub(super) pending: bool,
+    pub(super) lacks: Lacks,
+}
+
+/// What a verdict lacks that cannot be had now, so that it may change by waiting alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// Nothing.
+    Nothing,
+    /// Some detail: the status is right in any case.
+    Detail,
+    /// Evidence: the status may turn out to be another.
+    Evidence,
 }
 
 impl Verdict {
@@ -169,12 +179,12 @@ impl Verdict {
             status,
             reason,
             message: message.into(),
-            pending: false,
+            lacks: Lacks::Nothing,
         }
     }
 
-    fn pending(mut self) -> Self {
-        self.pending = true;
+    fn lacking(mut self, lacks: Lacks) -> Self {
+        self.lacks = lacks;
         self
     }
 
@@ -185,7 +195,7 @@ impl Verdict {
             "the check of this policy broke off on an error of vap-status-controller; its log has \
              the details",
         )
-        .pending()
+        .lacking(Lacks::Evidence)
     }
 }
 
@@ -256,13 +266,18 @@ fn standing(
     live: &[Condition],
     generation: i64,
 ) -> Option<Verdict> {
-    if !verdict.pending || verdict.reason == Reason::InternalError {
+    if verdict.reason == Reason::InternalError {
         return None;
     }
     let last = condition::find(live, type_)?;
     let status = ConditionStatus::of(last);
     if last.observed_generation != Some(generation) || status == ConditionStatus::Unknown {
         return None;
+    }
+    match verdict.lacks {
+        Lacks::Nothing => return None,
+        Lacks::Detail if status != verdict.status => return None,
+        Lacks::Detail | Lacks::Evidence => {}
     }
     let reason = Reason::from_name(&last.reason)?;
     Some(Verdict::new(status, reason, last.message.clone()))
@@ -361,7 +376,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
                 message::list(&undiscovered)
             );
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
-                .pending();
+                .lacking(Lacks::Evidence);
         }
         let what = if unserved.is_empty() {
             "no rule matches a served resource".to_owned()
@@ -392,7 +407,12 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
         parts.push(format!("not discovered: {}", message::list(&undiscovered)));
     }
     let text = parts.join("; ");
-    Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text)
+    let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
+    verdict.lacking(if undiscovered.is_empty() {
+        Lacks::Nothing
+    } else {
+        Lacks::Detail
+    })
 }
 
 /// The condition `TypeChecked`.
@@ -460,9 +480,12 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
             format!("no warnings; {coverage}"),
         )
     };
-    let mut verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
-    verdict.pending = !waiting.is_empty();
-    verdict
+    let verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
+    verdict.lacking(match observed.matches {
+        _ if !waiting.is_empty() => Lacks::Evidence,
+        Checked::Done(matches) if !matches.incomplete.is_empty() => Lacks::Detail,
+        Checked::Done(_) | Checked::BrokenOff => Lacks::Nothing,
+    })
 }
 
 /// What type checking did not see, each with its reason.
@@ -514,8 +537,9 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
             failing.message.clone(),
         );
     }
-    let is_pending =
-        |verdict: &Verdict| verdict.pending && verdict.status == ConditionStatus::Unknown;
+    let is_pending = |verdict: &Verdict| {
+        verdict.lacks == Lacks::Evidence && verdict.status == ConditionStatus::Unknown
+    };
     if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
         return Verdict::new(
             ConditionStatus::Unknown,

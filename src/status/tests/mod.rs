@@ -442,6 +442,35 @@ fn what_cannot_be_told_now_does_not_overwrite_what_was_found() {
 }
 
 #[test]
+fn a_group_that_cannot_be_discovered_changes_no_message() {
+    let partly = || {
+        Facts::sound().with(|facts| {
+            facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
+        })
+    };
+    let before = Facts::sound().compute(at(5));
+    let now = partly().after(&Facts::sound(), at(5)).compute(at(50));
+    assert_eq!(now, before);
+    // But what was wrong and is right by now is said to be, whatever else cannot be discovered.
+    let unserved = Facts::sound().with(|facts| {
+        facts.matches = Matches::default();
+        facts.types = TypeCheck::default();
+    });
+    let warned = Facts::sound().with(|facts| {
+        facts.types.warnings = vec![warning("spec.validations[0].expression", "x")];
+    });
+    for wrong in [unserved, warned] {
+        assert_eq!(
+            get(&wrong.compute(at(1)), ConditionType::Ready).status,
+            "False"
+        );
+        let now = partly().after(&wrong, at(1)).compute(at(2));
+        assert_eq!(get(&now, ConditionType::Ready).status, "True");
+        assert_eq!(now.expression_warnings, []);
+    }
+}
+
+#[test]
 fn a_standing_verdict_covers_its_own_generation_only() {
     let mut waiting = Facts::sound().with(timed_out).after(&Facts::sound(), at(5));
     waiting.policy.metadata.generation = Some(GENERATION + 1);
