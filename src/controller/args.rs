@@ -105,11 +105,19 @@ impl RunArguments {
     }
 }
 
+/// The conditions that `Ready` may require: all but itself.
 fn required_condition(name: &str) -> Result<ConditionType, String> {
-    match name.parse()? {
-        ConditionType::Ready => Err("`Ready` cannot require itself".to_owned()),
-        type_ => Ok(type_),
-    }
+    let may_count = || {
+        ConditionType::ALL
+            .into_iter()
+            .filter(|type_| *type_ != ConditionType::Ready)
+    };
+    may_count()
+        .find(|type_| type_.as_str() == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = may_count().map(ConditionType::as_str).collect();
+            format!("expected one of {}", names.join(", "))
+        })
 }
 
 /// A time with its unit: `500ms`, `10s`, `2m`.
@@ -188,11 +196,11 @@ mod tests {
         for (options, text) in [
             (
                 ["--ready-requires", "Ready"],
-                "`Ready` cannot require itself",
+                "expected one of Compiled, ResourcesMatched, ParamsResolved, TypeChecked",
             ),
             (
-                ["--ready-requires", "ready"],
-                "`ready` is not a condition, expected one of Ready,",
+                ["--ready-requires", "compiled"],
+                "expected one of Compiled,",
             ),
             (
                 ["--refresh-interval", "10"],

@@ -65,6 +65,13 @@ impl Readiness {
         );
     }
 
+    /// Whether `source` was read and nothing has gone wrong with it since.
+    pub(crate) fn is_in_step(&self, source: Source) -> bool {
+        self.lock().get(&source).is_some_and(|state| {
+            state.is_synced && state.refusal.is_none() && state.failure.is_none()
+        })
+    }
+
     /// Notes that `source` cannot be read, for lack of a permission.
     pub(crate) fn refused(&self, source: Source, text: String) {
         self.lock().entry(source).or_default().refusal = Some(text);
@@ -101,10 +108,13 @@ mod tests {
         assert_eq!(problem(&readiness).as_deref(), Some("not read yet"));
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness).as_deref(), Some("connection refused"));
+        assert!(!readiness.is_in_step(Source::Crds));
         readiness.synced(Source::Crds);
+        assert!(readiness.is_in_step(Source::Crds));
         assert_eq!(problem(&readiness), None);
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness), None);
+        assert!(!readiness.is_in_step(Source::Crds));
         readiness.refused(Source::Crds, "grant list".into());
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
         readiness.synced(Source::Crds);

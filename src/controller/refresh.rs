@@ -174,9 +174,19 @@ impl Refresher {
                 has_failed = true;
             }
         }
+        self.note_watches();
         let progress = self.progress();
         self.last = Instant::now();
         self.due = self.last + self.pause(has_failed, progress);
+    }
+
+    /// Notes the watches that are in step: where nothing changes they give no sign themselves.
+    fn note_watches(&self) {
+        for source in [Source::Policies, Source::Crds, Source::ApiServices] {
+            if self.context.readiness.is_in_step(source) {
+                self.context.metrics.synced(source);
+            }
+        }
     }
 
     /// Compares what was seen with the CRDs, and publishes it if it fits.
@@ -187,9 +197,11 @@ impl Refresher {
         if !self.are_crds_listed {
             return Progress::Contradiction;
         }
+        let world = self.context.world();
+        let now = Instant::now();
         let progress = self
             .settling
-            .progress(&self.crds, &mapper, &index, Instant::now());
+            .progress(&self.crds, &mapper, &index, &world.index, now);
         if progress != Progress::Contradiction {
             self.publish(mapper, index);
         }

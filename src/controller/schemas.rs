@@ -164,9 +164,24 @@ impl SchemaCache {
         }
     }
 
+    async fn fetch(&self, address: &str) -> Result<Option<http::Document>, Error> {
+        http::get(&self.client, address, "application/json", None).await
+    }
+
     async fn load(&self, address: &str) -> Result<Arc<Types>, Error> {
         let _turn = self.loading.acquire().await;
-        let document = http::get(&self.client, address, "application/json", None).await?;
+        let document = match self.fetch(address).await {
+            // The document has changed since we read the index: the address without the hash has it as
+            // it is now. It is read again under its new address when the index tells that.
+            Err(Error::Status {
+                code: 301 | 302 | 307 | 308,
+                ..
+            }) => {
+                self.fetch(address.split('?').next().unwrap_or(address))
+                    .await?
+            }
+            fetched => fetched?,
+        };
         let Some(document) = document else {
             return Err(Error::Status {
                 code: 304,

@@ -28,14 +28,24 @@ const MAY_CHANGE: Duration = Duration::from_secs(5);
 /// What must, and what may, still show.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
-    /// Resources that are not listed although their CRD is established, and since when.
-    missing: BTreeMap<Gvr, Instant>,
+    /// What is not there although it should be, and since when.
+    missing: BTreeMap<Missing, Instant>,
     /// Resources that were of a CRD and must not be listed any more, and until when.
     leaving: BTreeMap<Gvr, Instant>,
     /// Documents that must change, with their address before and until when.
     changing: BTreeMap<GroupVersion, (Option<String>, Instant)>,
     /// Documents that may change, with their address before and until when.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
+}
+
+/// What should be there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Missing {
+    /// A resource whose CRD is established.
+    Resource(Gvr),
+    /// The document of a group version of an established CRD, or of one that had a document before and
+    /// is served still: an API server that starts publishes its documents one after the other.
+    Document(GroupVersion),
 }
 
 /// How far the API server is.
@@ -93,21 +103,38 @@ impl Settling {
         self.may_change.insert(gv, (address, now + MAY_CHANGE));
     }
 
-    /// Compares a picture with the CRDs, and forgets what has shown or is waited for no longer.
+    /// Compares a picture with the CRDs and with the documents that were published before, and forgets
+    /// what has shown or is waited for no longer.
     pub(crate) fn progress(
         &mut self,
         crds: &Crds,
         mapper: &RestMapper,
         index: &Index,
+        published: &Index,
         now: Instant,
     ) -> Progress {
         let established: BTreeSet<Gvr> = crds.values().flat_map(Crd::resources).collect();
-        let missing = |gvr: &&Gvr| mapper.resource(gvr).is_none();
-        self.missing = established
+        let is_served = |gv: &&GroupVersion| {
+            mapper
+                .resources
+                .iter()
+                .any(|resource| resource.gvr.group_version() == **gv)
+        };
+        let lost = published
+            .keys()
+            .filter(|gv| !index.contains_key(gv))
+            .filter(is_served)
+            .cloned();
+        let described = established.iter().map(Gvr::group_version);
+        let undescribed = described.filter(|gv| !index.contains_key(gv));
+        let unlisted = established
             .iter()
-            .filter(missing)
-            .map(|gvr| (gvr.clone(), self.missing.get(gvr).copied().unwrap_or(now)))
-            .collect();
+            .filter(|gvr| mapper.resource(gvr).is_none());
+        let missing = unlisted
+            .map(|gvr| Missing::Resource(gvr.clone()))
+            .chain(lost.chain(undescribed).map(Missing::Document));
+        let since = |what: &Missing| self.missing.get(what).copied().unwrap_or(now);
+        self.missing = missing.map(|what| (what.clone(), since(&what))).collect();
         self.leaving.retain(|gvr, until| {
             now < *until && !established.contains(gvr) && mapper.resource(gvr).is_some()
         });
@@ -156,7 +183,7 @@ mod tests {
             .map(|address| ("example.com/v1", *address))
             .collect();
         let world = world(resources, &documents);
-        settling.progress(crds, &world.mapper, &world.index, now)
+        settling.progress(crds, &world.mapper, &world.index, &Index::new(), now)
     }
 
     fn index(address: &str) -> Index {
@@ -237,6 +264,23 @@ mod tests {
             progress(&mut settling, &crds, true, Some("1"), now),
             Progress::Settled
         );
+    }
+
+    #[test]
+    fn a_document_that_gets_lost_is_waited_for() {
+        let now = Instant::now();
+        let mut settling = Settling::default();
+        let served = [("apps/v1", "deployments", "Deployment")];
+        let before = world(&served, &[("apps/v1", "1"), ("gone/v1", "1")]);
+        let starting = world(&served, &[]);
+        let mut check = |now, expect| {
+            let crds = Crds::new();
+            let (mapper, index) = (&starting.mapper, &starting.index);
+            let progress = settling.progress(&crds, mapper, index, &before.index, now);
+            assert_eq!(progress, expect);
+        };
+        check(now, Progress::Contradiction);
+        check(now + LIMIT, Progress::Settled);
     }
 
     #[test]

@@ -34,6 +34,10 @@ const PAGE_SIZE: u32 = 50;
 /// The pause after the first failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
+/// How long after a failure no other must follow for the watch to be taken for mended: a connection
+/// attempt and the longest pause together. A watch on which nothing happens gives no other sign.
+const MENDED_AFTER: Duration = Duration::from_secs(45);
+
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
@@ -129,20 +133,33 @@ where
         .page_size(PAGE_SIZE);
     let mut config = streaming;
     let mut pause = PAUSES.0;
+    let mut is_failing = false;
     loop {
         let mut events = pin!(watcher(api.clone(), config.clone()));
-        while let Some(event) = events.next().await {
+        loop {
+            let patience = if is_failing {
+                MENDED_AFTER
+            } else {
+                Duration::MAX
+            };
+            let Ok(event) = tokio::time::timeout(patience, events.next()).await else {
+                is_failing = false;
+                pause = PAUSES.0;
+                in_step(context, source);
+                continue;
+            };
             match event {
-                Ok(event) => {
-                    pause = PAUSES.0;
+                Some(Ok(event)) => {
                     let is_listed = matches!(event, Event::InitDone);
                     let is_update = matches!(event, Event::Apply(_) | Event::Delete(_));
                     handle(event);
                     if is_listed || is_update {
+                        is_failing = false;
+                        pause = PAUSES.0;
                         in_step(context, source);
                     }
                 }
-                Err(error) if is_streaming_refused(&error) && config != paged => {
+                Some(Err(error)) if is_streaming_refused(&error) && config != paged => {
                     tracing::debug!(
                         what = source.as_str(),
                         "the API server does not stream lists"
@@ -150,11 +167,14 @@ where
                     config = paged.clone();
                     break;
                 }
-                Err(error) => {
+                Some(Err(error)) => {
+                    is_failing = true;
                     report::<K>(context, source, &error);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(PAUSES.1);
                 }
+                // The watcher does not end; if it did, another takes its place.
+                None => break,
             }
         }
     }

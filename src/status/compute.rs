@@ -159,8 +159,18 @@ pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
-    /// Whether it lacks what cannot be had now, so that it may change by waiting alone.
-    pub(super) pending: bool,
+    pub(super) lacks: Lacks,
+}
+
+/// What a verdict lacks that cannot be had now, so that it may change by waiting alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lacks {
+    /// Nothing.
+    Nothing,
+    /// Some detail: the status is right in any case.
+    Detail,
+    /// Evidence: the status may turn out to be another.
+    Evidence,
 }
 
 impl Verdict {
@@ -169,12 +179,12 @@ impl Verdict {
             status,
             reason,
             message: message.into(),
-            pending: false,
+            lacks: Lacks::Nothing,
         }
     }
 
-    fn pending(mut self) -> Self {
-        self.pending = true;
+    fn lacking(mut self, lacks: Lacks) -> Self {
+        self.lacks = lacks;
         self
     }
 
@@ -185,7 +195,7 @@ impl Verdict {
             "the check of this policy broke off on an error of vap-status-controller; its log has \
              the details",
         )
-        .pending()
+        .lacking(Lacks::Evidence)
     }
 }
 
@@ -256,13 +266,18 @@ fn standing(
     live: &[Condition],
     generation: i64,
 ) -> Option<Verdict> {
-    if !verdict.pending || verdict.reason == Reason::InternalError {
+    if verdict.reason == Reason::InternalError {
         return None;
     }
     let last = condition::find(live, type_)?;
     let status = ConditionStatus::of(last);
     if last.observed_generation != Some(generation) || status == ConditionStatus::Unknown {
         return None;
+    }
+    match verdict.lacks {
+        Lacks::Nothing => return None,
+        Lacks::Detail if status != verdict.status => return None,
+        Lacks::Detail | Lacks::Evidence => {}
     }
     let reason = Reason::from_name(&last.reason)?;
     Some(Verdict::new(status, reason, last.message.clone()))
@@ -361,7 +376,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
                 message::list(&undiscovered)
             );
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
-                .pending();
+                .lacking(Lacks::Evidence);
         }
         let what = if unserved.is_empty() {
             "no rule matches a served resource".to_owned()
@@ -374,10 +389,17 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
             format!("{what}; the policy never runs"),
         );
     }
-    let mut parts = vec![format!(
-        "the rules match {}",
-        message::count(matches.n_resources, "resource")
-    )];
+    // What wildcards match is not counted: each CRD that comes or goes would change the message, and
+    // cost a write of every policy with a wildcard.
+    let n_named = matches.n_resources - matches.n_by_wildcard.min(matches.n_resources);
+    let mut parts = vec![match (n_named, matches.n_by_wildcard) {
+        (n_named, 0) => format!("the rules match {}", message::count(n_named, "resource")),
+        (0, _) => "the rules match resources by wildcards".to_owned(),
+        (n_named, _) => format!(
+            "the rules match {} by name and others by wildcards",
+            message::count(n_named, "resource")
+        ),
+    }];
     if !unserved.is_empty() {
         parts.push(format!("not served: {}", message::list(&unserved)));
     }
@@ -385,7 +407,12 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
         parts.push(format!("not discovered: {}", message::list(&undiscovered)));
     }
     let text = parts.join("; ");
-    Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text)
+    let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
+    verdict.lacking(if undiscovered.is_empty() {
+        Lacks::Nothing
+    } else {
+        Lacks::Detail
+    })
 }
 
 /// The condition `TypeChecked`.
@@ -410,19 +437,20 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
         format!("; not checked: {}", message::list(&gaps))
     };
     if let Some(first) = types.warnings.first() {
-        let (what, consequence) = match types.warnings.len() {
-            1 => (first.field_ref.clone(), when_evaluated(fails_closed)),
-            n => (
-                format!("{} and {} more", first.field_ref, n - 1),
-                when_evaluated(fails_closed),
-            ),
+        let more = match types.warnings.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
         };
+        let why = warnings::headline(&first.warning)
+            .map(|(kind, what)| format!(" ({what} on {kind})"))
+            .unwrap_or_default();
         return Verdict::new(
             ConditionStatus::False,
             Reason::ExpressionWarnings,
             format!(
-                "{what} may fail when evaluated, {consequence}; see status.typeChecking; \
-                 {coverage}{not_checked}"
+                "{}{more} may fail when evaluated{why}, {}; {coverage}{not_checked}",
+                first.field_ref,
+                when_evaluated(fails_closed),
             ),
         );
     }
@@ -452,9 +480,12 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
             format!("no warnings; {coverage}"),
         )
     };
-    let mut verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
-    verdict.pending = !waiting.is_empty();
-    verdict
+    let verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
+    verdict.lacking(match observed.matches {
+        _ if !waiting.is_empty() => Lacks::Evidence,
+        Checked::Done(matches) if !matches.incomplete.is_empty() => Lacks::Detail,
+        Checked::Done(_) | Checked::BrokenOff => Lacks::Nothing,
+    })
 }
 
 /// What type checking did not see, each with its reason.
@@ -481,16 +512,11 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let groups = groups
         .iter()
         .map(|(group, _)| format!("{group} (not discovered)"));
-    let n_by_wildcard = match observed.matches {
-        Checked::Done(matches) => matches.n_by_wildcard,
-        Checked::BrokenOff => 0,
+    let has_wildcards = match observed.matches {
+        Checked::Done(matches) => matches.n_by_wildcard > 0,
+        Checked::BrokenOff => false,
     };
-    let wildcards = (n_by_wildcard > 0).then(|| {
-        format!(
-            "{} matched by wildcards",
-            message::count(n_by_wildcard, "resource")
-        )
-    });
+    let wildcards = has_wildcards.then(|| "resources matched by wildcards".to_owned());
     kinds.chain(params).chain(groups).chain(wildcards).collect()
 }
 
@@ -511,8 +537,9 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
             failing.message.clone(),
         );
     }
-    let is_pending =
-        |verdict: &Verdict| verdict.pending && verdict.status == ConditionStatus::Unknown;
+    let is_pending = |verdict: &Verdict| {
+        verdict.lacks == Lacks::Evidence && verdict.status == ConditionStatus::Unknown
+    };
     if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
         return Verdict::new(
             ConditionStatus::Unknown,

@@ -4,7 +4,6 @@
 //! added, none renamed.
 
 use std::fmt;
-use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
@@ -59,20 +58,6 @@ impl ConditionType {
 impl fmt::Display for ConditionType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for ConditionType {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::from_name(name).ok_or_else(|| {
-            let known: Vec<&str> = Self::ALL.iter().map(|type_| type_.as_str()).collect();
-            format!(
-                "`{name}` is not a condition, expected one of {}",
-                known.join(", ")
-            )
-        })
     }
 }
 

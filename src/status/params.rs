@@ -7,7 +7,7 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`,
 //! `ensureParamsForPolicyLocked`; `plugin/policy/validating/dispatcher.go`, `Dispatch`.
 
-use super::compute::Verdict;
+use super::compute::{Lacks, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 use crate::schema::Gvk;
@@ -139,12 +139,15 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             ),
         ),
     };
-    let pending = matches!(state, ParamKindState::Undiscovered { .. });
+    let lacks = match state {
+        ParamKindState::Undiscovered { .. } => Lacks::Evidence,
+        _ => Lacks::Nothing,
+    };
     Verdict {
         status,
         reason,
         message: text,
-        pending,
+        lacks,
     }
 }
 

@@ -100,6 +100,20 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
     kept
 }
 
+/// The first kind of a warning and what is wrong there: `apps/v1 Deployment` and
+/// `undefined field 'replicsa'`.
+///
+/// The text is `<kind>: ERROR: <input>:<line>:<column>: <message>`, and more lines.
+pub(super) fn headline(warning: &str) -> Option<(String, &str)> {
+    let first = warning.lines().next()?;
+    let (kind, issue) = first.split_once(": ERROR: <input>:")?;
+    let mut parts = issue.splitn(3, ':');
+    let (_line, _column, message) = (parts.next()?, parts.next()?, parts.next()?);
+    let (group_version, kind) = kind.split_once(", Kind=")?;
+    let kind = format!("{} {kind}", group_version.trim_start_matches('/'));
+    Some((kind, message.trim()))
+}
+
 /// The text of one warning, whole kinds left out from its end where it is longer than `max_bytes`.
 ///
 /// The parts of the kinds are parted by an empty line (`crate::policy::typecheck`).

@@ -18,9 +18,9 @@ pub enum LogFormat {
 
 /// What is logged unless a filter is given.
 ///
-/// The watcher of kube-runtime reports each failed attempt; the controller says the same once, with
-/// what to do about it.
-pub const DEFAULT_FILTER: &str = "info,kube_runtime=error,kube_client=error,tower=error";
+/// The client and its watcher report each failed attempt; the controller says the same once, with what
+/// to do about it.
+pub const DEFAULT_FILTER: &str = "info,kube_runtime=off,kube_client=off,tower=off";
 
 /// Starts logging.
 ///

@@ -117,6 +117,21 @@ async fn a_failure_is_waited_for_and_not_asked_for_by_each() {
 }
 
 #[tokio::test]
+async fn a_document_that_moved_on_is_read_as_it_is_now() {
+    let (cache, log) = cache(|path| {
+        Some(if path.contains("hash") {
+            Reply::failure(301, "")
+        } else {
+            Reply::json(&apps())
+        })
+    });
+    let index = index(&[("apps/v1", "/a?hash=1")]);
+    let schemas = cache.get(&BTreeSet::from([gv("apps/v1")]), &index).await;
+    assert!(is_found(&schemas, "apps", "v1", "Deployment"));
+    assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
+}
+
+#[tokio::test]
 async fn a_document_that_cannot_be_read_is_a_failure() {
     let (cache, _) = cache(|_| {
         Some(Reply {

@@ -171,3 +171,16 @@ async fn an_object_that_cannot_be_read_does_not_end_the_watch() {
     });
     assert_eq!(queued(&context).await, ["a"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_works_again_is_in_step_although_nothing_happens() {
+    let (context, _) = watching(|_, n| match n {
+        0 => Some(stream(&[bookmark("1")])),
+        1 => Some(Reply::failure(503, "down")),
+        _ => None,
+    });
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(!context.readiness.is_in_step(Source::Policies));
+    tokio::time::sleep(MENDED_AFTER).await;
+    assert!(context.readiness.is_in_step(Source::Policies));
+}

@@ -89,3 +89,32 @@ fn a_large_policy_leaves_less_room() {
     assert_eq!(with_bytes(600 * 1024), 80 * 1024);
     assert_eq!(with_bytes(1400 * 1024), 4 * 1024);
 }
+
+#[test]
+fn the_message_has_the_first_trouble() {
+    let table = [
+        (
+            "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'a:b'\n | x\n",
+            " (undefined field 'a:b' on apps/v1 Deployment)",
+        ),
+        ("/v1, Kind=Pod: ERROR: <input>:3:1: x\n", " (x on v1 Pod)"),
+        ("/v1, Kind=Pod: ERROR: <input>:3\n", ""),
+        ("something else", ""),
+        ("", ""),
+    ];
+    for (text, why) in table {
+        let facts = Facts::sound().with(|facts| {
+            facts.types.warnings = vec![warning("spec.validations[0].expression", text)];
+        });
+        let expect = format!(
+            "spec.validations[0].expression may fail when evaluated{why}, with failurePolicy Fail a \
+             request that reaches it is denied; 1 kind checked"
+        );
+        check(
+            &facts,
+            ConditionType::TypeChecked,
+            "False ExpressionWarnings",
+            &expect,
+        );
+    }
+}
