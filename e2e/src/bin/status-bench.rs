@@ -42,7 +42,8 @@ async fn main() -> Result<()> {
     let started = Instant::now();
     create(&api, n_policies).await?;
     let bare_created = started.elapsed();
-    let bare = bare_patches(&api, n_policies).await?;
+    let bare = bare_patches(&api, n_policies, "bench", CONCURRENCY).await?;
+    let in_turn = bare_patches(&api, n_policies, "bench-in-turn", 1).await?;
     api.delete_collection(&DeleteParams::default(), &ListParams::default())
         .await?;
     while !api
@@ -144,7 +145,12 @@ async fn create(api: &Api<ValidatingAdmissionPolicy>, n_policies: usize) -> Resu
         .await
 }
 
-async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, n_policies: usize) -> Result<Duration> {
+async fn bare_patches(
+    api: &Api<ValidatingAdmissionPolicy>,
+    n_policies: usize,
+    field_manager: &str,
+    concurrency: usize,
+) -> Result<Duration> {
     let started = Instant::now();
     stream::iter(0..n_policies)
         .map(|n| async move {
@@ -153,7 +159,7 @@ async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, n_policies: usize) -
                 "kind": "ValidatingAdmissionPolicy",
                 "status": {"observedGeneration": 1, "typeChecking": {}},
             });
-            let params = PatchParams::apply("bench").force();
+            let params = PatchParams::apply(field_manager).force();
             api.patch_status(
                 &format!("bench-{n}.example.com"),
                 &params,
@@ -161,7 +167,7 @@ async fn bare_patches(api: &Api<ValidatingAdmissionPolicy>, n_policies: usize) -
             )
             .await
         })
-        .buffer_unordered(CONCURRENCY)
+        .buffer_unordered(concurrency)
         .try_for_each(|_| async { Ok(()) })
         .await?;
     Ok(started.elapsed())
