@@ -115,3 +115,87 @@ fn is_certificate_error(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("certificate") || text.contains("UnknownIssuer")
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::controller::testing::{Reply, client};
+
+    fn resources(names: &[&str]) -> Reply {
+        let resources: Vec<_> = names
+            .iter()
+            .map(|name| {
+                json!({"name": name, "singularName": "", "namespaced": false, "kind": "X", "verbs": []})
+            })
+            .collect();
+        Reply::json(
+            &json!({"groupVersion": "admissionregistration.k8s.io/v1", "resources": resources}),
+        )
+    }
+
+    /// The outcome of the check where every question is answered so.
+    async fn check(answer: Option<Reply>) -> Result<(), String> {
+        let (client, _) = client(move |_| answer.clone());
+        check_api(&client, Duration::from_secs(60)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_with_the_api_will_do() {
+        let names = [
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicies/status",
+        ];
+        assert_eq!(check(Some(resources(&names))).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_only_a_person_can_mend_is_said_at_once() {
+        for (answer, text) in [
+            (
+                Reply::failure(401, "Unauthorized"),
+                "refuses our credentials",
+            ),
+            (
+                Reply::failure(403, "no"),
+                "bind the ClusterRole system:discovery",
+            ),
+            (
+                Reply::failure(404, "not found"),
+                "it must be Kubernetes 1.30 or later",
+            ),
+            (
+                resources(&["mutatingwebhookconfigurations"]),
+                "it must be Kubernetes 1.30 or later",
+            ),
+            (
+                resources(&["validatingadmissionpolicies"]),
+                "it must be Kubernetes 1.30 or later",
+            ),
+        ] {
+            let start = Instant::now();
+            let error = check(Some(answer)).await.unwrap_err();
+            assert!(error.contains(text), "{error}");
+            assert_eq!(error.lines().count(), 1);
+            assert!(start.elapsed() < PAUSE);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_does_not_answer_is_waited_for() {
+        for answer in [None, Some(Reply::failure(503, "starting"))] {
+            let start = Instant::now();
+            let error = check(answer).await.unwrap_err();
+            assert!(
+                error.starts_with("the API server does not answer: "),
+                "{error}"
+            );
+            assert!(
+                (59..=75).contains(&start.elapsed().as_secs()),
+                "{:?}",
+                start.elapsed()
+            );
+        }
+    }
+}

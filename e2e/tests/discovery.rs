@@ -1,0 +1,168 @@
+//! What the controller makes of an API server that cannot say all that it serves, or not yet.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{Controller, grant_rights, service_account};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
+use kube::api::{Api, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+async fn control_plane() -> ControlPlane {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    control_plane
+}
+
+/// Creates an object from its manifest.
+async fn create<K>(control_plane: &ControlPlane, manifest: Value)
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize,
+    K: std::fmt::Debug,
+{
+    let api: Api<K> = Api::all(control_plane.client().await.unwrap());
+    let object = serde_json::from_value(manifest).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+async fn create_policy(control_plane: &ControlPlane, name: &str, group: &str) {
+    let manifest = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "paramKind": {"apiVersion": format!("{group}/v1"), "kind": "Widget"},
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [group], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["widgets"]}]},
+            "validations": [{"expression": "object.spec.replicas <= params.spec.replicas"}],
+        },
+    });
+    create::<ValidatingAdmissionPolicy>(control_plane, manifest).await;
+}
+
+/// The conditions, as `Ready=True/Ready`, in the order in which they are written.
+fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
+    let status = policy.status.clone().unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default().into_iter();
+    conditions
+        .map(|condition| {
+            format!(
+                "{}={}/{}",
+                condition.type_, condition.status, condition.reason
+            )
+        })
+        .collect()
+}
+
+/// The policy, once its conditions are these.
+async fn wait_for(
+    control_plane: &ControlPlane,
+    name: &str,
+    expect: &[&str],
+) -> ValidatingAdmissionPolicy {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let policy = api.get(name).await.unwrap();
+        if conditions(&policy) == expect {
+            return policy;
+        }
+        assert!(Instant::now() < deadline, "{name}: {:#?}", policy.status);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
+    let control_plane = control_plane().await;
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let group = "down.example.com";
+    let api_service = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": format!("v1.{group}")},
+        "spec": {"group": group, "version": "v1", "groupPriorityMinimum": 100,
+                 "versionPriority": 100, "insecureSkipTLSVerify": true,
+                 "service": {"name": "down", "namespace": "default"}},
+    });
+    create_policy(&control_plane, "on-down", group).await;
+    let unserved = [
+        "Ready=False/NoServedResources",
+        "Compiled=True/AllExpressionsCompile",
+        "ResourcesMatched=False/NoServedResources",
+        "ParamsResolved=False/ParamKindNotFound",
+        "TypeChecked=Unknown/NoTypesToCheck",
+    ];
+    wait_for(&control_plane, "on-down", &unserved).await;
+    create::<APIService>(&control_plane, api_service).await;
+    // Nobody could say that it serves anything before: what stood for this generation stands.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    wait_for(&control_plane, "on-down", &unserved).await;
+    // A policy without a verdict gets none.
+    create_policy(&control_plane, "new-on-down", group).await;
+    let unknown = [
+        "Ready=Unknown/Pending",
+        "Compiled=True/AllExpressionsCompile",
+        "ResourcesMatched=Unknown/DiscoveryIncomplete",
+        "ParamsResolved=Unknown/DiscoveryIncomplete",
+        "TypeChecked=Unknown/NoTypesToCheck",
+    ];
+    wait_for(&control_plane, "new-on-down", &unknown).await;
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    assert!(
+        metrics.contains("vap_discovery_stale_groups 1\n"),
+        "{metrics}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
+    let mut control_plane = control_plane().await;
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let properties = json!({"spec": {
+        "type": "object", "properties": {"replicas": {"type": "integer"}}}});
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.e2e.example.com"},
+        "spec": {
+            "group": "e2e.example.com", "scope": "Namespaced",
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": properties}}}],
+        },
+    });
+    create_policy(&control_plane, "on-widgets", "e2e.example.com").await;
+    create::<CustomResourceDefinition>(&control_plane, crd).await;
+    let sound = [
+        "Ready=True/Ready",
+        "Compiled=True/AllExpressionsCompile",
+        "ResourcesMatched=True/ResourcesServed",
+        "ParamsResolved=True/ParamKindServed",
+        "TypeChecked=True/NoWarnings",
+    ];
+    let before = wait_for(&control_plane, "on-widgets", &sound).await;
+    control_plane.kill_api_server();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    control_plane.start_api_server_again().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let after = wait_for(&control_plane, "on-widgets", &sound).await;
+    assert_eq!(
+        after.metadata.resource_version,
+        before.metadata.resource_version
+    );
+    // It was looked at nevertheless: the controller follows the new API server.
+    let (status, _) = controller.get("/readyz").await.unwrap();
+    assert_eq!(status, 200);
+    create_policy(&control_plane, "another", "e2e.example.com").await;
+    wait_for(&control_plane, "another", &sound).await;
+}
