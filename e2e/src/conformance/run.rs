@@ -69,7 +69,7 @@ pub fn run(test: &Test) -> Result<Passed, Failure> {
     if test.disable_check {
         return Ok(Passed::default());
     }
-    let checked = check(test, ast)?;
+    let checked = check(test, &ast)?;
     let actual = checked.output_type();
     let deduced = match &test.expected {
         Expected::Typed(expected, _) if *expected == actual => true,
@@ -100,9 +100,9 @@ fn parse(text: &str) -> Result<Arc<Ast>, Failure> {
         .ok_or_else(|| Failure::Parse(messages(&found)))
 }
 
-fn check(test: &Test, ast: Arc<Ast>) -> Result<CheckedAst, Failure> {
+fn check(test: &Test, ast: &Arc<Ast>) -> Result<CheckedAst, Failure> {
     let env = environment(test)?;
-    let (checked, found) = checker::check(&ast, &test.expr, &env);
+    let (checked, found) = checker::check(ast, &test.expr, &env);
     if found.is_empty() {
         return Ok(checked);
     }

@@ -21,6 +21,10 @@ pub struct Suite {
 
 /// A test.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "these are the specification's, each with a meaning of its own"
+)]
 pub struct Test {
     /// `<file>/<section>/<test>`; upstream gives some names twice.
     pub path: String,

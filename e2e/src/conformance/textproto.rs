@@ -429,7 +429,7 @@ mod tests {
         let message = parse("a: 1e-5 b: -inf c: nan d: 0x1F e: -017 f: 1.5f");
         let value = |name| message.all(name).next().unwrap();
         assert!((value("a").double().unwrap() - 1e-5).abs() < f64::EPSILON);
-        assert_eq!(value("b").double().unwrap(), f64::NEG_INFINITY);
+        assert!(value("b").double().unwrap() < f64::MIN);
         assert!(value("c").double().unwrap().is_nan());
         assert_eq!(value("d").integer().unwrap(), 31);
         assert_eq!(value("e").integer().unwrap(), -15);

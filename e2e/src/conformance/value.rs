@@ -118,10 +118,9 @@ impl Value {
     #[must_use]
     pub fn is_of(&self, of: &Type) -> bool {
         match (self, of) {
-            (_, Type::Dyn | Type::Any | Type::Param(_)) => true,
-            (Self::Null, Type::Null | Type::Wrapper(_)) => true,
-            (_, Type::Wrapper(primitive)) => self.is_of(&primitive.unwrapped()),
-            (Self::Bool(_), Type::Bool)
+            (_, Type::Dyn | Type::Any | Type::Param(_))
+            | (Self::Null, Type::Null | Type::Wrapper(_))
+            | (Self::Bool(_), Type::Bool)
             | (Self::Int(_), Type::Int)
             | (Self::Uint(_), Type::Uint)
             | (Self::Double(_), Type::Double)
@@ -130,6 +129,7 @@ impl Value {
             | (Self::Duration(_), Type::Duration)
             | (Self::Timestamp(_), Type::Timestamp)
             | (Self::Type(_), Type::Type(_)) => true,
+            (_, Type::Wrapper(primitive)) => self.is_of(&primitive.unwrapped()),
             (Self::List(elements), Type::List(elem)) => {
                 elements.iter().all(|element| element.is_of(elem))
             }
