@@ -22,8 +22,23 @@ use Rest::{Nullable, Required};
 ///
 /// Source: cel-go `parser/parser.go`, `reservedIds`.
 const RESERVED: &[&str] = &[
-    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
-    "package", "namespace", "return", "var", "void", "while",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The finding about a name in backticks, which the API server does not turn on.
@@ -43,12 +58,7 @@ impl Parser<'_> {
         let follow = Follow::START;
         let root = self.expr(follow.then(follow::END, Required))?;
         self.set_state(35);
-        self.expect(
-            Kind::End,
-            follow.expect,
-            Wanted::Token(Kind::End),
-            follow,
-        )?;
+        self.expect(Kind::End, follow.expect, Wanted::Token(Kind::End), follow)?;
         Ok(root)
     }
 
@@ -59,7 +69,13 @@ impl Parser<'_> {
         }
     }
 
-    fn operator(&mut self, at: Token, function: &'static str, args: &[ExprId], depth: u32) -> Parsed {
+    fn operator(
+        &mut self,
+        at: Token,
+        function: &'static str,
+        args: &[ExprId],
+        depth: u32,
+    ) -> Parsed {
         let call = Expr::Call {
             function: shared(function),
             target: None,
@@ -157,7 +173,12 @@ impl Parser<'_> {
     }
 
     /// A tree of the same operator that is as deep to the left as to the right.
-    fn balanced(&mut self, function: &'static str, terms: &[Parsed], operators: &[Token]) -> Parsed {
+    fn balanced(
+        &mut self,
+        function: &'static str,
+        terms: &[Parsed],
+        operators: &[Token],
+    ) -> Parsed {
         let middle = operators.len() / 2;
         let (Some(&at), Some((left, right))) =
             (operators.get(middle), terms.split_at_checked(middle + 1))

@@ -72,8 +72,14 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
         mut meaning,
         ..
     } = parser;
-    let n_read = outcome.as_ref().err().map_or(usize::MAX, |abort| abort.n_tokens);
-    let read_to = tokens.tokens.get(n_read).map_or(u32::MAX, |token| token.start);
+    let n_read = outcome
+        .as_ref()
+        .err()
+        .map_or(usize::MAX, |abort| abort.n_tokens);
+    let read_to = tokens
+        .tokens
+        .get(n_read)
+        .map_or(u32::MAX, |token| token.start);
     for error in tokens.errors.iter().filter(|error| error.start <= read_to) {
         syntax.push(Finding {
             offset: error.offset,
@@ -117,7 +123,10 @@ fn findings(
         if offset == NOWHERE {
             Location::NONE
         } else if text.is_empty() {
-            Location { line: 1, column: -1 }
+            Location {
+                line: 1,
+                column: -1,
+            }
         } else {
             source.location(offset)
         }
@@ -130,7 +139,11 @@ fn findings(
         meaning = &[];
     }
     for finding in syntax.iter().chain(meaning) {
-        found.report(finding.code, location(finding.offset), finding.message.clone());
+        found.report(
+            finding.code,
+            location(finding.offset),
+            finding.message.clone(),
+        );
     }
     if let Some((code, message)) = of_all {
         found.report(code, Location::NONE, message);
