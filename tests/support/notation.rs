@@ -1,6 +1,6 @@
 //! Types, variables and functions as the cases write them: in the form that the API server prints.
 
-use vap_status_controller::cel::decls::{CallStyle, Overload, OverloadRow, Sig, Variable};
+use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig, Variable};
 use vap_status_controller::cel::types::{OPTIONAL_TYPE, Primitive, Type, TypeParam};
 
 /// `name: type`.
@@ -26,18 +26,12 @@ pub(crate) fn overload(line: &str) -> Overload {
     args.iter()
         .chain([&result])
         .for_each(|type_| collect_params(type_, &mut type_params));
-    let row = OverloadRow {
-        function: function.to_owned().leak(),
-        id: id.to_owned().leak(),
-        style: if member.is_some() {
-            CallStyle::Member
-        } else {
-            CallStyle::Global
-        },
-        args: &[],
-        result: Sig::Dyn,
-        source: "a case",
+    let declare = match member {
+        Some(_) => OverloadRow::member,
+        None => OverloadRow::global,
     };
+    let (function, id) = (function.to_owned().leak(), id.to_owned().leak());
+    let row = declare(function, id, &[], Sig::Dyn, "a case");
     Overload {
         row: Box::leak(Box::new(row)),
         args: args.into(),

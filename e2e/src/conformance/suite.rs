@@ -3,7 +3,7 @@
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`.
 
 use anyhow::{Context as _, Result};
-use vap_status_controller::cel::decls::{CallStyle, Overload, OverloadRow, Sig};
+use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig};
 use vap_status_controller::cel::types::Type;
 
 use super::textproto::{self, Message};
@@ -158,19 +158,13 @@ fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
     for type_ in params.iter().chain([&result]) {
         collect_params(type_, &mut type_params)?;
     }
-    let style = if overload.flag("is_instance_function")? {
-        CallStyle::Member
+    let declare = if overload.flag("is_instance_function")? {
+        OverloadRow::member
     } else {
-        CallStyle::Global
+        OverloadRow::global
     };
-    let row = OverloadRow {
-        function: name.to_owned().leak(),
-        id: overload.text("overload_id")?.leak(),
-        style,
-        args: &[],
-        result: Sig::Dyn,
-        source: "a conformance test",
-    };
+    let (name, id) = (name.to_owned().leak(), overload.text("overload_id")?.leak());
+    let row = declare(name, id, &[], Sig::Dyn, "a conformance test");
     Ok(Overload {
         row: Box::leak(Box::new(row)),
         args: params.into_iter().map(read_type).collect::<Result<_>>()?,
