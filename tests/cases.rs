@@ -2,7 +2,8 @@
 //! `tests/policies.rs`.
 //!
 //! A block of language `vars` declares variables (`name: type`) for the blocks below it, one of language
-//! `functions` functions of a case's own (`id: name(type) -> type`). A block of language `cel` holds cases
+//! `functions` functions of a case's own (`id: name(type) -> type`), one of language `types` object types
+//! (`name { field: type; ... }`) and constants (`name = number`). A block of language `cel` holds cases
 //! parted by blank lines: an expression, then what must be said of it, each as a comment of its own line.
 //! In a block of language `cel-json` the expression is a JSON string, for characters that no editor keeps.
 //! With the word `plain` behind the language the environment is cel-go's standard library alone, and the
@@ -46,9 +47,12 @@ mod notation;
 #[path = "support/tree.rs"]
 mod tree;
 
+use notation::Objects;
+
 /// What the cases of a block may name, and how they are judged.
 #[derive(Default)]
 struct Setting {
+    objects: Objects,
     variables: Vec<Variable>,
     overloads: Vec<Overload>,
     plain: bool,
@@ -74,7 +78,8 @@ impl Setting {
         for overload in &self.overloads {
             library.add_overload(overload.clone());
         }
-        Env::new(Arc::new(library))
+        self.objects.add_to(&mut library);
+        Env::new(Arc::new(library)).extend_types(self.objects.types())
     }
 }
 
@@ -99,8 +104,15 @@ fn cases() {
             }
             let lines = || block.lines.iter();
             match language {
-                "vars" => setting.variables = lines().map(|l| notation::variable(l)).collect(),
-                "functions" => setting.overloads = lines().map(|l| notation::overload(l)).collect(),
+                "types" => setting.objects = Objects::read(&block.lines),
+                "vars" => {
+                    let variable = |line: &&str| notation::variable(line, &setting.objects);
+                    setting.variables = lines().map(variable).collect();
+                }
+                "functions" => {
+                    let overload = |line: &&str| notation::overload(line, &setting.objects);
+                    setting.overloads = lines().map(overload).collect();
+                }
                 "cel" | "cel-json" => {
                     for case in block.lines.split(|line| line.trim().is_empty()) {
                         if case.is_empty() {

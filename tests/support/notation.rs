@@ -1,27 +1,105 @@
 //! Types, variables and functions as the cases write them: in the form that the API server prints.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig, Variable};
-use vap_status_controller::cel::types::{OPTIONAL_TYPE, Primitive, Type, TypeParam};
+use vap_status_controller::cel::env::Library;
+use vap_status_controller::cel::types::{
+    FieldTypes, OPTIONAL_TYPE, Primitive, StructType, Type, TypeParam,
+};
 
 /// `name: type`.
 #[track_caller]
-pub(crate) fn variable(line: &str) -> Variable {
+pub(crate) fn variable(line: &str, objects: &Objects) -> Variable {
     let (name, type_) = line.split_once(": ").unwrap();
-    Variable::new(name, parse_type(type_))
+    Variable::new(name, objects.parse_type(type_))
+}
+
+/// The object types and constants of a case's own.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Objects {
+    fields: Arc<BTreeMap<String, BTreeMap<String, String>>>,
+    constants: Vec<(&'static str, i64)>,
+}
+
+impl Objects {
+    /// Lines of the form `name { field: type; ... }` and `name = number`.
+    #[track_caller]
+    pub(crate) fn read(lines: &[&str]) -> Self {
+        let mut fields = BTreeMap::new();
+        let mut constants = Vec::new();
+        for line in lines {
+            if let Some((name, number)) = line.split_once(" = ") {
+                constants.push((&*name.to_owned().leak(), number.parse().unwrap()));
+                continue;
+            }
+            let (name, rest) = line.split_once(" { ").unwrap();
+            let rest = rest.strip_suffix(" }").unwrap().split("; ");
+            let of_one = rest.map(|field| {
+                let (field, type_) = field.split_once(": ").unwrap();
+                (field.to_owned(), type_.to_owned())
+            });
+            fields.insert(name.to_owned(), of_one.collect());
+        }
+        Self {
+            fields: Arc::new(fields),
+            constants,
+        }
+    }
+
+    /// The constants, as those of enumerations.
+    pub(crate) fn add_to(&self, library: &mut Library) {
+        for (name, value) in &self.constants {
+            library.add_constant(name, *value);
+        }
+    }
+
+    /// The types by their names.
+    pub(crate) fn types(&self) -> Vec<(Arc<str>, Type)> {
+        let names = self.fields.keys();
+        names
+            .map(|name| (Arc::from(name.as_str()), self.object(name)))
+            .collect()
+    }
+
+    fn object(&self, name: &str) -> Type {
+        Type::Struct(StructType::new(name, Arc::new(self.clone())))
+    }
+
+    /// Reads a type: an object type by its name, one that is only named by `object` and its name, any other
+    /// name as that of an opaque type.
+    pub(crate) fn parse_type(&self, text: &str) -> Type {
+        parse_type_with(text, &|name| {
+            let object = self.fields.contains_key(name).then(|| self.object(name));
+            object.unwrap_or_else(|| Type::opaque(name, Vec::new()))
+        })
+    }
+}
+
+impl FieldTypes for Objects {
+    fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
+        Some(self.parse_type(self.fields.get(owner)?.get(field)?))
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        Vec::new()
+    }
 }
 
 /// `id: function(type, ...) -> type`; before a member stands `member`, and its receiver is the first argument.
 ///
 /// Type parameters are written `<T>`. A signature lives for ever, as those of the libraries do.
 #[track_caller]
-pub(crate) fn overload(line: &str) -> Overload {
+pub(crate) fn overload(line: &str, objects: &Objects) -> Overload {
     let (id, rest) = line.split_once(": ").unwrap();
     let (call, result) = rest.rsplit_once(" -> ").unwrap();
     let member = call.strip_prefix("member ");
     let call = member.unwrap_or(call);
     let (function, args) = call.strip_suffix(')').unwrap().split_once('(').unwrap();
-    let args: Vec<Type> = parts(args).into_iter().map(parse_type).collect();
-    let result = parse_type(result);
+    let args = parts(args).into_iter();
+    let args: Vec<Type> = args.map(|arg| objects.parse_type(arg)).collect();
+    let result = objects.parse_type(result);
     let mut type_params = Vec::new();
     args.iter()
         .chain([&result])
@@ -79,15 +157,18 @@ fn parts(text: &str) -> Vec<&str> {
     found
 }
 
-/// Reads a type; a name that is none of the language's is that of an opaque type.
-#[track_caller]
-pub(crate) fn parse_type(text: &str) -> Type {
+/// Reads a type; names that are none of the language's are for `other`.
+fn parse_type_with(text: &str, other: &dyn Fn(&str) -> Type) -> Type {
     let text = text.trim();
+    if let Some(name) = text.strip_prefix("object ") {
+        return Type::Struct(StructType::undeclared(name));
+    }
     if let Some(name) = text.strip_prefix('<').and_then(|t| t.strip_suffix('>')) {
         return Type::Param(TypeParam::Declared(name.to_owned().leak()));
     }
     if let Some((name, inner)) = text.strip_suffix(')').and_then(|t| t.split_once('(')) {
-        let inner: Vec<Type> = parts(inner).into_iter().map(parse_type).collect();
+        let inner = parts(inner).into_iter();
+        let inner: Vec<Type> = inner.map(|part| parse_type_with(part, other)).collect();
         return match (name, inner.as_slice()) {
             ("list", [elem]) => Type::list(elem.clone()),
             ("map", [key, value]) => Type::map(key.clone(), value.clone()),
@@ -111,7 +192,7 @@ pub(crate) fn parse_type(text: &str) -> Type {
         "timestamp" | "google.protobuf.Timestamp" => Type::Timestamp,
         "type" => Type::Type(None),
         "error" => Type::Error,
-        opaque => Type::opaque(opaque, Vec::new()),
+        name => other(name),
     }
 }
 

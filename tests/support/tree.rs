@@ -10,7 +10,7 @@ use vap_status_controller::cel::source::SourceMap;
 
 /// The tree alone.
 pub(crate) fn plain(ast: &Ast) -> String {
-    print(ast, &|_| String::new())
+    print(ast, &|_| String::new(), &|_| None)
 }
 
 /// The tree with the type of each node and what it was resolved to.
@@ -33,7 +33,14 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
         }
         text
     };
-    print(checked.ast(), &adorn)
+    // A name that is resolved is replaced by its full name.
+    let resolved = |id: ExprId| match (checked.ast().expr(id), checked.reference(id)) {
+        (Expr::Ident(_) | Expr::Select { .. }, Some(Reference::Ident(name))) => {
+            Some(name.to_string())
+        }
+        _ => None,
+    };
+    print(checked.ast(), &adorn, &resolved)
 }
 
 /// The tree with the place of each node: its line from 1 and its column from 0.
@@ -43,13 +50,18 @@ pub(crate) fn places(ast: &Ast, text: &str) -> String {
         let location = source.location(ast.offset(id));
         format!("^[{},{}]", location.line, location.column)
     };
-    print(ast, &adorn)
+    print(ast, &adorn, &|_| None)
 }
 
-fn print(ast: &Ast, adorn: &dyn Fn(ExprId) -> String) -> String {
+fn print(
+    ast: &Ast,
+    adorn: &dyn Fn(ExprId) -> String,
+    resolved: &dyn Fn(ExprId) -> Option<String>,
+) -> String {
     let mut printer = Printer {
         ast,
         adorn,
+        resolved,
         text: String::new(),
     };
     printer.expr(ast.root());
@@ -62,6 +74,7 @@ fn print(ast: &Ast, adorn: &dyn Fn(ExprId) -> String) -> String {
 struct Printer<'a> {
     ast: &'a Ast,
     adorn: &'a dyn Fn(ExprId) -> String,
+    resolved: &'a dyn Fn(ExprId) -> Option<String>,
     text: String,
 }
 
@@ -77,6 +90,10 @@ impl Printer<'_> {
 
     fn expr(&mut self, id: ExprId) {
         let ast = self.ast;
+        if let Some(name) = (self.resolved)(id) {
+            self.push(&name);
+            return self.adorn(id);
+        }
         match ast.expr(id) {
             Expr::Unspecified => {}
             Expr::Literal(literal) => self.literal(literal),
