@@ -7,9 +7,11 @@
 pub mod ast;
 pub mod ast_validators;
 pub mod checker;
+pub mod civil;
 pub mod decls;
 pub mod diagnostic;
 pub mod env;
+pub mod eval;
 pub mod ext;
 pub mod regex;
 pub mod source;
