@@ -28,6 +28,7 @@ mod tests;
 pub use class::{Class, Ranges};
 pub use error::{SyntaxError, SyntaxErrorCode};
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
+pub(in crate::cel) use unicode::is_printable;
 
 /// Parses `pattern`.
 ///
