@@ -13,6 +13,8 @@ pub mod diagnostic;
 pub mod env;
 pub mod eval;
 pub mod ext;
+pub mod go_text;
+pub mod number_format;
 pub mod regex;
 pub mod source;
 pub mod stdlib;
