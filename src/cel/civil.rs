@@ -130,7 +130,11 @@ pub fn format_go_time(at: Timestamp) -> String {
     let civil = Civil::new(at.seconds, at.offset_seconds.into());
     let zone = offset(at.offset_seconds, "");
     let name = if at.offset_seconds == 0 { "UTC" } else { &zone };
-    format!("{} {} {zone} {name}", date(&civil), time_of_day(&civil, at.nanos))
+    format!(
+        "{} {} {zone} {name}",
+        date(&civil),
+        time_of_day(&civil, at.nanos)
+    )
 }
 
 /// A duration as Go prints it: `1h0m0.5s`.

@@ -23,3 +23,4 @@ pub mod temporal;
 pub mod types;
 pub mod validators;
 pub mod value;
+mod zone;

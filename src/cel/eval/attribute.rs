@@ -136,9 +136,10 @@ impl<'p> Machine<'p> {
 /// Whether selecting `qualifier` of `current` stays within what upstream holds as Go values.
 fn is_native_step(current: &Value, qualifier: &Qualifier) -> bool {
     match (current, &qualifier.key) {
-        (Value::Map(map), QualifierKey::Constant(Value::String(_)) | QualifierKey::Attribute(_)) => {
-            map.as_fields().is_some()
-        }
+        (
+            Value::Map(map),
+            QualifierKey::Constant(Value::String(_)) | QualifierKey::Attribute(_),
+        ) => map.as_fields().is_some(),
         (Value::List(list), QualifierKey::Constant(Value::Int(_)) | QualifierKey::Attribute(_)) => {
             list.as_slice().is_some()
         }
@@ -178,9 +179,11 @@ fn through_native(value: &Value) -> Value {
         Value::Error(error) => Value::Error(EvalError::new(format!(
             "unsupported conversion to ref.Val: (*errors.errorString){error}"
         ))),
-        Value::List(list) if list.is_joined() => {
-            Value::list(list.iter().map(|element| through_native(&element)).collect::<Vec<_>>())
-        }
+        Value::List(list) if list.is_joined() => Value::list(
+            list.iter()
+                .map(|element| through_native(&element))
+                .collect::<Vec<_>>(),
+        ),
         Value::List(list) => list
             .source()
             .and_then(|source| source.native())
@@ -242,7 +245,10 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
         return Ok(elements.get(index).map(Cow::Borrowed));
     }
     if list.source().is_some() && index < list.len() && !matches!(key, Value::Int(_)) {
-        return Err(EvalError::new(format!("unsupported index: {}", key.to_go_string())));
+        return Err(EvalError::new(format!(
+            "unsupported index: {}",
+            key.to_go_string()
+        )));
     }
     Ok(list.get(index).map(Cow::Owned))
 }
@@ -252,7 +258,10 @@ fn element<'v>(list: &'v List, key: &Value) -> Result<Option<Cow<'v, Value>>, Ev
 /// Source: cel-go `common/types/list.go`, `IndexOrError`.
 pub(super) fn list_index(key: &Value) -> Result<i64, EvalError> {
     let unsupported = || {
-        EvalError::new(format!("unsupported index value {} in list", key.to_go_string()))
+        EvalError::new(format!(
+            "unsupported index value {} in list",
+            key.to_go_string()
+        ))
     };
     match key {
         Value::Int(index) => Ok(*index),

@@ -67,11 +67,15 @@ fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
 }
 
 fn least(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(size_of(args, 0).min(size_of(args, 1))))
+    Some(string_traversal_cost(
+        size_of(args, 0).min(size_of(args, 1)),
+    ))
 }
 
 fn sum(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(size_of(args, 0).wrapping_add(size_of(args, 1))))
+    Some(string_traversal_cost(
+        size_of(args, 0).wrapping_add(size_of(args, 1)),
+    ))
 }
 
 #[expect(
@@ -102,8 +106,15 @@ pub(super) fn plain_call_cost(overload: &str) -> CallCost {
         "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
         | "strings_quote" | "string_format" => traversal,
         "in_list" => second_size,
-        "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string"
-        | "less_bytes" | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes" | "equals"
+        "less_string"
+        | "greater_string"
+        | "less_equals_string"
+        | "greater_equals_string"
+        | "less_bytes"
+        | "greater_bytes"
+        | "less_equals_bytes"
+        | "greater_equals_bytes"
+        | "equals"
         | "not_equals" => least,
         "add_string" | "add_bytes" => sum,
         "matches_string" => matching,
@@ -151,7 +162,10 @@ impl Steps {
         if let Some(at) = self.more.iter().rposition(|step| *step == id) {
             return Some(at.saturating_add(N_INLINE));
         }
-        self.inline.get(..self.n_inline)?.iter().rposition(|step| *step == id)
+        self.inline
+            .get(..self.n_inline)?
+            .iter()
+            .rposition(|step| *step == id)
     }
 }
 

@@ -149,7 +149,10 @@ impl<'p> Machine<'p> {
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {
             self.tracker.forget(*before, start);
-            *before = self.tracker.n_steps().saturating_sub(n_kept.saturating_sub(start));
+            *before = self
+                .tracker
+                .n_steps()
+                .saturating_sub(n_kept.saturating_sub(start));
         } else {
             *before = n_kept;
         }

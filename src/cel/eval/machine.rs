@@ -46,7 +46,9 @@ impl<'p> Machine<'p> {
         Self {
             activation,
             tracker: Tracker::new(limits.cost),
-            frames: std::iter::repeat_with(Frame::default).take(n_folds).collect(),
+            frames: std::iter::repeat_with(Frame::default)
+                .take(n_folds)
+                .collect(),
             limits,
             n_turns: 0,
             presence_test_has_cost,
@@ -299,7 +301,8 @@ impl<'p> Machine<'p> {
 
     fn eval_list(&mut self, node: &'p Node, list: &'p ListNode) -> Result<Value, EvalError> {
         let result = fatal(self.list_of(list))?;
-        self.tracker.take_steps(list.elements.iter().map(|element| element.id));
+        self.tracker
+            .take_steps(list.elements.iter().map(|element| element.id));
         self.tracker.add(cost::LIST_COST);
         self.tracker.done(node.id)?;
         result
@@ -324,9 +327,15 @@ impl<'p> Machine<'p> {
         Ok(Value::list(elements))
     }
 
-    fn eval_map(&mut self, node: &'p Node, entries: &'p [MapEntryNode]) -> Result<Value, EvalError> {
+    fn eval_map(
+        &mut self,
+        node: &'p Node,
+        entries: &'p [MapEntryNode],
+    ) -> Result<Value, EvalError> {
         let result = fatal(self.map_of(entries))?;
-        let ids = entries.iter().flat_map(|entry| [entry.key.id, entry.value.id]);
+        let ids = entries
+            .iter()
+            .flat_map(|entry| [entry.key.id, entry.value.id]);
         self.tracker.take_steps(ids);
         self.tracker.add(cost::MAP_COST);
         self.tracker.done(node.id)?;
@@ -356,7 +365,8 @@ impl<'p> Machine<'p> {
         message: &'p MessageNode,
     ) -> Result<Value, EvalError> {
         let result = fatal(self.message_of(message))?;
-        self.tracker.take_steps(message.fields.iter().map(|(_, value, _)| value.id));
+        self.tracker
+            .take_steps(message.fields.iter().map(|(_, value, _)| value.id));
         self.tracker.add(cost::MESSAGE_COST);
         self.tracker.done(node.id)?;
         result
@@ -421,12 +431,7 @@ fn failed_pair(
 ///
 /// Source: cel-go `interpreter/interpretable.go`, `evalUnary.Eval` and the like; `common/decls/decls.go`,
 /// `FunctionDecl.Bindings`.
-fn apply(
-    context: &Context,
-    node: &Node,
-    call: &Call,
-    args: &[Value],
-) -> Result<Value, EvalError> {
+fn apply(context: &Context, node: &Node, call: &Call, args: &[Value]) -> Result<Value, EvalError> {
     match &call.target {
         Target::Singleton(implementation, traits) => {
             let first = args.first().map(Value::traits).unwrap_or_default();

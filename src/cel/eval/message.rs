@@ -28,7 +28,10 @@ pub(super) enum Message {
 }
 
 fn take<'a>(fields: &'a [(&str, Value)], name: &str) -> Option<&'a Value> {
-    fields.iter().find(|(field, _)| *field == name).map(|(_, value)| value)
+    fields
+        .iter()
+        .find(|(field, _)| *field == name)
+        .map(|(_, value)| value)
 }
 
 fn int(fields: &[(&str, Value)], name: &str) -> i64 {
@@ -69,12 +72,18 @@ impl Message {
             Self::Int => value(Value::Int(0)),
             Self::String => value(Value::from("")),
             Self::Uint => value(Value::Uint(0)),
-            Self::List => take(fields, "values").cloned().unwrap_or_else(|| Value::list([])),
+            Self::List => take(fields, "values")
+                .cloned()
+                .unwrap_or_else(|| Value::list([])),
             Self::Struct => take(fields, "fields")
                 .cloned()
                 .unwrap_or_else(|| Value::Map(Map::default())),
             Self::Value => fields.last().map_or(Value::Null, |(name, value)| {
-                if *name == "null_value" { Value::Null } else { value.clone() }
+                if *name == "null_value" {
+                    Value::Null
+                } else {
+                    value.clone()
+                }
             }),
             Self::Duration => {
                 let nanos = int(fields, "seconds")
@@ -110,7 +119,9 @@ impl Opaque for Plain {
     }
 
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
-        Ok(other.downcast::<Self>().is_some_and(|other| other.0 == self.0))
+        Ok(other
+            .downcast::<Self>()
+            .is_some_and(|other| other.0 == self.0))
     }
 
     fn text(&self) -> Option<String> {

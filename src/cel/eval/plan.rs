@@ -152,7 +152,11 @@ impl<'a> Planner<'a> {
     /// Source: cel-go `interpreter/planner.go`, `planCheckedIdent`.
     fn plan_name(&mut self, id: ExprId, name: &str) -> Planned {
         let step = step_id(id);
-        let local = self.scopes.iter().rev().find(|(variable, _)| **variable == *name);
+        let local = self
+            .scopes
+            .iter()
+            .rev()
+            .find(|(variable, _)| **variable == *name);
         let local = local.map(|(_, local)| *local);
         if local.is_none()
             && let Some(value) = self.env.library().constant(name)
@@ -161,9 +165,9 @@ impl<'a> Planner<'a> {
         }
         // What is of the type of a type is taken for the name of one, also if it is a variable.
         if matches!(self.checked.type_of(id), Type::Type(_)) {
-            let of = self.type_named(name).ok_or_else(|| {
-                PlanError::new(format!("reference to undefined type: {name}"))
-            })?;
+            let of = self
+                .type_named(name)
+                .ok_or_else(|| PlanError::new(format!("reference to undefined type: {name}")))?;
             return Ok(Node::new(step, Kind::Constant(Value::Type(Arc::new(of)))));
         }
         let root = match local {
@@ -178,7 +182,10 @@ impl<'a> Planner<'a> {
     /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`.
     fn type_named(&self, name: &str) -> Option<Type> {
         let is_well_known_message = self.env.library().message(name).is_some_and(|message| {
-            !matches!(message.to_type(), Type::Struct(_) | Type::Duration | Type::Timestamp)
+            !matches!(
+                message.to_type(),
+                Type::Struct(_) | Type::Duration | Type::Timestamp
+            )
         });
         if is_well_known_message {
             return None;
@@ -203,12 +210,21 @@ impl<'a> Planner<'a> {
             Kind::Presence(attribute) => (*attribute, true),
             kind => {
                 let id = node.id;
-                (Attribute::new(Root::Relative(id, Node::new(id, kind))), false)
+                (
+                    Attribute::new(Root::Relative(id, Node::new(id, kind))),
+                    false,
+                )
             }
         }
     }
 
-    fn plan_select(&mut self, id: ExprId, operand: ExprId, field: &Arc<str>, test_only: bool) -> Planned {
+    fn plan_select(
+        &mut self,
+        id: ExprId,
+        operand: ExprId,
+        field: &Arc<str>,
+        test_only: bool,
+    ) -> Planned {
         let (mut attribute, is_test) = Self::into_attribute(self.plan(operand)?);
         let key = Value::String(Arc::clone(field));
         // A selection from a test is itself a test.
@@ -222,7 +238,11 @@ impl<'a> Planner<'a> {
                 QualifierKey::Constant(key)
             },
         }));
-        let node_id = if test_only { step_id(id) } else { attribute.id() };
+        let node_id = if test_only {
+            step_id(id)
+        } else {
+            attribute.id()
+        };
         let kind = if is_test {
             Kind::Presence(Box::new(attribute))
         } else {
@@ -239,7 +259,11 @@ impl<'a> Planner<'a> {
             Kind::Constant(value) => {
                 if !matches!(
                     value,
-                    Value::String(_) | Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_)
+                    Value::String(_)
+                        | Value::Int(_)
+                        | Value::Uint(_)
+                        | Value::Bool(_)
+                        | Value::Double(_)
                 ) {
                     return Err(PlanError::new(format!(
                         "invalid qualifier type: {}",
@@ -305,7 +329,9 @@ impl<'a> Planner<'a> {
             "or" if matches!(overload, "" | "optional_or_optional") && planned.len() == 2 => {
                 Ok(Node::new(step, Kind::OptionalOr(operands(planned)?)))
             }
-            "orValue" if matches!(overload, "" | "optional_orValue_value") && planned.len() == 2 => {
+            "orValue"
+                if matches!(overload, "" | "optional_orValue_value") && planned.len() == 2 =>
+            {
                 Ok(Node::new(step, Kind::OptionalOrValue(operands(planned)?)))
             }
             "@not_strictly_false" => {
@@ -373,12 +399,15 @@ impl<'a> Planner<'a> {
         if let Some(second) = &fold.iter_var2 {
             self.scopes.push((Arc::clone(second), local(Which::Second)));
         }
-        self.scopes.push((Arc::clone(&fold.iter_var), local(Which::First)));
-        self.scopes.push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
+        self.scopes
+            .push((Arc::clone(&fold.iter_var), local(Which::First)));
+        self.scopes
+            .push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
         let condition = self.plan(fold.loop_condition)?;
         let body = self.plan(fold.loop_step)?;
         self.scopes.truncate(n_outer);
-        self.scopes.push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
+        self.scopes
+            .push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
         let result = self.plan(fold.result)?;
         self.scopes.truncate(n_outer);
         let fold = Fold {
@@ -431,7 +460,10 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
             }
             Binding::Overload(implementation) => {
                 if candidate.row.id == overload {
-                    return (Target::Overload(implementation, guard(candidate)), n_args == 2);
+                    return (
+                        Target::Overload(implementation, guard(candidate)),
+                        n_args == 2,
+                    );
                 }
                 bound.push((implementation, candidate));
             }
@@ -439,9 +471,7 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
     }
     match &*bound {
         [] => (Target::Missing, true),
-        [(implementation, only)] => {
-            (Target::Overload(*implementation, guard(only)), n_args == 2)
-        }
+        [(implementation, only)] => (Target::Overload(*implementation, guard(only)), n_args == 2),
         several => {
             let dispatched = several
                 .iter()

@@ -403,7 +403,10 @@ impl Map {
     /// As of [`Map::find`].
     pub(crate) fn look_up(&self, key: &Value) -> Result<Option<Cow<'_, Value>>, EvalError> {
         Ok(match &self.0 {
-            Repr::Fields(_) => key.as_str().and_then(|name| self.field(name)).map(Cow::Borrowed),
+            Repr::Fields(_) => key
+                .as_str()
+                .and_then(|name| self.field(name))
+                .map(Cow::Borrowed),
             Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
             Repr::Source(source) => source.find(key)?.map(Cow::Owned),
             Repr::Growing(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
@@ -437,9 +440,12 @@ impl Map {
                 Ok(entries.entries.iter().map(|(key, _)| key.clone()).collect())
             }
             Repr::Source(source) => source.keys(),
-            Repr::Growing(growing) => {
-                Ok(growing.lock().entries.iter().map(|(key, _)| key.clone()).collect())
-            }
+            Repr::Growing(growing) => Ok(growing
+                .lock()
+                .entries
+                .iter()
+                .map(|(key, _)| key.clone())
+                .collect()),
         }
     }
 
@@ -575,7 +581,12 @@ impl Map {
             Repr::Growing(growing) => {
                 if let Some(owned) = Arc::into_inner(growing) {
                     let mut owned = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-                    pending.extend(owned.entries.drain(..).flat_map(|(key, value)| [key, value]));
+                    pending.extend(
+                        owned
+                            .entries
+                            .drain(..)
+                            .flat_map(|(key, value)| [key, value]),
+                    );
                 }
             }
             Repr::Source(_) => {}

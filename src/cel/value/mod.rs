@@ -11,6 +11,7 @@
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
 mod compare;
+mod convert;
 mod equality;
 mod error;
 mod go;
@@ -22,7 +23,9 @@ mod opaque;
 use std::sync::Arc;
 
 pub(crate) use compare::{double_to_int, double_to_uint};
+pub use convert::parse_double;
 pub use error::{ErrorKind, EvalError};
+pub use go::{format_double, go_quote};
 pub use list::{List, ListSource};
 pub(crate) use map::Key;
 pub use map::{Map, MapSource};
@@ -303,9 +306,13 @@ impl Value {
                     || matches!(**element, Type::Param(_))
                     || list.get(0).is_none_or(|first| first.is_of(element))
             }
-            (Self::Map(map), Type::Map(entry)) => map.is_plain() && map.first_is_of(&entry.0, &entry.1),
+            (Self::Map(map), Type::Map(entry)) => {
+                map.is_plain() && map.first_is_of(&entry.0, &entry.1)
+            }
             (Self::Map(map), Type::Struct(object)) => map.type_().type_name() == *object.name,
-            (Self::Optional(_), Type::Opaque(opaque)) => *opaque.name == *super::types::OPTIONAL_TYPE,
+            (Self::Optional(_), Type::Opaque(opaque)) => {
+                *opaque.name == *super::types::OPTIONAL_TYPE
+            }
             (Self::Opaque(value), Type::Opaque(_) | Type::Struct(_)) => {
                 value.type_().type_name() == type_.type_name()
             }
