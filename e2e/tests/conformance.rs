@@ -31,6 +31,7 @@ struct Counts {
     passed: usize,
     checked: usize,
     deduced: usize,
+    evaluated: usize,
 }
 
 impl AddAssign for Counts {
@@ -42,6 +43,7 @@ impl AddAssign for Counts {
         self.passed += other.passed;
         self.checked += other.checked;
         self.deduced += other.deduced;
+        self.evaluated += other.evaluated;
     }
 }
 
@@ -55,15 +57,16 @@ impl fmt::Display for Counts {
             passed,
             checked,
             deduced,
+            evaluated,
         } = self;
         write!(
             f,
-            "{tests:>6} {messages:>9} {skipped:>8} {failed:>7} {passed:>7} {checked:>8} {deduced:>8}"
+            "{tests:>6} {messages:>9} {skipped:>8} {failed:>7} {passed:>7} {checked:>8} {deduced:>8} {evaluated:>10}"
         )
     }
 }
 
-const HEAD: &str = " tests  messages  skipped  failed  passed  checked  deduced";
+const HEAD: &str = " tests  messages  skipped  failed  passed  checked  deduced  evaluated";
 
 #[test]
 fn conformance() {
@@ -118,6 +121,7 @@ fn run_suite(suite: &Suite, skips: &SkipList, complaints: &mut String) -> Counts
                 counts.passed += 1;
                 counts.checked += usize::from(passed.checked);
                 counts.deduced += usize::from(passed.deduced);
+                counts.evaluated += usize::from(passed.evaluated);
             }
             (Err(_), Some(_)) => counts.skipped += 1,
             (Ok(_), Some(_)) => {

@@ -10,6 +10,7 @@
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`, `SimpleTest`; cel-go
 //! `conformance/conformance_test.go`, `conformanceTest`.
 
+pub mod eval;
 pub mod files;
 pub mod run;
 pub mod skip;

@@ -1,4 +1,4 @@
-//! Runs a conformance test: parses, checks, and compares types.
+//! Runs a conformance test: parses, checks, compares types, evaluates.
 //!
 //! Source: cel-go `conformance/conformance_test.go`, `conformanceTest`.
 
@@ -10,10 +10,15 @@ use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::diagnostic::Diagnostics;
 use vap_status_controller::cel::env::{Env, Library};
+use vap_status_controller::cel::eval::{Limits, Program};
 use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::runtime::KubernetesRuntime;
 
+use super::eval;
 use super::suite::{Declaration, Expected, Test};
+use super::value::Value;
 
 /// Why a test fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,13 @@ pub enum Failure {
         /// The type that the checker gives.
         actual: String,
     },
+    /// The evaluation gives another result than the test wants.
+    Result {
+        /// The result that the test wants.
+        expected: String,
+        /// The result of the evaluation.
+        actual: String,
+    },
 }
 
 impl fmt::Display for Failure {
@@ -41,6 +53,9 @@ impl fmt::Display for Failure {
             Self::Check(text) => write!(f, "does not check: {text}"),
             Self::Type { expected, actual } => {
                 write!(f, "is of type {actual}, expected {expected}")
+            }
+            Self::Result { expected, actual } => {
+                write!(f, "gives {actual}, expected {expected}")
             }
         }
     }
@@ -53,11 +68,14 @@ pub struct Passed {
     pub checked: bool,
     /// The deduced type is the one that the test names.
     pub deduced: bool,
+    /// The expression was evaluated.
+    pub evaluated: bool,
 }
 
 /// Runs `test`.
 ///
-/// A test that names a value and no type must be of a type that has the value.
+/// A test that names a value and no type must be of a type that has the value. Of an expression that is not to
+/// be checked the findings count for nothing: what the check could not resolve is left to the evaluation.
 ///
 /// # Errors
 /// Says why the test fails.
@@ -66,31 +84,71 @@ pub fn run(test: &Test) -> Result<Passed, Failure> {
         return Err(Failure::NotSupported("parsing without macros"));
     }
     let ast = parse(&test.expr)?;
-    if test.disable_check {
-        return Ok(Passed::default());
+    let env = environment(test)?;
+    let (checked, found) = checker::check(&ast, &test.expr, &env);
+    if !test.disable_check && !found.is_empty() {
+        return Err(Failure::Check(messages(&found)));
     }
-    let checked = check(test, &ast)?;
-    let actual = checked.output_type();
-    let deduced = match &test.expected {
-        Expected::Typed(expected, _) if *expected == actual => true,
-        Expected::Value(value) if value.is_of(&actual) => false,
-        Expected::Error | Expected::Unknown => false,
-        Expected::Typed(expected, _) => {
-            return Err(Failure::Type {
-                expected: expected.to_string(),
-                actual: actual.to_string(),
-            });
-        }
-        Expected::Value(value) => {
-            return Err(Failure::Type {
-                expected: format!("that of {value:?}"),
-                actual: actual.to_string(),
-            });
-        }
+    let mut passed = Passed {
+        checked: !test.disable_check,
+        ..Passed::default()
     };
-    Ok(Passed {
-        checked: true,
-        deduced,
+    if !test.disable_check {
+        compare_type(test, &checked.output_type())?;
+        passed.deduced = matches!(test.expected, Expected::Typed(_, _));
+    }
+    let wanted = match &test.expected {
+        _ if test.check_only => return Ok(passed),
+        Expected::Value(value) => Some(value),
+        Expected::Typed(_, Some(value)) => Some(value),
+        Expected::Typed(_, None) => return Ok(passed),
+        Expected::Error => None,
+        Expected::Unknown => return Err(Failure::NotSupported("what is not known")),
+    };
+    evaluate(test, &checked, &env, wanted)?;
+    passed.evaluated = true;
+    Ok(passed)
+}
+
+fn compare_type(test: &Test, actual: &Type) -> Result<(), Failure> {
+    let expected = match &test.expected {
+        Expected::Typed(expected, _) if expected == actual => return Ok(()),
+        Expected::Value(value) if value.is_of(actual) => return Ok(()),
+        Expected::Error | Expected::Unknown => return Ok(()),
+        Expected::Typed(expected, _) => expected.to_string(),
+        Expected::Value(value) => format!("that of {value:?}"),
+    };
+    Err(Failure::Type {
+        expected,
+        actual: actual.to_string(),
+    })
+}
+
+/// Evaluates; an error is wanted where no value is.
+///
+/// Planning folds constants, so that errors of constants show there.
+fn evaluate(
+    test: &Test,
+    checked: &CheckedAst,
+    env: &Env,
+    wanted: Option<&Value>,
+) -> Result<(), Failure> {
+    let bindings = eval::bindings(test)?;
+    let outcome = match Program::plan(checked, env, &KubernetesRuntime) {
+        Ok(program) => {
+            let evaluation = program.eval(&bindings, Limits::of_cost(u64::MAX));
+            evaluation.result.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    match (wanted, &outcome) {
+        (None, Err(_)) => return Ok(()),
+        (Some(wanted), Ok(value)) if eval::is_expected(wanted, value) => return Ok(()),
+        _ => {}
+    }
+    Err(Failure::Result {
+        expected: wanted.map_or_else(|| "an error".to_owned(), |value| format!("{value:?}")),
+        actual: outcome.map_or_else(|error| error, |value| format!("{value:?}")),
     })
 }
 
@@ -100,19 +158,10 @@ fn parse(text: &str) -> Result<Arc<Ast>, Failure> {
         .ok_or_else(|| Failure::Parse(messages(&found)))
 }
 
-fn check(test: &Test, ast: &Arc<Ast>) -> Result<CheckedAst, Failure> {
-    let env = environment(test)?;
-    let (checked, found) = checker::check(ast, &test.expr, &env);
-    if found.is_empty() {
-        return Ok(checked);
-    }
-    Err(Failure::Check(messages(&found)))
-}
-
 /// The environment of Kubernetes with the declarations of the test.
 ///
-/// There is one container in Kubernetes, the empty one. A test that sets another is run all the same when
-/// no name that it declares lies in it: then both resolve alike.
+/// There is one container in Kubernetes, the empty one. A test that sets another is run all the same when no
+/// name can lie in it: then both resolve alike.
 fn environment(test: &Test) -> Result<Env, Failure> {
     let base = base_env(KubernetesVersion::LATEST);
     let mut library = Library::clone(base.library());
@@ -120,27 +169,17 @@ fn environment(test: &Test) -> Result<Env, Failure> {
     for declaration in &test.declarations {
         match declaration {
             Declaration::Variable(name, type_) => {
-                if is_in_container(name, &test.container) {
-                    return Err(Failure::NotSupported("a container"));
-                }
                 variables.push(Variable::new(name.as_str(), type_.clone()));
             }
             Declaration::Overload(overload) => library.add_overload(overload.clone()),
         }
     }
-    Ok(Env::new(Arc::new(library)).extend(variables))
-}
-
-/// Whether `name` lies in `container` or in one that encloses it.
-fn is_in_container(name: &str, container: &str) -> bool {
-    container
-        .split('.')
-        .next()
-        .filter(|first| !first.is_empty())
-        .is_some_and(|first| {
-            name.strip_prefix(first)
-                .is_some_and(|rest| rest.starts_with('.'))
-        })
+    let env = Env::new(Arc::new(library)).extend(variables);
+    let outermost = test.container.split('.').next().unwrap_or_default();
+    if env.is_namespace(outermost) {
+        return Err(Failure::NotSupported("a container"));
+    }
+    Ok(env)
 }
 
 fn messages(found: &Diagnostics) -> String {

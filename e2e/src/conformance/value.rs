@@ -188,8 +188,61 @@ fn any(message: &Message) -> Result<Value> {
     match name.strip_prefix(WELL_KNOWN) {
         Some("Duration") => Ok(Value::Duration(span(inner)?)),
         Some("Timestamp") => Ok(Value::Timestamp(span(inner)?)),
+        Some("Struct") => json_object(inner),
+        Some("ListValue") => json_list(inner),
+        Some("Value") => json_value(inner),
+        Some(name) if name.ends_with("Value") => wrapped(name, inner),
         _ => Ok(Value::Message(name.to_owned())),
     }
+}
+
+/// What is in a message that wraps a primitive value; the value is its type's zero where it is not set.
+fn wrapped(name: &str, message: &Message) -> Result<Value> {
+    let value = message.all("value").last();
+    let integer = || value.map_or(Ok(0), textproto::Value::integer);
+    Ok(match name {
+        "BoolValue" => Value::Bool(message.flag("value")?),
+        "BytesValue" => Value::Bytes(value.map_or(Ok(Vec::new()), bytes)?),
+        "DoubleValue" | "FloatValue" => {
+            Value::Double(value.map_or(Ok(0.0), textproto::Value::double)?)
+        }
+        "Int32Value" | "Int64Value" => Value::Int(i64::try_from(integer()?)?),
+        "StringValue" => Value::String(message.text("value")?),
+        "UInt32Value" | "UInt64Value" => Value::Uint(u64::try_from(integer()?)?),
+        other => Value::Message(format!("{WELL_KNOWN}{other}")),
+    })
+}
+
+/// Reads a `google.protobuf.Value`.
+fn json_value(message: &Message) -> Result<Value> {
+    let Some((kind, value)) = message.fields().next() else {
+        return Ok(Value::Null);
+    };
+    match kind {
+        "null_value" => Ok(Value::Null),
+        "number_value" => Ok(Value::Double(value.double()?)),
+        "string_value" => Ok(Value::String(value.text()?)),
+        "bool_value" => Ok(Value::Bool(value.flag()?)),
+        "struct_value" => json_object(as_message(value)?),
+        "list_value" => json_list(as_message(value)?),
+        other => bail!("a google.protobuf.Value of the kind `{other}`"),
+    }
+}
+
+fn json_list(message: &Message) -> Result<Value> {
+    let values = message.messages("values")?.into_iter().map(json_value);
+    Ok(Value::List(values.collect::<Result<_>>()?))
+}
+
+fn json_object(message: &Message) -> Result<Value> {
+    let mut entries = Vec::new();
+    for field in message.messages("fields")? {
+        let value = field
+            .message("value")?
+            .map_or(Ok(Value::Null), json_value)?;
+        entries.push((Value::String(field.text("key")?), value));
+    }
+    Ok(Value::Map(entries))
 }
 
 fn span(message: &Message) -> Result<Span> {
@@ -225,6 +278,13 @@ mod tests {
             nanos: 3,
         };
         assert_eq!(read(time), Value::Timestamp(span));
+        let wrapped = "object_value { [type.googleapis.com/google.protobuf.UInt32Value] {} }";
+        assert_eq!(read(wrapped), Value::Uint(0));
+        let json = "object_value { [type.googleapis.com/google.protobuf.Struct] {
+            fields { key: 'a' value { list_value { values { number_value: 1 } values {} } } } } }";
+        let list = Value::List(vec![Value::Double(1.0), Value::Null]);
+        let entries = vec![(Value::String("a".into()), list)];
+        assert_eq!(read(json), Value::Map(entries));
         let message = "object_value { [type.googleapis.com/a.B] { } }";
         assert_eq!(read(message), Value::Message("a.B".into()));
     }
