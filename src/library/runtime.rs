@@ -1,5 +1,8 @@
 //! What the API server's environment adds to planning and evaluation: costs, and patterns that are known
 //! before an evaluation.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`), `pkg/cel/library/regex.go`
+//! (`FindRegexOptimization`, `FindAllRegexOptimization`), `pkg/cel/library/cost.go`.
 
 use std::sync::Arc;
 
@@ -40,6 +43,10 @@ impl Runtime for KubernetesRuntime {
             return Ok(None);
         };
         compiled(pattern).map(specialize).map(Some).map_err(failed)
+    }
+
+    fn presence_test_has_cost(&self) -> bool {
+        false
     }
 }
 
