@@ -23,6 +23,7 @@ use vap_status_controller::cel::value::{Timestamp, Value};
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::schema::adapter::{self, ValueSchema};
 use vap_status_controller::schema::decl_type::DeclType;
 use vap_status_controller::schema::{Gvk, OpenApiDocument};
 
@@ -174,7 +175,9 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
             continue;
         };
         let value = match case.schema.get(name) {
-            Some(_) if case.typed_values => Value::Null,
+            Some(schema) if case.typed_values => {
+                adapter::typed(&Value::from(raw), &ValueSchema::new(schema))
+            }
             _ => Value::from(raw),
         };
         bindings.bind(name.as_str(), value);
