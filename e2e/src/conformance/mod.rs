@@ -5,6 +5,8 @@
 //! environment of Kubernetes, the one we have, which is cel-go's standard environment with optionals and
 //! some of its extensions. What Kubernetes lacks is named in `e2e/conformance/skip.toml`, with the reason.
 //!
+//! A test is parsed, checked and evaluated.
+//!
 //! Where cel-go differs from the specification we follow cel-go, and the skip list says so.
 //!
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`, `SimpleTest`; cel-go
