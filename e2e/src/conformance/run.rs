@@ -99,8 +99,7 @@ pub fn run(test: &Test) -> Result<Passed, Failure> {
     }
     let wanted = match &test.expected {
         _ if test.check_only => return Ok(passed),
-        Expected::Value(value) => Some(value),
-        Expected::Typed(_, Some(value)) => Some(value),
+        Expected::Value(value) | Expected::Typed(_, Some(value)) => Some(value),
         Expected::Typed(_, None) => return Ok(passed),
         Expected::Error => None,
         Expected::Unknown => return Err(Failure::NotSupported("what is not known")),
