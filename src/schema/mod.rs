@@ -1,5 +1,6 @@
 //! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
 
+pub mod builtin;
 mod convert;
 pub mod crd;
 pub mod decl_type;
@@ -20,6 +21,7 @@ mod scalars;
 pub mod sizes;
 mod structural;
 
+pub use builtin::Builtin;
 pub use crd::Crd;
 pub use decl_type::{DeclField, DeclKind, DeclType};
 pub use error::SchemaError;

@@ -1,0 +1,81 @@
+//! The built-in schemas beside the OpenAPI documents that they are made of: the same kinds, types and
+//! resources.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use vap_status_controller::schema::offline::Offline;
+use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
+use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};
+
+#[test]
+fn the_built_in_schemas_say_what_the_documents_say() {
+    let Some(directory) = support::openapi_dir() else {
+        return;
+    };
+    let mut offline = Offline::default();
+    for (name, bytes) in support::documents(&directory) {
+        let own = GroupVersion::from_openapi_file_name(&name);
+        offline.add_document(own.as_ref(), &bytes).unwrap();
+    }
+    let (schemas, mapper) = offline.finish();
+    let builtin = Builtin::load().unwrap();
+
+    assert_eq!(RestMapper::new(builtin.resources().to_vec()), mapper);
+    assert!(mapper.resources.len() > 300, "{}", mapper.resources.len());
+
+    let kinds: BTreeSet<&Gvk> = schemas.kinds().collect();
+    assert_eq!(builtin.kinds().collect::<BTreeSet<_>>(), kinds);
+    assert!(kinds.len() > 200, "{}", kinds.len());
+    for gvk in kinds {
+        match (schemas.resolve(gvk), builtin.resolve(gvk)) {
+            (Resolution::Found(theirs), Resolution::Found(ours)) => {
+                assert!(
+                    is_same(&theirs, &ours, &mut BTreeSet::new()),
+                    "{gvk} differs"
+                );
+            }
+            (theirs, ours) => panic!("{gvk}: {theirs:?} and {ours:?}"),
+        }
+    }
+}
+
+type Pair = (*const DeclType, *const DeclType);
+
+/// Whether two types say the same; `known` are the pairs that do.
+fn is_same(a: &Arc<DeclType>, b: &Arc<DeclType>, known: &mut BTreeSet<Pair>) -> bool {
+    let pair = (Arc::as_ptr(a), Arc::as_ptr(b));
+    if known.contains(&pair) {
+        return true;
+    }
+    let same_kind = match (&a.kind, &b.kind) {
+        (DeclKind::List(a), DeclKind::List(b)) | (DeclKind::Map(a), DeclKind::Map(b)) => {
+            is_same(a, b, known)
+        }
+        (DeclKind::Object(a), DeclKind::Object(b)) => {
+            a.is_open == b.is_open
+                && a.name == b.name
+                && a.fields().len() == b.fields().len()
+                && a.fields().iter().zip(b.fields()).all(|(a, b)| {
+                    a.name == b.name
+                        && a.required == b.required
+                        && is_same(&a.type_, &b.type_, known)
+                })
+        }
+        (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+    };
+    let same = same_kind
+        && a.max_elements == b.max_elements
+        && a.min_serialized_size == b.min_serialized_size
+        && a.nullable == b.nullable
+        && a.has_default == b.has_default
+        && a.embedded_resource == b.embedded_resource
+        && a.enum_values == b.enum_values;
+    if same {
+        known.insert(pair);
+    }
+    same
+}
