@@ -8,6 +8,7 @@ pub mod age;
 pub mod args;
 mod error;
 pub mod exit;
+pub mod input;
 pub mod render;
 pub mod report;
 pub mod status;

@@ -8,11 +8,9 @@ pub mod compile;
 pub mod documents;
 pub mod guard;
 pub mod pair;
-pub mod scalar;
 pub mod schemas;
 pub mod share;
 pub mod typecheck;
-pub mod yaml;
 
 use std::io::Write;
 
