@@ -58,8 +58,8 @@ pub fn read_all(paths: &[PathBuf], stdin: &mut dyn Read, each: &mut dyn FnMut(Re
 fn walk(root: &Path, each: &mut dyn FnMut(ReadFile)) {
     let mut open_paths = vec![root.to_owned()];
     while let Some(path) = open_paths.pop() {
-        let is_directory = path == root
-            || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+        let is_directory =
+            path == root || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
         let name = path.display().to_string();
         if !is_directory {
             // A link to a directory is not followed; one to a file is read, as is the file of a

@@ -182,17 +182,20 @@ impl Input {
         let all = wanted == Wanted::All;
         match (group, kind) {
             (POLICY_GROUP, "ValidatingAdmissionPolicy") if wanted != Wanted::Crds => {
-                self.decode(document, source, decode::policy, |input| &mut input.policies);
+                self.decode(document, source, decode::policy, |input| {
+                    &mut input.policies
+                });
             }
             (POLICY_GROUP, "ValidatingAdmissionPolicyBinding") if wanted != Wanted::Crds => {
-                self.decode(document, source, decode::binding, |input| &mut input.bindings);
+                self.decode(document, source, decode::binding, |input| {
+                    &mut input.bindings
+                });
             }
             (_, "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding")
                 if wanted != Wanted::Crds =>
             {
                 let node = document.node.get("apiVersion");
-                let message =
-                    format!("no API has kind {kind} under apiVersion `{api_version}`");
+                let message = format!("no API has kind {kind} under apiVersion `{api_version}`");
                 self.problems.push(Problem {
                     kind: ProblemKind::WrongApiVersion,
                     file: source.name.clone(),

@@ -255,7 +255,10 @@ mod tests {
     use super::*;
 
     fn read_all(text: &str) -> Vec<Result<Document, Problem>> {
-        documents(&Arc::new(SourceText::new("f.yaml".to_owned(), text.to_owned())))
+        documents(&Arc::new(SourceText::new(
+            "f.yaml".to_owned(),
+            text.to_owned(),
+        )))
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl SourceText {
             .checked_sub(1)
             .and_then(|idx| self.line_starts.get(idx));
         let rest = start.and_then(|start| self.text.get(*start..));
-        rest.and_then(|rest| rest.lines().next()).unwrap_or_default()
+        rest.and_then(|rest| rest.lines().next())
+            .unwrap_or_default()
     }
 }
 
@@ -227,7 +228,10 @@ mod tests {
         check("a: x == y", "x==y");
         check("a: x ==\n    y\n\n    z\nb: 1", "x==yz");
         check("a: 'it''s  é''\n  \n   b'", "it\'sé\'b");
-        check("a: \"x \\\"y\\\" \\n\\u00e9 \\\n   z\\\\ \\x41\"", "x\\y\\\\z\\\\");
+        check(
+            "a: \"x \\\"y\\\" \\n\\u00e9 \\\n   z\\\\ \\x41\"",
+            "x\\y\\\\z\\\\",
+        );
         check("a: |\n  x ==\n    y\n\n  z\n", "x==yz");
         check("a: |2-  # why\n    x ==\n  y", "x==y");
         check("a: >-\n  x ==\n  y\n\n    z\n  w\nb: |\n  q", "x==yzw");
