@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    NamedRuleWithOperations, ValidatingAdmissionPolicy,
+};
 
 use crate::policy;
+use crate::policy::matching::{self, UnservedResource};
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
@@ -20,7 +23,8 @@ pub struct Known {
     crds: SchemaSet,
     /// What is served, and the groups that a policy names and nothing is known of.
     pub mapper: RestMapper,
-    groups: BTreeSet<String>,
+    /// The groups that are Kubernetes' own.
+    complete: BTreeSet<String>,
 }
 
 impl Known {
@@ -36,19 +40,17 @@ impl Known {
         let mut schemas = SchemaSet::default();
         let mut interner = Interner::default();
         let mut resources = builtin.resources().to_vec();
+        let own = resources.iter().map(|served| served.gvr.group.clone());
+        let complete = own.collect();
         for crd in crds {
             schemas.add_crd(crd, &mut interner);
             resources.extend(crd.resources());
         }
-        let groups = resources
-            .iter()
-            .map(|served| served.gvr.group.clone())
-            .collect();
         let mut known = Self {
             builtin,
             crds: schemas,
             mapper: RestMapper::new(resources),
-            groups,
+            complete,
         };
         known.mapper.incomplete = known.unknown_group_versions(policies);
         Ok(known)
@@ -61,34 +63,51 @@ impl Known {
         version.rsplit_once('.').map_or(version, |(minor, _)| minor)
     }
 
-    /// Whether anything is known of the group.
+    /// Whether all that the group serves is known: it is one of Kubernetes' own. Of any other group
+    /// there may be more CRDs than the input has.
     #[must_use]
-    pub fn has_group(&self, group: &str) -> bool {
-        self.groups.contains(group)
+    pub fn is_complete(&self, group: &str) -> bool {
+        self.complete.contains(group)
     }
 
-    /// The group versions that policies name and of whose groups nothing is known, each with a reason.
+    /// The groups of a rule of which more may be served than is known; empty where the resource that
+    /// nothing serves was most likely misspelt.
+    #[must_use]
+    pub fn open_groups<'a>(
+        &self,
+        rule: &'a NamedRuleWithOperations,
+        unserved: &UnservedResource,
+    ) -> Vec<&'a str> {
+        // A suggestion of another group names that too.
+        let is_misspelt = unserved
+            .suggestion
+            .as_ref()
+            .is_some_and(|suggestion| !suggestion.contains(' '));
+        if is_misspelt {
+            return Vec::new();
+        }
+        let groups = rule.api_groups.iter().flatten().map(String::as_str);
+        groups
+            .filter(|group| *group != "*" && !self.is_complete(group))
+            .collect()
+    }
+
+    /// The group versions that policies name something of that is not known here and may be served all
+    /// the same, each with a reason.
     fn unknown_group_versions<'a>(
         &self,
         policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
     ) -> Vec<(String, String)> {
         let mut unknown = BTreeSet::new();
         for policy in policies {
-            if let Some(gvk) = policy::param_kind(policy)
-                && !self.has_group(&gvk.group)
-            {
+            if let ParamKindState::Undiscovered { gvk, .. } = self.param_kind_state(policy) {
                 unknown.insert(gvk.api_version());
             }
-            let constraints = policy
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.match_constraints.as_ref());
-            let rules = constraints.and_then(|of| of.resource_rules.as_deref());
-            for rule in rules.unwrap_or_default() {
-                for group in rule.api_groups.iter().flatten() {
-                    if group == "*" || self.has_group(group) {
-                        continue;
-                    }
+            for unserved in matching::resolve(policy, &self.mapper).unserved {
+                let Some(rule) = rule(policy, &unserved.field_ref) else {
+                    continue;
+                };
+                for group in self.open_groups(rule, &unserved) {
                     let versions = rule.api_versions.iter().flatten();
                     unknown.extend(versions.map(|version| format!("{group}/{version}")));
                 }
@@ -113,12 +132,6 @@ impl Known {
         if self.mapper.resources_of_kind(&gvk).next().is_some() {
             return ParamKindState::Served(gvk);
         }
-        if !self.has_group(&gvk.group) {
-            return ParamKindState::Undiscovered {
-                gvk,
-                reason: NO_CRD.to_owned(),
-            };
-        }
         let own = |served: &&ApiResource| {
             served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr)
         };
@@ -138,11 +151,32 @@ impl Known {
             .filter(|served| plain(&served.gvk.kind) == plain(&gvk.kind))
             .map(|served| format!("{} {}", served.gvk.api_version(), served.gvk.kind))
             .collect();
+        if similar.is_empty() && !self.is_complete(&gvk.group) {
+            return ParamKindState::Undiscovered {
+                gvk,
+                reason: NO_CRD.to_owned(),
+            };
+        }
         ParamKindState::NotFound {
             gvk,
             similar: similar.into_iter().collect(),
         }
     }
+}
+
+/// The rule that `field_ref`, `spec.matchConstraints.resourceRules[0]`, names.
+#[must_use]
+pub fn rule<'a>(
+    policy: &'a ValidatingAdmissionPolicy,
+    field_ref: &str,
+) -> Option<&'a NamedRuleWithOperations> {
+    let n: usize = field_ref
+        .strip_prefix("spec.matchConstraints.resourceRules[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()?;
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    constraints.resource_rules.as_ref()?.get(n)
 }
 
 impl SchemaResolver for Known {

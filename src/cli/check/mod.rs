@@ -11,6 +11,7 @@ pub mod policy;
 pub mod render;
 pub mod report;
 pub mod shape;
+mod suggestion;
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -8,14 +8,15 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::finding::{Finding, Location, Severity};
 use super::issues::{self, Issue};
-use super::known::Known;
+use super::known::{self, Known};
+use super::suggestion;
 use crate::cli::input::yaml::Node;
-use crate::cli::input::{Object, Place};
+use crate::cli::input::{Object, POLICY_VERSION, Place};
 use crate::policy::compile::{CompileFindingKind, CompileMode, CompiledPolicy};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::matching::{self, Matches, UnservedResource};
 use crate::policy::typecheck::{Profile, TypeCheck, type_check};
-use crate::schema::Gvk;
+use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::compute::{
     self, Checked, Compiled, DesiredStatus, Observed, ParamKindState, Types,
 };
@@ -70,8 +71,9 @@ pub fn check(
         };
     };
     let mut findings = Vec::new();
+    version(policy, known, &mut findings);
     expression_errors(policy, &answers, &mut findings);
-    expression_warnings(policy, &answers, &mut findings);
+    expression_warnings(policy, known, &answers, &mut findings);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
     coverage(policy, &answers, &mut findings);
@@ -133,6 +135,26 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
     }
 }
 
+/// The version of the document, where Kubernetes does not serve it any more.
+fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: &mut Vec<Finding>) {
+    let api_version = policy.api_version();
+    let Some(GroupVersion { group, version }) = GroupVersion::parse(api_version) else {
+        return;
+    };
+    let gvr = Gvr::new(group, version, "validatingadmissionpolicies");
+    if known.mapper.resource(&gvr).is_none() {
+        let message = format!(
+            "Kubernetes {} does not serve ValidatingAdmissionPolicy as {api_version}",
+            known.kubernetes()
+        );
+        let place = policy.place_of_field("apiVersion");
+        let mut found = finding(policy, Severity::Note, "old-version", &message, place);
+        found.help = Some(format!("it was read as {POLICY_VERSION}: write that"));
+        found.field_ref = Some("apiVersion".to_owned());
+        findings.push(found);
+    }
+}
+
 /// What the API server refuses, or cannot evaluate safely.
 fn expression_errors(
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -173,6 +195,7 @@ fn expression_errors(
 /// What may fail when it is evaluated.
 fn expression_warnings(
     policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
@@ -216,8 +239,17 @@ fn expression_warnings(
             let rule = issues::rule(&issue.message, "expression-warning");
             let severity = Severity::Warning;
             let mut found = in_expression(policy, severity, rule, &issue, field_ref, expression);
+            let meant = expression
+                .zip(issue.at)
+                .filter(|_| rule == "undefined-field")
+                .and_then(|(expression, at)| {
+                    suggestion::field(&policy.value, known, &kinds, &expression.text, at)
+                });
             found.kinds = kinds;
-            found.help = Some(help.to_owned());
+            found.help = Some(match meant {
+                Some(meant) => format!("did you mean `{meant}`? {help}"),
+                None => help.to_owned(),
+            });
             findings.push(found);
         }
     }
@@ -284,7 +316,9 @@ fn resources(
         condition.is_some_and(|condition| ConditionStatus::of(condition) == ConditionStatus::False);
     for unserved in &matches.unserved {
         let (place, length) = resource_place(policy, unserved);
-        let unknown = unknown_groups(policy, unserved, known);
+        let rule = known::rule(&policy.value, &unserved.field_ref);
+        let unknown = rule.map(|rule| known.open_groups(rule, unserved));
+        let unknown = unknown.unwrap_or_default();
         let mut found = if unknown.is_empty() {
             let severity = match (&unserved.suggestion, never_runs) {
                 (_, true) => Severity::Error,
@@ -338,21 +372,6 @@ fn resource_place(
         Some(item) => (policy.place_of(item), item.span.len().max(1)),
         None => (policy.place_of(rule), 1),
     }
-}
-
-/// The groups of the rule that nothing is known of.
-fn unknown_groups(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    unserved: &UnservedResource,
-    known: &Known,
-) -> Vec<String> {
-    let rule = policy.document.node.nearest(&unserved.field_ref);
-    let groups = rule.get("apiGroups").map_or(&[][..], Node::items).iter();
-    groups
-        .filter_map(Node::as_str)
-        .filter(|group| *group != "*" && !known.has_group(group))
-        .map(str::to_owned)
-        .collect()
 }
 
 /// The paramKind.
@@ -419,14 +438,14 @@ fn coverage(
     }
     let n_checked = typed.checked.len();
     let n_kinds = n_checked + typed.unchecked.len();
-    let kinds = match (n_checked, n_kinds) {
-        (_, 0) => "no kind checked".to_owned(),
-        (n, all) if n == all => format!("{n} kinds checked"),
-        (n, all) => format!("{n} of {all} kinds checked"),
+    let checked = match (n_checked, n_kinds) {
+        (0, _) => "the types of no kind checked".to_owned(),
+        (n, all) if n == all => format!("the types of {n} kinds checked"),
+        (n, all) => format!("the types of {n} of {all} kinds checked"),
     };
     let field_ref = "spec.matchConstraints";
     let place = policy.place_of_field("spec.matchConstraints.resourceRules");
-    let message = format!("{kinds}; not checked: {}", gaps.join(", "));
+    let message = format!("{checked}; not checked: {}", gaps.join(", "));
     let mut found = finding(policy, Severity::Note, "not-checked", &message, place);
     found.field_ref = Some(field_ref.to_owned());
     findings.push(found);

@@ -2,12 +2,16 @@
 //!
 //! What others wrote is made harmless and cut to fit; nothing is printed from here.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::finding::{Finding, Location, Severity};
 use super::report::CheckReport;
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
+
+/// The notes of one rule that are shown; what could not be checked must not hide what is wrong.
+const MAX_NOTES: usize = 5;
 
 /// The kinds that are named in a line; the others are counted.
 const MAX_KINDS: usize = 6;
@@ -22,9 +26,24 @@ const BOLD: &str = "1";
 #[must_use]
 pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
+    let mut n_notes: BTreeMap<&str, usize> = BTreeMap::new();
     for found in &report.findings {
+        if found.severity == Severity::Note {
+            let n = n_notes.entry(found.rule).or_default();
+            *n += 1;
+            if *n > MAX_NOTES {
+                continue;
+            }
+        }
         render(&mut out, found, terminal);
         out.push('\n');
+    }
+    for (rule, n) in n_notes {
+        let more = n.saturating_sub(MAX_NOTES);
+        if more > 0 {
+            let head = painted(&format!("note[{rule}]"), CYAN, terminal);
+            let _ = writeln!(out, "{head}: and {more} more; `-o json` has them all\n");
+        }
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
@@ -64,8 +83,9 @@ fn render(out: &mut String, found: &Finding, terminal: Terminal) {
         }
     }
     let bar = painted("|", BLUE, terminal);
-    if let (Some(number), Some((source, start, length))) =
-        (&number, excerpt(location, max.saturating_sub(gutter + 3)))
+    if found.severity < Severity::Note
+        && let Some(number) = &number
+        && let Some((source, start, length)) = excerpt(location, max.saturating_sub(gutter + 3))
     {
         let number = painted(number, BLUE, terminal);
         let _ = writeln!(out, "{indent} {bar}");

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::finding;
+use super::suggestion::nearest;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Node};
 use crate::schema::resolver::{Resolution, SchemaResolver as _};
@@ -100,7 +101,7 @@ impl<T> Walk<'_, T> {
                             self.add(error, "unknown-field", &message, place, &path, name);
                             let names = type_.declared_fields().iter();
                             let names = names.map(|field| &*field.name);
-                            self.help(nearest(name, names));
+                            self.help(nearest(name, names).map(did_you_mean));
                         }
                     }
                 }
@@ -168,7 +169,7 @@ impl<T> Walk<'_, T> {
                 names.join(", ")
             );
             self.add(error, "invalid-policy", &message, place, path, text);
-            self.help(nearest(text, names.into_iter()));
+            self.help(nearest(text, names.into_iter()).map(did_you_mean));
         }
     }
 
@@ -205,51 +206,6 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// The longest name for which a similar one is looked for, in bytes.
-const MAX_NAME_BYTES: usize = 64;
-
-/// The one of `names` that was probably meant by `name`.
-fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    if name.len() > MAX_NAME_BYTES {
-        return None;
-    }
-    let (distance, best) = names
-        .map(|known| (distance(&name.to_lowercase(), &known.to_lowercase()), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    (distance <= name.len() / 3 + 1).then(|| format!("did you mean `{best}`?"))
-}
-
-/// The edit distance of two names.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (n, left) in a.chars().enumerate() {
-        let mut next = vec![n + 1];
-        for (right, pair) in b.iter().zip(row.windows(2)) {
-            let [diagonal, above] = pair else { continue };
-            let before = next.last().copied().unwrap_or_default();
-            let replaced = diagonal + usize::from(left != *right);
-            next.push(replaced.min(above + 1).min(before + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_meant() {
-        let names = ["validations", "variables", "matchConditions"];
-        let meant = |name| nearest(name, names.into_iter());
-        assert_eq!(meant("validation").unwrap(), "did you mean `validations`?");
-        assert_eq!(
-            meant("matchconditions").unwrap(),
-            "did you mean `matchConditions`?"
-        );
-        assert_eq!(meant("replicas"), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
-    }
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean `{name}`?")
 }

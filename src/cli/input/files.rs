@@ -31,8 +31,9 @@ pub struct ReadFile {
 /// Reads what `paths` name, in their order, and what is below a directory in the order of names; each
 /// file goes to `each`.
 ///
-/// `-` is standard input. Below a directory, files that end in `.yaml`, `.yml` or `.json` are read, and
-/// what begins with a dot is passed over. Links to directories are followed only where they are
+/// `-` is standard input. Below a directory, files that end in `.yaml`, `.yml` or `.json` are read;
+/// `.git` is passed over, and so are the copies, named `..` and a date, that a mounted ConfigMap keeps
+/// beside its links. Links to directories are followed only where they are
 /// given, so that no circle of links has a way in.
 pub fn read_all(paths: &[PathBuf], stdin: &mut dyn Read, each: &mut dyn FnMut(ReadFile)) {
     for path in paths {
@@ -94,14 +95,15 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let path = entry.path();
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        let file_name = entry.file_name();
+        let is_internal = file_name == ".git" || file_name.to_string_lossy().starts_with("..");
         let is_manifest = path.extension().is_some_and(|ending| {
             ENDINGS
                 .iter()
                 .any(|known| ending.eq_ignore_ascii_case(known))
         });
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        if !is_hidden && (is_directory || is_manifest) {
+        if !is_internal && (is_directory || is_manifest) {
             paths.push(path);
         }
     }

@@ -27,8 +27,14 @@ pub use object::Object;
 use object::{Document, documents};
 pub use place::{Place, SourceText};
 
-/// The group of policies and bindings.
-const POLICY_GROUP: &str = "admissionregistration.k8s.io";
+/// The version that policies and bindings are read as.
+pub const POLICY_VERSION: &str = "admissionregistration.k8s.io/v1";
+/// The versions that policies and bindings have had.
+const POLICY_VERSIONS: [&str; 3] = [
+    POLICY_VERSION,
+    "admissionregistration.k8s.io/v1beta1",
+    "admissionregistration.k8s.io/v1alpha1",
+];
 /// The group of CustomResourceDefinitions.
 const CRD_GROUP: &str = "apiextensions.k8s.io";
 /// The group of probes.
@@ -180,13 +186,16 @@ impl Input {
         self.n_objects += 1;
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let all = wanted == Wanted::All;
+        let is_policy_version = POLICY_VERSIONS.contains(&api_version);
         match (group, kind) {
-            (POLICY_GROUP, "ValidatingAdmissionPolicy") if wanted != Wanted::Crds => {
+            (_, "ValidatingAdmissionPolicy") if is_policy_version && wanted != Wanted::Crds => {
                 self.decode(document, source, decode::policy, |input| {
                     &mut input.policies
                 });
             }
-            (POLICY_GROUP, "ValidatingAdmissionPolicyBinding") if wanted != Wanted::Crds => {
+            (_, "ValidatingAdmissionPolicyBinding")
+                if is_policy_version && wanted != Wanted::Crds =>
+            {
                 self.decode(document, source, decode::binding, |input| {
                     &mut input.bindings
                 });
@@ -202,7 +211,7 @@ impl Input {
                     place: node.map(|node| document.place(source, node)),
                     source: Some(Arc::clone(source)),
                     message,
-                    help: Some(format!("write `apiVersion: {POLICY_GROUP}/v1`")),
+                    help: Some(format!("write `apiVersion: {POLICY_VERSION}`")),
                 });
             }
             (CRD_GROUP, "CustomResourceDefinition") => {
