@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::finding::{Finding, RULES, Severity};
 use super::report::CheckReport;
+use crate::cli::text::clean;
 
 /// Workflow commands, one a line, which GitHub shows beside the lines of a pull request.
 ///
@@ -59,6 +60,8 @@ fn full_message(found: &Finding) -> String {
 }
 
 fn data(text: &str) -> String {
+    // A log is shown in a terminal of sorts.
+    let text: String = text.lines().map(clean).collect::<Vec<_>>().join("\n");
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_would_end_a_command_is_escaped() {
-        assert_eq!(data("a\r\n::error::b 5%"), "a%0D%0A::error::b 5%25");
+        assert_eq!(data("a\r\n::error::b 5%\u{1b}[m"), "a%0A::error::b 5%25␛[m");
         assert_eq!(property("a,b:c"), "a%2Cb%3Ac");
     }
 

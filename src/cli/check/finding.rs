@@ -114,7 +114,7 @@ pub static RULES: &[Rule] = &[
         "an optional selection is malformed",
     ),
     (
-        "invalid-policy",
+        "invalid-object",
         "the document does not have the shape of its kind",
     ),
     ("invalid-yaml", "the document is no YAML"),

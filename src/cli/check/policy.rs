@@ -223,7 +223,10 @@ fn expression_warnings(
         let mut grouped: Vec<(Issue, Vec<String>)> = Vec::new();
         for issue in issues::issues(&warning.warning) {
             // Said of the expression itself already, without regard to a kind.
-            if errors.contains(&(issue.at, issue.message.clone())) {
+            let is_syntax = issues::rule(&issue.message, "expression-warning") == "syntax";
+            if errors.contains(&(issue.at, issue.message.clone()))
+                || is_syntax && !errors.is_empty()
+            {
                 continue;
             }
             let kind = issue.kind.as_deref().map(display_kind);
@@ -281,24 +284,34 @@ fn in_expression(
     let place = policy.place_of_field(field_ref);
     let mut found = finding(policy, severity, rule, &issue.message, place);
     found.field_ref = Some(field_ref.to_owned());
-    if let (Some(expression), Some(at)) = (expression, issue.at) {
-        let text = expression.text.as_str();
-        // The API server trims some expressions before it compiles them.
-        let trims = severity == Severity::Error
-            && matches!(
-                expression.role,
-                Role::MatchCondition | Role::AuditAnnotation
-            );
-        let trimmed = if trims { text.trim_start() } else { text };
-        let n_trimmed = text.chars().count() - trimmed.chars().count();
-        let offset = n_trimmed + issues::offset(trimmed, at);
-        let place = policy.place_in_field(field_ref, offset);
-        let length = issues::token_length(text, offset);
-        let last = policy.place_in_field(field_ref, offset + length.saturating_sub(1));
-        found.location.place = Some(place);
-        if last.line == place.line && last.column >= place.column {
-            found.location.length = last.column - place.column + 1;
+    let Some(expression) = expression else {
+        return found;
+    };
+    let text = expression.text.as_str();
+    let (offset, length) = match issue.at {
+        Some(at) => {
+            // The API server trims some expressions before it compiles them.
+            let trims = severity == Severity::Error
+                && matches!(
+                    expression.role,
+                    Role::MatchCondition | Role::AuditAnnotation
+                );
+            let trimmed = if trims { text.trim_start() } else { text };
+            let n_trimmed = text.chars().count() - trimmed.chars().count();
+            let offset = n_trimmed + issues::offset(trimmed, at);
+            (offset, issues::token_length(text, offset))
         }
+        // The expression as a whole.
+        None => {
+            let n_blank = text.chars().take_while(|c| c.is_whitespace()).count();
+            (n_blank, text.trim().chars().count())
+        }
+    };
+    let place = policy.place_in_field(field_ref, offset);
+    let last = policy.place_in_field(field_ref, offset + length.saturating_sub(1));
+    found.location.place = Some(place);
+    if last.line == place.line && last.column >= place.column {
+        found.location.length = last.column - place.column + 1;
     }
     found
 }
@@ -451,7 +464,7 @@ fn coverage(
     findings.push(found);
 }
 
-/// A finding about a policy.
+/// A finding about a policy, or about a binding of one.
 pub(super) fn finding<T>(
     object: &Object<T>,
     severity: Severity,
@@ -459,7 +472,15 @@ pub(super) fn finding<T>(
     message: &str,
     place: Place,
 ) -> Finding {
-    let name = object.document.node.nearest("metadata.name").as_str();
+    let text = |field_ref| {
+        let node = object.document.node.nearest(field_ref);
+        node.as_str().filter(|text| !text.is_empty())
+    };
+    let policy = match text("kind") {
+        Some("ValidatingAdmissionPolicy") => text("metadata.name"),
+        Some("ValidatingAdmissionPolicyBinding") => text("spec.policyName"),
+        _ => None,
+    };
     Finding {
         severity,
         rule,
@@ -471,7 +492,7 @@ pub(super) fn finding<T>(
             place: Some(place),
             length: 1,
         },
-        policy: name.map(str::to_owned),
+        policy: policy.map(str::to_owned),
         field_ref: None,
         kinds: Vec::new(),
     }

@@ -176,11 +176,10 @@ impl CheckReport {
             .collect();
         for binding in &input.bindings {
             let name = binding.value.spec.policy_name.as_str();
-            if !policies.contains(name) {
+            if !name.is_empty() && !policies.contains(name) {
                 let message = format!("the policy `{name}` is not among the input");
                 let place = binding.place_of_field("spec.policyName");
                 let mut found = finding(binding, Severity::Note, "unknown-policy", &message, place);
-                found.policy = Some(name.to_owned());
                 found.field_ref = Some("spec.policyName".to_owned());
                 self.findings.push(found);
             }
@@ -202,6 +201,14 @@ impl CheckReport {
         self.findings.sort_by(|a, b| {
             let key = |found: &Finding| (found.location.place, found.severity, found.rule);
             (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
+        });
+        // What the schema requires and the API server's own check asks for too.
+        self.findings.dedup_by(|later, kept| {
+            let place = |found: &Finding| (found.location.file.clone(), found.location.place);
+            later.rule == "required"
+                && kept.rule == "required"
+                && later.field_ref == kept.field_ref
+                && place(later) == place(kept)
         });
         let count = |severity| {
             let all = self.findings.iter();

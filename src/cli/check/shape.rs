@@ -20,6 +20,33 @@ const MAX_FINDINGS: usize = 20;
 /// The fields of a document that are no part of its spec and may hold what others wrote.
 const PASSED_OVER: [&str; 2] = ["status", "metadata.managedFields"];
 
+/// The fields of a spec that take one of a few texts, which the schemas do not tell.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`
+/// (`supportedFailurePolicies`, `supportedMatchPolicies`, `supportedOperations`,
+/// `supportedValidationPolicyReason`, `validateResourceRules`, `validateValidationActions`,
+/// `validateParamRef`).
+const ALLOWED: [(&str, &[&str]); 7] = [
+    ("failurePolicy", &["Fail", "Ignore"]),
+    ("matchPolicy", &["Exact", "Equivalent"]),
+    ("scope", &["*", "Cluster", "Namespaced"]),
+    (
+        "operations",
+        &["*", "CREATE", "UPDATE", "DELETE", "CONNECT"],
+    ),
+    (
+        "reason",
+        &[
+            "Forbidden",
+            "Invalid",
+            "RequestEntityTooLarge",
+            "Unauthorized",
+        ],
+    ),
+    ("validationActions", &["Deny", "Warn", "Audit"]),
+    ("parameterNotFoundAction", &["Allow", "Deny"]),
+];
+
 /// What is wrong with the shape of a document.
 #[must_use]
 pub fn check<T>(object: &Object<T>, known: &Known) -> Vec<Finding> {
@@ -43,20 +70,20 @@ pub fn check<T>(object: &Object<T>, known: &Known) -> Vec<Finding> {
 #[must_use]
 pub fn invalid(object: &Object<String>, known: &Known) -> Vec<Finding> {
     let findings = check(object, known);
-    if findings.iter().any(|found| found.rule == "invalid-policy") {
+    if findings.iter().any(|found| found.rule == "invalid-object") {
         return findings;
     }
-    let kind = object.document.node.nearest("kind").as_str();
-    let message = format!(
-        "cannot read this {}: {}",
-        kind.unwrap_or_default(),
-        object.value
-    );
+    let message = &object.value;
+    let message = if message.starts_with("cannot read") {
+        message.clone()
+    } else {
+        format!("cannot read this object: {message}")
+    };
     let error = Severity::Error;
     vec![finding(
         object,
         error,
-        "invalid-policy",
+        "invalid-object",
         &message,
         object.place(),
     )]
@@ -155,21 +182,24 @@ impl<T> Walk<'_, T> {
         let error = Severity::Error;
         if found != wanted {
             let message = format!("`{path}` must be {wanted}, and is {found}");
-            self.add(error, "invalid-policy", &message, place, path, text);
+            self.add(error, "invalid-object", &message, place, path, text);
             if wanted == "a string" && matches!(node.data, Data::Scalar(..)) {
                 self.help(Some("put it in quotation marks".to_owned()));
             }
             return;
         }
-        let allowed = type_.enum_values.as_deref().unwrap_or_default();
-        if !allowed.is_empty() && !allowed.iter().any(|value| value.as_str() == Some(text)) {
-            let names: Vec<_> = allowed.iter().filter_map(Value::as_str).collect();
+        let field = path.rsplit('.').next().unwrap_or(path);
+        let field = field.split('[').next().unwrap_or(field);
+        let is_spec = path.starts_with("spec.");
+        let allowed = ALLOWED.iter().find(|(of, _)| is_spec && *of == field);
+        let names = allowed.map_or(&[][..], |(_, names)| names);
+        if !names.is_empty() && !names.contains(&text) {
             let message = format!(
                 "`{path}` is `{text}`, and must be one of {}",
                 names.join(", ")
             );
-            self.add(error, "invalid-policy", &message, place, path, text);
-            self.help(nearest(text, names.into_iter()).map(did_you_mean));
+            self.add(error, "invalid-object", &message, place, path, text);
+            self.help(nearest(text, names.iter().copied()).map(did_you_mean));
         }
     }
 
