@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::finding::{Finding, RULES, Severity};
 use super::report::CheckReport;
@@ -99,21 +99,30 @@ pub fn sarif(report: &CheckReport) -> Value {
 }
 
 fn sarif_result(found: &Finding) -> Value {
-    let mut physical = json!({"artifactLocation": {"uri": uri(&found.location.file)}});
+    let mut physical = Map::new();
+    physical.insert(
+        "artifactLocation".to_owned(),
+        json!({"uri": uri(&found.location.file)}),
+    );
     if let Some(place) = found.location.place {
-        physical["region"] = json!({
+        let region = json!({
             "startLine": place.line,
             "startColumn": place.column,
             "endColumn": place.column + found.location.length,
         });
+        physical.insert("region".to_owned(), region);
     }
-    let mut location = json!({"physicalLocation": physical});
+    let mut location = Map::new();
+    location.insert("physicalLocation".to_owned(), physical.into());
     if let Some(policy) = &found.policy {
         let name = match &found.field_ref {
             Some(field_ref) => format!("{policy}: {field_ref}"),
             None => policy.clone(),
         };
-        location["logicalLocations"] = json!([{"fullyQualifiedName": name}]);
+        location.insert(
+            "logicalLocations".to_owned(),
+            json!([{"fullyQualifiedName": name}]),
+        );
     }
     json!({
         "ruleId": found.rule,

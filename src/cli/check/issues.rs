@@ -28,10 +28,10 @@ pub fn issues(text: &str) -> Vec<Issue> {
             _ => (None, None),
         };
         if let (Some(before), Some(issue)) = (before, issue)
-            && let Some(named) = kind_before(before)
+            && let Ok(named) = kind_before(before)
             && let Some((at, message)) = placed(issue)
         {
-            kind = named.map(str::to_owned).or(kind);
+            kind = (!named.is_empty()).then(|| named.to_owned()).or(kind);
             found.push(Issue {
                 kind: kind.clone(),
                 at,
@@ -54,22 +54,21 @@ pub fn issues(text: &str) -> Vec<Issue> {
     found
 }
 
-/// The kind that stands before an issue, if any; `None` where something else stands there.
-fn kind_before(before: &str) -> Option<Option<&str>> {
+/// The kind that stands before an issue, empty where none does.
+///
+/// # Errors
+/// Where something else stands there.
+fn kind_before(before: &str) -> Result<&str, ()> {
     match before {
-        "" | "compilation failed: " => Some(None),
+        "" | "compilation failed: " => Ok(""),
         kind => kind
             .strip_suffix(": ")
             .filter(|kind| kind.contains(", Kind="))
-            .map(Some),
+            .ok_or(()),
     }
 }
 
 /// The place of an issue, from 1 and from 0, and its message.
-#[expect(
-    clippy::type_complexity,
-    reason = "a place that may be missing, and a text"
-)]
 fn placed(issue: &str) -> Option<(Option<(usize, usize)>, &str)> {
     let mut parts = issue.strip_prefix(START)?.splitn(3, ':');
     let line: i64 = parts.next()?.parse().ok()?;

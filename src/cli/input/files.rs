@@ -32,8 +32,8 @@ pub struct ReadFile {
 /// file goes to `each`.
 ///
 /// `-` is standard input. Below a directory, files that end in `.yaml`, `.yml` or `.json` are read;
-/// `.git` is passed over, and so are the copies, named `..` and a date, that a mounted ConfigMap keeps
-/// beside its links. Links to directories are followed only where they are
+/// `.git` is passed over, and so are the copies, named `..` and a date, that a mounted `ConfigMap`
+/// keeps beside its links. Links to directories are followed only where they are
 /// given, so that no circle of links has a way in.
 pub fn read_all(paths: &[PathBuf], stdin: &mut dyn Read, each: &mut dyn FnMut(ReadFile)) {
     for path in paths {

@@ -121,7 +121,7 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
                 found.push(Err(problem(
                     source,
                     place,
-                    "what follows `---` on its line is not read by kubectl".to_owned(),
+                    "what follows `---` on its line is not read by kubectl",
                     Some("begin a new line after `---`".to_owned()),
                 )));
                 continue;
@@ -142,19 +142,14 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
                     column: error.column,
                 };
                 let help = help(text);
-                found.push(Err(problem(source, place, error.message, help)));
+                found.push(Err(problem(source, place, &error.message, help)));
             }
         }
     }
     found
 }
 
-fn problem(
-    source: &Arc<SourceText>,
-    place: Place,
-    message: String,
-    help: Option<String>,
-) -> Problem {
+fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<String>) -> Problem {
     Problem {
         kind: ProblemKind::InvalidYaml,
         file: source.name.clone(),

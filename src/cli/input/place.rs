@@ -209,13 +209,13 @@ mod tests {
             panic!("no scalar")
         };
         let value = value.as_str().unwrap();
-        let raw = &yaml[node.span.clone()];
+        let raw = yaml.get(node.span.clone()).unwrap();
         let mut found = String::new();
         for (offset, character) in value.chars().enumerate() {
             let byte = locate(raw, *style, value, offset);
             let byte = byte.unwrap_or_else(|| panic!("{character} of {value:?} in {raw:?}"));
             if !is_blank(character) {
-                found.push(raw[byte..].chars().next().unwrap());
+                found.extend(raw.get(byte..).unwrap().chars().next());
             }
         }
         assert_eq!(found, marked, "{raw:?}");
