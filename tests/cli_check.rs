@@ -205,3 +205,76 @@ fn color_is_added_and_nothing_else() {
     }
     assert_eq!(colored, check::render::text(&report, PLAIN));
 }
+
+/// Input that was damaged at random, from a fixed seed: nothing in it may end the process, and every
+/// finding is within its file.
+#[test]
+fn damaged_input_ends_in_an_answer() {
+    let mut seed: u64 = 0x2545_f491_4f6c_dd1d;
+    let mut random = |below: usize| {
+        // Source: G. Marsaglia, "Xorshift RNGs".
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % u64::try_from(below.max(1)).unwrap()).unwrap()
+    };
+    let pieces: Vec<&[u8]> = vec![
+        b"",
+        b"'",
+        b"\"",
+        b"\\",
+        b"\n",
+        b"\t",
+        b"{",
+        b"[",
+        b"- ",
+        b": ",
+        b"|",
+        b">-",
+        b"&a ",
+        b"*a ",
+        b"<<: ",
+        b"---\n",
+        b"\xff",
+        b"\xc3\xa9",
+        b"\r\n",
+        b"!!binary ",
+        b"\0",
+        b"?",
+        b"#",
+        b"%",
+    ];
+    for name in [
+        "styles",
+        "compile",
+        "structure",
+        "resources",
+        "bindings",
+        "broken",
+    ] {
+        let original = fs::read(format!("tests/cli_check/{name}.yaml")).unwrap();
+        for _ in 0..25 {
+            let mut bytes = original.clone();
+            for _ in 0..=random(4) {
+                let at = random(bytes.len());
+                let end = (at + random(12)).min(bytes.len());
+                let piece = pieces[random(pieces.len())];
+                bytes.splice(at..end, piece.iter().copied());
+            }
+            let options = Options {
+                paths: vec![PathBuf::from("-")],
+                ..Options::default()
+            };
+            let report = check::run(&options, &mut bytes.as_slice()).unwrap();
+            for found in &report.findings {
+                assert_ne!(found.rule, "broken-check");
+                if let (Some(place), Some(source)) = (found.location.place, &found.location.source)
+                {
+                    let n_columns = source.line(place.line).chars().count();
+                    assert!(place.column <= n_columns + 2, "{found:?}");
+                }
+            }
+            let _ = check::render::text(&report, PLAIN);
+        }
+    }
+}
