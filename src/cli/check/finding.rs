@@ -118,6 +118,7 @@ pub static RULES: &[Rule] = &[
         "the document does not have the shape of its kind",
     ),
     ("invalid-yaml", "the document is no YAML"),
+    ("invalid-value", "the API server refuses the value"),
     (
         "limit-exceeded",
         "the expression exceeds a limit of the API server",

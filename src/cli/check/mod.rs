@@ -12,6 +12,7 @@ pub mod render;
 pub mod report;
 pub mod shape;
 mod suggestion;
+pub mod validation;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -54,10 +55,12 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     for policy in &input.policies {
         let mut outcome = policy::check(policy, &known, options.profile);
         outcome.findings.extend(shape::check(policy, &known));
+        outcome.findings.extend(validation::policy(policy));
         report.add(policy, outcome);
     }
     for binding in &input.bindings {
         report.findings.extend(shape::check(binding, &known));
+        report.findings.extend(validation::binding(binding));
     }
     report.add_bindings(&input);
     report.finish();

@@ -361,7 +361,8 @@ fn resources(
         found.location.length = length;
         findings.push(found);
     }
-    if never_runs && matches.unserved.is_empty() {
+    let has_rules = known::rule(&policy.value, "spec.matchConstraints.resourceRules[0]").is_some();
+    if never_runs && has_rules && matches.unserved.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
         let message = "no rule matches a served resource";

@@ -198,7 +198,7 @@ impl<T> Walk<'_, T> {
                 "`{path}` is `{text}`, and must be one of {}",
                 names.join(", ")
             );
-            self.add(error, "invalid-object", &message, place, path, text);
+            self.add(error, "invalid-value", &message, place, path, text);
             self.help(nearest(text, names.iter().copied()).map(did_you_mean));
         }
     }
