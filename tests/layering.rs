@@ -50,11 +50,6 @@ const LAYERS: [Layer; 12] = [
         rule: "`policy` imports `library`, `schema` and `cel`; nothing points back.",
     },
     Layer {
-        name: "probe",
-        may_import: &["policy", "library", "schema", "cel"],
-        rule: "`probe` imports `policy` and what is below it; nothing points back.",
-    },
-    Layer {
         name: "status",
         may_import: &["probe", "policy", "library", "schema", "cel"],
         rule: "`status` imports `probe`, `policy` and what is below it; nothing points back.",
@@ -103,6 +98,11 @@ const LAYERS: [Layer; 12] = [
             "cli", "status", "probe", "policy", "library", "schema", "cel",
         ],
         rule: "A kubectl plugin imports `cli` and what is below it, never `controller`.",
+    },
+    Layer {
+        name: "probe",
+        may_import: &["policy", "library", "schema", "cel"],
+        rule: "`probe` imports `policy` and what is below it; nothing points back.",
     },
 ];
 
