@@ -51,7 +51,7 @@ pub struct AuthorizerAnswer {
 }
 
 /// Answers who may do what.
-pub trait Authorizer {
+pub trait Authorizer: std::fmt::Debug + Send + Sync {
     /// The answer to a check.
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }

@@ -18,7 +18,7 @@ impl Binding {
     /// Makes `binding` ready.
     #[must_use]
     pub fn new(binding: &ValidatingAdmissionPolicyBinding) -> Self {
-        let spec = binding.spec.clone().unwrap_or_default();
+        let spec = binding.spec.clone();
         Self {
             name: binding.metadata.name.clone().unwrap_or_default(),
             constraints: spec.match_resources.as_ref().map(Constraints::new),
@@ -35,12 +35,12 @@ impl Binding {
     /// The name of the policy that it binds.
     #[must_use]
     pub fn policy_name(&self) -> &str {
-        self.spec.policy_name.as_deref().unwrap_or_default()
+        &self.spec.policy_name
     }
 
     /// What is done about a denial.
     pub(super) fn validation_actions(&self) -> &[String] {
-        self.spec.validation_actions.as_deref().unwrap_or_default()
+        &self.spec.validation_actions
     }
 
     pub(super) fn param_ref(&self) -> Option<&ParamRef> {

@@ -8,8 +8,7 @@ const LABEL_KEY_MESSAGE: &str = "must consist of alphanumeric characters, '-', '
 const LABEL_VALUE_FORMAT: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
 const LABEL_VALUE_MESSAGE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', \
                                    '_' or '.', and must start and end with an alphanumeric character";
-const SUBDOMAIN_FORMAT: &str =
-    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const SUBDOMAIN_FORMAT: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
                                  '-' or '.', and must start and end with an alphanumeric character";
 
@@ -43,7 +42,11 @@ pub(super) fn label_key_errors(key: &str) -> Vec<String> {
         }
         Some((prefix, name)) => {
             let found = subdomain_errors(prefix);
-            errors.extend(found.into_iter().map(|error| format!("prefix part {error}")));
+            errors.extend(
+                found
+                    .into_iter()
+                    .map(|error| format!("prefix part {error}")),
+            );
             name
         }
     };
@@ -66,7 +69,11 @@ pub(super) fn label_value_errors(value: &str) -> Vec<String> {
     }
     if !value.is_empty() && !is_name(value) {
         let examples = ["MyValue", "my_value", "12345"];
-        errors.push(regex_error(LABEL_VALUE_MESSAGE, LABEL_VALUE_FORMAT, &examples));
+        errors.push(regex_error(
+            LABEL_VALUE_MESSAGE,
+            LABEL_VALUE_FORMAT,
+            &examples,
+        ));
     }
     errors
 }
@@ -79,7 +86,11 @@ fn subdomain_errors(value: &str) -> Vec<String> {
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_label = |label: &str| is_framed(label, is_inner, |byte| is_inner(byte) || byte == b'-');
     if !value.split('.').all(is_label) {
-        errors.push(regex_error(SUBDOMAIN_MESSAGE, SUBDOMAIN_FORMAT, &["example.com"]));
+        errors.push(regex_error(
+            SUBDOMAIN_MESSAGE,
+            SUBDOMAIN_FORMAT,
+            &["example.com"],
+        ));
     }
     errors
 }
@@ -114,16 +125,30 @@ mod tests {
 
     #[test]
     fn keys_may_have_a_subdomain_before_the_name() {
-        for key in ["a", "A.b_c-9", "example.com/x", "kubernetes.io/metadata.name"] {
+        for key in [
+            "a",
+            "A.b_c-9",
+            "example.com/x",
+            "kubernetes.io/metadata.name",
+        ] {
             assert_eq!(label_key_errors(key), Vec::<String>::new(), "{key}");
         }
         let long = "a".repeat(64);
         for (key, starts) in [
             ("a/b/c", vec!["a valid label key must consist of"]),
             ("/a", vec!["prefix part must be non-empty"]),
-            ("-x/a", vec!["prefix part a lowercase RFC 1123 subdomain must consist of"]),
-            ("a..b/c", vec!["prefix part a lowercase RFC 1123 subdomain must consist of"]),
-            ("a/", vec!["name part must be non-empty", "name part must consist of"]),
+            (
+                "-x/a",
+                vec!["prefix part a lowercase RFC 1123 subdomain must consist of"],
+            ),
+            (
+                "a..b/c",
+                vec!["prefix part a lowercase RFC 1123 subdomain must consist of"],
+            ),
+            (
+                "a/",
+                vec!["name part must be non-empty", "name part must consist of"],
+            ),
             (&*long, vec!["name part must be no more than 63 bytes"]),
             ("a\n", vec!["name part must consist of"]),
         ] {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use crate::cel::value::{Map, Value};
 use crate::schema::Gvk;
 
 /// Labels: keys and values.
@@ -16,6 +17,7 @@ pub struct Object(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    value: Value,
     gvk: Gvk,
     name: String,
     generate_name: String,
@@ -39,12 +41,30 @@ impl Object {
                 .to_owned()
         };
         Self(Arc::new(Inner {
+            value: Value::from(object),
             gvk: kind_of(object),
             name: text("name"),
             generate_name: text("generateName"),
             namespace: text("namespace"),
             labels: metadata("labels").map(labels).unwrap_or_default(),
         }))
+    }
+
+    /// The object as expressions see it.
+    pub(super) fn value(&self) -> &Value {
+        &self.0.value
+    }
+
+    /// The object as one of the kind `gvk`: its apiVersion and kind are replaced, and the rest is shared.
+    pub(super) fn value_as(&self, gvk: &Gvk) -> Value {
+        if self.gvk() == gvk {
+            return self.value().clone();
+        }
+        let fields = self.value().as_map().and_then(Map::as_fields);
+        let mut fields = fields.unwrap_or_default().to_vec();
+        fields.push(("apiVersion".into(), Value::string(gvk.api_version())));
+        fields.push(("kind".into(), Value::from(&*gvk.kind)));
+        Value::Map(Map::from_fields(fields))
     }
 
     /// The kind that the object says it has.

@@ -106,7 +106,8 @@ pub(super) fn collect(
         (false, "") => None,
         (false, _) => {
             return Err(
-                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`".to_owned(),
+                "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+                    .to_owned(),
             );
         }
     };

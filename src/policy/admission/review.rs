@@ -9,7 +9,8 @@ use super::failure::FailurePolicy;
 use super::namespace::Namespace;
 use super::object::Object;
 use super::outcome::{
-    Action, AuditAnnotationAction, BindingMatch, Decision, DefinitionMatch, Evaluation, Outcome, Status,
+    Action, AuditAnnotationAction, BindingMatch, Decision, DefinitionMatch, Evaluation, Outcome,
+    Status,
 };
 use super::request::AdmissionRequest;
 use super::rules::namespace_not_found;
@@ -32,7 +33,6 @@ struct Denial {
 }
 
 /// What a review has come to so far.
-#[derive(Debug)]
 struct Review<'a> {
     admission: &'a Admission,
     request: &'a AdmissionRequest,
@@ -69,7 +69,9 @@ impl Review<'_> {
     ///
     /// What ends the request at once, whatever else was found.
     fn run(&mut self, bindings: &[Binding], surroundings: &Surroundings<'_>) -> Result<(), Status> {
-        let matched = self.admission.matches(self.request, surroundings.namespaces);
+        let matched = self
+            .admission
+            .matches(self.request, surroundings.namespaces);
         self.outcome.definition = DefinitionMatch {
             matched: matched.as_ref().ok().cloned().flatten(),
             error: matched.as_ref().err().cloned(),
@@ -133,7 +135,15 @@ impl Review<'_> {
         let namespace = self.namespace(surroundings)?;
         let evaluations: Vec<_> = params
             .iter()
-            .map(|params| self.evaluate_one(binding, matched, params.as_ref(), namespace.as_ref(), surroundings))
+            .map(|params| {
+                self.evaluate_one(
+                    binding,
+                    matched,
+                    params.as_ref(),
+                    namespace.as_ref(),
+                    surroundings,
+                )
+            })
             .collect();
         for evaluation in evaluations {
             self.act(binding, &evaluation);
@@ -150,9 +160,9 @@ impl Review<'_> {
         namespace: Option<&Namespace>,
         surroundings: &Surroundings<'_>,
     ) -> Evaluation {
-        let evaluation = self
-            .admission
-            .evaluate(self.request, matched, params, namespace, surroundings);
+        let evaluation =
+            self.admission
+                .evaluate(self.request, matched, params, namespace, surroundings);
         Evaluation {
             binding: Some(binding.name().to_owned()),
             ..evaluation
@@ -246,7 +256,9 @@ impl Review<'_> {
     fn configuration_error(&mut self, error: &str, binding: Option<&Binding>) {
         let message = match self.admission.failure_policy() {
             FailurePolicy::Ignore => return,
-            FailurePolicy::Fail if binding.is_none() => format!("failed to configure policy: {error}"),
+            FailurePolicy::Fail if binding.is_none() => {
+                format!("failed to configure policy: {error}")
+            }
             FailurePolicy::Fail => format!("failed to configure binding: {error}"),
             FailurePolicy::Unknown(other) => format!("unrecognized failure policy: '{other}'"),
         };
@@ -270,7 +282,11 @@ impl Review<'_> {
             };
             let said = &denial.message;
             let said = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {said}");
-            let reason = if denial.reason.is_empty() { "Invalid".to_owned() } else { denial.reason };
+            let reason = if denial.reason.is_empty() {
+                "Invalid".to_owned()
+            } else {
+                denial.reason
+            };
             Status {
                 code: code_of(&reason),
                 reason,

@@ -27,7 +27,8 @@ pub(super) type Matched = Option<(Gvr, Gvk)>;
 impl Constraints {
     /// Reads constraints. Selectors that are left out select everything, as the API server sets them.
     pub(super) fn new(resources: &MatchResources) -> Self {
-        let read = |selector: Option<&_>| selector.map_or_else(|| Ok(Selector::default()), Selector::new);
+        let read =
+            |selector: Option<&_>| selector.map_or_else(|| Ok(Selector::default()), Selector::new);
         Self {
             namespace_selector: read(resources.namespace_selector.as_ref()),
             object_selector: read(resources.object_selector.as_ref()),
@@ -54,8 +55,13 @@ impl Constraints {
         if object_selected == Ok(false) {
             return Ok(None);
         }
-        let is_exact = !matches!(self.resources.match_policy.as_deref(), Some(policy) if policy != "Exact");
-        let excludes = self.resources.exclude_resource_rules.as_deref().unwrap_or_default();
+        let is_exact =
+            !matches!(self.resources.match_policy.as_deref(), Some(policy) if policy != "Exact");
+        let excludes = self
+            .resources
+            .exclude_resource_rules
+            .as_deref()
+            .unwrap_or_default();
         if matching_resource(excludes, is_exact, request)?.is_some() {
             return Ok(None);
         }
@@ -82,7 +88,10 @@ impl Constraints {
         if request.namespace.is_empty() && !is_namespaces {
             return Ok(true);
         }
-        let selector = self.namespace_selector.as_ref().map_err(|e| internal_error(e))?;
+        let selector = self
+            .namespace_selector
+            .as_ref()
+            .map_err(|e| internal_error(e))?;
         if selector.is_empty() {
             return Ok(true);
         }
@@ -101,7 +110,10 @@ impl Constraints {
     }
 
     fn selects_object(&self, request: &AdmissionRequest) -> Result<bool, String> {
-        let selector = self.object_selector.as_ref().map_err(|e| internal_error(e))?;
+        let selector = self
+            .object_selector
+            .as_ref()
+            .map_err(|e| internal_error(e))?;
         let selects = |labels: &Labels| selector.matches(labels);
         Ok(selector.is_empty()
             || [&request.object, &request.old_object]
@@ -174,11 +186,16 @@ fn list(values: Option<&Vec<String>>) -> &[String] {
 /// Whether `rule` matches `request` as one for `resource`.
 ///
 /// Source: `rules.go`, `Matcher.Matches`.
-fn rule_matches(rule: &NamedRuleWithOperations, request: &AdmissionRequest, resource: &Gvr) -> bool {
+fn rule_matches(
+    rule: &NamedRuleWithOperations,
+    request: &AdmissionRequest,
+    resource: &Gvr,
+) -> bool {
     let has = |values: Option<&Vec<String>>, value: &str| {
         list(values).iter().any(|v| v == "*" || v == value)
     };
-    let is_namespace = resource.group.is_empty() && resource.version == "v1" && resource.resource == "namespaces";
+    let is_namespace =
+        resource.group.is_empty() && resource.version == "v1" && resource.resource == "namespaces";
     let is_cluster_scoped = is_namespace || request.namespace.is_empty();
     let in_scope = match rule.scope.as_deref() {
         None | Some("*") => true,

@@ -49,9 +49,7 @@ impl Selector {
                 "DoesNotExist" => SelectorOperator::DoesNotExist,
                 other => {
                     let operator = go_quote(other);
-                    return Err(format!(
-                        "{operator} is not a valid label selector operator"
-                    ));
+                    return Err(format!("{operator} is not a valid label selector operator"));
                 }
             };
             let values = expression.values.as_deref().unwrap_or_default();
@@ -69,9 +67,7 @@ impl Selector {
     /// Whether an object with `labels` is selected.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
-        self.0
-            .iter()
-            .all(|requirement| requirement.matches(labels))
+        self.0.iter().all(|requirement| requirement.matches(labels))
     }
 }
 
@@ -101,7 +97,9 @@ impl Requirement {
             if !value_errors.is_empty() {
                 let found = value_errors.join("; ");
                 let value = go_quote(value);
-                errors.push(format!("values[{n}][{key}]: Invalid value: {value}: {found}"));
+                errors.push(format!(
+                    "values[{n}][{key}]: Invalid value: {value}: {found}"
+                ));
             }
         }
         if errors.is_empty() {
@@ -154,7 +152,11 @@ mod tests {
         check(json!({}), &labels, true);
         check(json!({"matchLabels": {"env": "prod"}}), &labels, true);
         check(json!({"matchLabels": {"env": "dev"}}), &labels, false);
-        check(json!({"matchLabels": {"env": "prod", "app": "web"}}), &labels, false);
+        check(
+            json!({"matchLabels": {"env": "prod", "app": "web"}}),
+            &labels,
+            false,
+        );
         let one = |operator, values: Json| json!({"matchExpressions": [{"key": "env", "operator": operator, "values": values}]});
         check(one("In", json!(["test", "prod"])), &labels, true);
         check(one("NotIn", json!(["test", "prod"])), &labels, false);
@@ -165,14 +167,21 @@ mod tests {
 
     #[test]
     fn labels_of_which_one_is_no_text_are_none() {
-        check(json!({"matchLabels": {"env": "prod"}}), &json!({"env": "prod", "n": 1}), false);
+        check(
+            json!({"matchLabels": {"env": "prod"}}),
+            &json!({"env": "prod", "n": 1}),
+            false,
+        );
         check(json!({"matchLabels": {"env": "prod"}}), &json!(null), false);
     }
 
     #[test]
     fn invalid_selectors_are_told_as_apimachinery_does() {
         let one = |key, operator, values: Json| json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]});
-        check_error(one("a", "Bad", json!([])), "\"Bad\" is not a valid label selector operator");
+        check_error(
+            one("a", "Bad", json!([])),
+            "\"Bad\" is not a valid label selector operator",
+        );
         check_error(
             one("a", "In", json!([])),
             "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",

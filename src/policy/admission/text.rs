@@ -20,7 +20,9 @@ pub(super) fn go_quote(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             '\u{b}' => quoted.push_str("\\v"),
-            '\0'..'\u{20}' | '\u{7f}' => write_escape(&mut quoted, format_args!("\\x{:02x}", char as u32)),
+            '\0'..'\u{20}' | '\u{7f}' => {
+                write_escape(&mut quoted, format_args!("\\x{:02x}", char as u32))
+            }
             _ if char != ' ' && (char.is_control() || char.is_whitespace()) => {
                 write_escape(&mut quoted, format_args!("\\u{:04x}", char as u32));
             }
@@ -94,7 +96,10 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
-    let whole = (0..=max).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
+    let whole = (0..=max)
+        .rev()
+        .find(|n| text.is_char_boundary(*n))
+        .unwrap_or(0);
     let mut kept = text.get(..whole).unwrap_or_default().to_owned();
     kept.extend(std::iter::repeat_n('\u{fffd}', max - whole));
     kept
@@ -106,7 +111,10 @@ mod tests {
 
     #[test]
     fn quotes_are_those_of_go() {
-        assert_eq!(go_quote("a\"b\\c\n\u{1}é\u{a0}"), r#""a\"b\\c\n\x01é\u00a0""#);
+        assert_eq!(
+            go_quote("a\"b\\c\n\u{1}é\u{a0}"),
+            r#""a\"b\\c\n\x01é\u00a0""#
+        );
     }
 
     #[test]
