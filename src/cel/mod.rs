@@ -1,4 +1,4 @@
-//! The language: source, syntax, types, declarations, environment and type checker of CEL.
+//! The language: source, syntax, types, declarations, environment, type checker and values of CEL.
 //!
 //! The structure, the pass order and the names are cel-go's, which the API server runs (v0.26 under
 //! `k8s.io/apiserver` v0.36.3), so that every answer can be compared with its answer. This module
@@ -18,3 +18,4 @@ pub mod syntax;
 pub mod temporal;
 pub mod types;
 pub mod validators;
+pub mod value;

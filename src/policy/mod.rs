@@ -2,6 +2,7 @@
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
+pub mod admission;
 pub mod compile;
 mod environment;
 pub mod expressions;
