@@ -46,7 +46,7 @@ pub struct RunArguments {
         value_name = "CONDITIONS",
         value_delimiter = ',',
         value_parser = required_condition,
-        default_value = "Compiled,ResourcesMatched,ParamsResolved,TypeChecked"
+        default_value = "Compiled,ResourcesMatched,ParamsResolved,TypeChecked,ProbesPassed"
     )]
     pub ready_requires: Vec<ConditionType>,
 

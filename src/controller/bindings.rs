@@ -22,9 +22,7 @@ struct State {
 
 /// The name of the policy that `binding` refers to.
 fn policy_name(binding: &ValidatingAdmissionPolicyBinding) -> &str {
-    let spec = binding.spec.as_ref();
-    spec.and_then(|spec| spec.policy_name.as_deref())
-        .unwrap_or_default()
+    &binding.spec.policy_name
 }
 
 impl Bindings {
@@ -70,7 +68,10 @@ impl Bindings {
             let mut state = self.lock();
             state.is_listed = true;
             let known = state.policies.keys();
-            known.filter(|name| !names.contains(*name)).cloned().collect()
+            known
+                .filter(|name| !names.contains(*name))
+                .cloned()
+                .collect()
         };
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
@@ -82,7 +83,11 @@ impl Bindings {
             return None;
         }
         let bindings = state.by_policy.get(policy);
-        Some(bindings.map(|all| all.values().cloned().collect()).unwrap_or_default())
+        Some(
+            bindings
+                .map(|all| all.values().cloned().collect())
+                .unwrap_or_default(),
+        )
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,7 +137,10 @@ pub(crate) mod tests {
         let bindings = Bindings::default();
         bindings.put(binding("a", "p"));
         assert_eq!(names(&bindings, "p"), None);
-        assert_eq!(bindings.retain(&["a".to_owned()].into()), Vec::<String>::new());
+        assert_eq!(
+            bindings.retain(&["a".to_owned()].into()),
+            Vec::<String>::new()
+        );
         assert_eq!(names(&bindings, "p").unwrap(), ["a"]);
         assert_eq!(names(&bindings, "q").unwrap(), Vec::<String>::new());
     }

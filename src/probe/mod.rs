@@ -5,3 +5,6 @@
 
 pub mod api;
 pub mod crd;
+mod difference;
+pub mod run;
+pub use difference::explain;

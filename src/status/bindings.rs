@@ -63,7 +63,8 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         return verdict(
             ConditionStatus::False,
             Reason::NoBindings,
-            "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced".to_owned(),
+            "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
+                .to_owned(),
             Lacks::Nothing,
         );
     }
@@ -83,7 +84,10 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         return verdict(
             ConditionStatus::False,
             Reason::BindingsInvalid,
-            format!("the API server cannot use {}; {consequence}", message::list(&broken)),
+            format!(
+                "the API server cannot use {}; {consequence}",
+                message::list(&broken)
+            ),
             Lacks::Nothing,
         );
     }
@@ -106,5 +110,10 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         text.push_str(&message::list(&without_params));
         text.push_str(", without paramRef");
     }
-    verdict(ConditionStatus::True, Reason::BindingsFound, text, Lacks::Nothing)
+    verdict(
+        ConditionStatus::True,
+        Reason::BindingsFound,
+        text,
+        Lacks::Nothing,
+    )
 }

@@ -15,9 +15,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
-use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::bindings::BindingsState;
-pub use super::params::{NotServed, ParamKindState, ParamsState};
+use super::condition::{self, ConditionStatus, ConditionType, Reason};
+pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
 use super::probes::ProbesState;
 use super::{bindings, message, params, probes, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};

@@ -207,6 +207,8 @@ reasons! {
     NoProbes,
     /// `ProbesPassed` Unknown: a probe cannot be evaluated yet.
     ProbesPending,
+    /// `Ready` of a probe, False: there is no such policy.
+    PolicyNotFound,
     /// `Ready` True.
     Ready,
     /// `Ready`, `Bound` Unknown: what counts cannot be told yet.

@@ -16,3 +16,4 @@ mod tests;
 
 pub use compute::{DesiredStatus, Observed, compute};
 pub use condition::{ConditionStatus, ConditionType, Reason};
+pub(crate) use message::cut;

@@ -1,8 +1,14 @@
 //! `ProbesPassed`: whether the policy decides sample requests as it must.
 
+use k8s_openapi::jiff::Timestamp;
+
 use super::compute::{Lacks, Verdict};
-use super::condition::{ConditionStatus, Reason};
+use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
+use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbe, PolicyProbeStatus};
+
+/// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.
+const MAX_CASE_TEXT: usize = 512;
 
 /// What is known of a policy's probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,4 +125,93 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
         ),
         Lacks::Nothing,
     )
+}
+
+impl ProbeFacts {
+    /// The facts of a probe whose cases came to `cases`.
+    #[must_use]
+    pub fn new(name: &str, cases: &[CaseStatus]) -> Self {
+        let of = |outcome: CaseOutcome| {
+            let cases = cases.iter().filter(|case| case.outcome == outcome);
+            cases
+                .map(|case| {
+                    (
+                        case.name.clone(),
+                        case.difference.clone().unwrap_or_default(),
+                    )
+                })
+                .collect()
+        };
+        Self {
+            name: name.to_owned(),
+            n_cases: cases.len(),
+            failed: of(CaseOutcome::Failed),
+            pending: of(CaseOutcome::Pending),
+        }
+    }
+}
+
+/// The status of a probe whose cases came to `cases` at `now`; `policy_generation` is that of its
+/// policy, `None` where there is none.
+#[must_use]
+pub fn probe_status(
+    probe: &PolicyProbe,
+    cases: &[CaseStatus],
+    policy_generation: Option<i64>,
+    now: Timestamp,
+) -> PolicyProbeStatus {
+    let generation = probe.metadata.generation.unwrap_or_default();
+    let n_passed = cases
+        .iter()
+        .filter(|case| case.outcome == CaseOutcome::Passed)
+        .count();
+    let (status, reason, message) = if policy_generation.is_none() {
+        (
+            ConditionStatus::False,
+            Reason::PolicyNotFound,
+            format!(
+                "there is no ValidatingAdmissionPolicy {}",
+                probe.spec.policy_name
+            ),
+        )
+    } else {
+        let facts = ProbeFacts::new(probe.metadata.name.as_deref().unwrap_or_default(), cases);
+        let found = verdict(&ProbesState::Known(vec![facts]));
+        (found.status, found.reason, found.message)
+    };
+    let ready = condition::condition(
+        ConditionType::Ready,
+        status,
+        reason,
+        &message,
+        generation,
+        now,
+    );
+    let live = probe
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let merged = condition::merge(live, vec![ready]);
+    let cut = |text: &Option<String>| {
+        text.as_deref()
+            .map(|text| message::cut(text, MAX_CASE_TEXT))
+    };
+    PolicyProbeStatus {
+        observed_generation: Some(generation),
+        policy_generation,
+        summary: Some(format!("{n_passed}/{}", probe.spec.cases.len())),
+        conditions: condition::find(&merged, ConditionType::Ready)
+            .cloned()
+            .into_iter()
+            .collect(),
+        cases: cases
+            .iter()
+            .map(|case| CaseStatus {
+                message: cut(&case.message),
+                difference: cut(&case.difference),
+                ..case.clone()
+            })
+            .collect(),
+    }
 }
