@@ -42,6 +42,10 @@ pub struct Settings {
 
 /// What is known, as far as it must be before a verdict can be given.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and any may come first"
+)]
 struct Known {
     world: bool,
     policies: bool,

@@ -63,8 +63,8 @@ fn transitions(old: &[Condition], new: &[Condition]) -> Vec<Event> {
         let status = ConditionStatus::of(after);
         let before = condition::find(old, type_).map(ConditionStatus::of);
         let is_news = match (before, status) {
-            (_, ConditionStatus::Unknown) => false,
-            (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
+            (_, ConditionStatus::Unknown)
+            | (None | Some(ConditionStatus::Unknown), ConditionStatus::True) => false,
             (before, status) => before != Some(status),
         };
         // An unbound policy is no event, only the loss of the last binding is.
