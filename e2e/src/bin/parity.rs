@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
-use e2e::parity::{bench, compile, documents, pair, share, typecheck, write_line};
+use e2e::parity::{admit, bench, compile, documents, pair, share, typecheck, write_line};
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
 
@@ -40,6 +40,14 @@ enum Command {
         mode: ModeArg,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Decide cases of admission, one JSON object a line.
+    Admit {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// Files of cases, one JSON object a line, or - for standard input.
+        #[arg(required = true, value_name = "CASES")]
+        paths: Vec<PathBuf>,
     },
     /// Measure our engine.
     Bench {
@@ -207,6 +215,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                     write_line(out, &compile::line(&doc, *mode))?;
                 }
             }
+            true
+        }
+        Command::Admit { schemas, paths } => {
+            admit::run(&paths, &schemas.load()?, out)?;
             true
         }
         Command::Bench {
