@@ -7,6 +7,7 @@
 pub mod ast;
 pub mod ast_validators;
 pub mod checker;
+pub mod cost;
 pub mod decls;
 pub mod diagnostic;
 pub mod env;

@@ -7,6 +7,7 @@
 
 pub mod authz;
 pub mod cidr;
+pub mod cost;
 pub mod environment;
 pub mod format;
 pub mod ip;
