@@ -15,9 +15,7 @@ mod size;
 mod standard;
 
 pub use estimate::{CostOptions, estimate};
-pub use node::{
-    AstNode, Call, CallEstimate, CostEstimator, SizeEstimator, UnknownSizes, size_of,
-};
+pub use node::{AstNode, Call, CallEstimate, CostEstimator, SizeEstimator, UnknownSizes, size_of};
 pub use path::{Path, PathStep};
 pub use size::{CostEstimate, SizeEstimate};
 
