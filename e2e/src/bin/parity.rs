@@ -152,6 +152,7 @@ enum ModeArg {
 enum WhatArg {
     Typecheck,
     Compile,
+    Admit,
 }
 
 impl From<WhatArg> for bench::What {
@@ -159,6 +160,7 @@ impl From<WhatArg> for bench::What {
         match what {
             WhatArg::Typecheck => Self::Typecheck,
             WhatArg::Compile => Self::Compile,
+            WhatArg::Admit => Self::Admit,
         }
     }
 }

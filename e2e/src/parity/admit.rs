@@ -241,6 +241,22 @@ pub fn run(paths: &[PathBuf], schemas: &Schemas, out: &mut dyn Write) -> Result<
     Ok(())
 }
 
+/// The answers to all cases of the files.
+///
+/// # Errors
+///
+/// If a file cannot be read.
+pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLine>> {
+    let mut lines = Vec::new();
+    for path in paths {
+        each_case(path, |line, text| {
+            lines.push(answer(schemas, line, text));
+            Ok(())
+        })?;
+    }
+    Ok(lines)
+}
+
 /// Calls `f` with every line of a file that is not blank, and its number.
 ///
 /// # Errors
