@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
-use e2e::parity::{admit, bench, compile, documents, pair, share, typecheck, write_line};
+use e2e::parity::{admit, bench, compile, decided, documents, pair, share, typecheck, write_line};
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
 
@@ -48,6 +48,12 @@ enum Command {
         /// Files of cases, one JSON object a line, or - for standard input.
         #[arg(required = true, value_name = "CASES")]
         paths: Vec<PathBuf>,
+    },
+    /// Decide the cases of a corpus whose decision is known.
+    Decided {
+        /// The directory of the corpus: policies, and cases/*.jsonl.
+        #[arg(long, value_name = "DIR")]
+        corpus: PathBuf,
     },
     /// Measure our engine.
     Bench {
@@ -222,6 +228,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
         Command::Admit { schemas, paths } => {
             admit::run(&paths, &schemas.load()?, out)?;
             true
+        }
+        Command::Decided { corpus } => {
+            let tally = decided::run(&corpus, out)?;
+            tally.expected == tally.of
         }
         Command::Bench {
             what,

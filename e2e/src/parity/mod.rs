@@ -6,6 +6,7 @@
 pub mod admit;
 pub mod bench;
 pub mod compile;
+pub mod decided;
 pub mod documents;
 pub mod guard;
 pub mod pair;
