@@ -188,3 +188,6 @@ impl Admission {
             .evaluate(request, matched, params, namespace, surroundings)
     }
 }
+
+#[cfg(test)]
+mod tests;
