@@ -12,6 +12,8 @@ pub mod decls;
 pub mod diagnostic;
 pub mod env;
 pub mod ext;
+pub mod go_text;
+pub mod number_format;
 pub mod regex;
 pub mod source;
 pub mod stdlib;

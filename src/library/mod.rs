@@ -13,6 +13,7 @@ pub mod format;
 pub mod ip;
 pub mod limits;
 pub mod lists;
+pub mod net;
 pub mod quantity;
 pub mod regex;
 pub mod semver;
