@@ -7,10 +7,12 @@
 pub mod ast;
 pub mod ast_validators;
 pub mod checker;
+pub mod civil;
 pub mod cost;
 pub mod decls;
 pub mod diagnostic;
 pub mod env;
+pub mod eval;
 pub mod ext;
 pub mod go_text;
 pub mod number_format;

@@ -146,7 +146,7 @@ impl CompiledPolicy {
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, |expression, _| compiled.push(expression));
+        self.compile_each(mode, |expression, _, _| compiled.push(expression));
         compiled
     }
 
@@ -162,7 +162,7 @@ impl CompiledPolicy {
         sizes: &dyn SizeEstimator,
     ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, |expression, checked| {
+        self.compile_each(mode, |expression, checked, _| {
             let cost = checked.map(|checked| cost::estimate(&checked, sizes));
             compiled.push((expression, cost));
         });
@@ -170,11 +170,12 @@ impl CompiledPolicy {
     }
 
     /// Compiles all expressions without schemas, in the order in which the API server does, and hands
-    /// each to `visit`, with its checked tree if it is sound.
+    /// each to `visit`, with its checked tree if it is sound, and the environment that it is
+    /// compiled in.
     pub fn compile_each(
         &self,
         mode: CompileMode,
-        mut visit: impl FnMut(CompiledExpression, Option<CheckedAst>),
+        mut visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env),
     ) {
         let dyn_type = Type::Dyn;
         let has_params = self
@@ -206,7 +207,7 @@ impl CompiledPolicy {
             let (outcome, checked) = outcome(expression, env, mode);
             let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
             let field_ref = expression.field_ref.clone();
-            visit(CompiledExpression { field_ref, outcome }, checked);
+            visit(CompiledExpression { field_ref, outcome }, checked, env);
             type_
         };
         let of_role = |role| self.expressions.iter().filter(move |e| e.role == role);

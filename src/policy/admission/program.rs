@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::cel::checker::CheckedAst;
+use crate::cel::eval::PlainRuntime;
+pub(super) use crate::cel::eval::Program;
 use crate::policy::compile::{CompileMode, CompiledPolicy};
 use crate::policy::expressions::Role;
 
@@ -45,12 +46,14 @@ impl Programs {
         let expressions = compiled.expressions().iter();
         let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
         let mut programs = Self::default();
-        compiled.compile_each(CompileMode::Stored, |outcome, checked| {
+        compiled.compile_each(CompileMode::Stored, |outcome, checked, env| {
             let Some(source) = by_field.get(&*outcome.field_ref) else {
                 return;
             };
             let program = match (outcome.outcome, checked) {
-                (Ok(_), Some(checked)) => Program::new(&checked),
+                (Ok(_), Some(checked)) => {
+                    Program::plan(&checked, env, &PlainRuntime).map_err(|error| error.to_string())
+                }
                 (Ok(_), None) => Err("unexpected compilation error".to_owned()),
                 (Err(error), _) => Err(error.message),
             };
@@ -86,30 +89,5 @@ impl Programs {
     /// The place of the variable `name`.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
         self.variables.iter().position(|v| v.name == name)
-    }
-}
-
-/// A program.
-#[derive(Debug)]
-pub(super) struct Program {}
-
-impl Program {
-    fn new(_checked: &CheckedAst) -> Result<Self, String> {
-        Ok(Self {})
-    }
-
-    pub(super) fn evaluate(
-        &self,
-        _scope: &super::scope::Scope,
-    ) -> (
-        Result<crate::cel::value::Value, crate::cel::value::EvalError>,
-        u64,
-    ) {
-        (
-            Err(crate::cel::value::EvalError::new(
-                "expressions cannot be evaluated yet",
-            )),
-            0,
-        )
     }
 }

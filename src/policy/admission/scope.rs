@@ -14,8 +14,10 @@ use super::program::{Program, Programs};
 use super::request::AdmissionRequest;
 use super::text::go_quote;
 use super::visible;
+use crate::cel::eval::{Activation, Limits};
 use crate::cel::types::{StructType, Type};
 use crate::cel::value::{EvalError, MapSource, Traits, Value};
+use crate::library::limits::PER_CALL_LIMIT;
 use crate::schema::escape::unescape;
 use crate::schema::{Gvk, Gvr};
 
@@ -135,33 +137,13 @@ impl Scope {
 
     /// Evaluates `program`; its cost is without that of the variables it reads.
     pub(super) fn evaluate(&self, program: &Program) -> (Result<Value, EvalError>, u64) {
-        program.evaluate(self)
+        let evaluation = program.eval(self, Limits::of_cost(PER_CALL_LIMIT));
+        (evaluation.result, evaluation.cost)
     }
 
     /// What variables have cost since this was asked last.
     pub(super) fn take_variables_cost(&self) -> u64 {
         self.variables_cost.swap(0, Ordering::Relaxed)
-    }
-
-    /// The value of the variable named `name`.
-    ///
-    /// Source: `activation.go`, `ResolveName`.
-    pub(super) fn resolve(&self, name: &str) -> Option<Value> {
-        let authorizer = self.authorizer.as_ref();
-        match name {
-            "object" => Some(self.object.clone()),
-            "oldObject" => Some(self.old_object.clone()),
-            "params" => Some(self.params.clone()),
-            "request" => Some(self.request.clone()),
-            "namespaceObject" => Some(self.namespace.clone()),
-            "authorizer" => authorizer.map(|(authorizer, _)| authorizer.clone()),
-            "authorizer.requestResource" => authorizer.map(|(_, resource)| resource.clone()),
-            "variables" => {
-                let this: Arc<dyn MapSource> = self.variables.upgrade()?;
-                Some(Value::Map(crate::cel::value::Map::from_source(this)))
-            }
-            _ => None,
-        }
     }
 
     fn values(&self) -> MutexGuard<'_, Vec<Memo>> {
@@ -213,6 +195,27 @@ impl Scope {
         let so_far = self.variables_cost.load(Ordering::Relaxed);
         self.variables_cost
             .store(so_far.saturating_add(cost), Ordering::Relaxed);
+    }
+}
+
+/// Source: `activation.go`, `ResolveName`.
+impl Activation for Scope {
+    fn resolve(&self, name: &str) -> Option<Value> {
+        let authorizer = self.authorizer.as_ref();
+        match name {
+            "object" => Some(self.object.clone()),
+            "oldObject" => Some(self.old_object.clone()),
+            "params" => Some(self.params.clone()),
+            "request" => Some(self.request.clone()),
+            "namespaceObject" => Some(self.namespace.clone()),
+            "authorizer" => authorizer.map(|(authorizer, _)| authorizer.clone()),
+            "authorizer.requestResource" => authorizer.map(|(_, resource)| resource.clone()),
+            "variables" => {
+                let this: Arc<dyn MapSource> = self.variables.upgrade()?;
+                Some(Value::Map(crate::cel::value::Map::from_source(this)))
+            }
+            _ => None,
+        }
     }
 }
 
