@@ -19,6 +19,7 @@ use super::request::AdmissionRequest;
 use super::scope::{Inputs, Scope};
 use super::stage::{self, Evaluated};
 use super::text::aggregate;
+use super::visible;
 use crate::cel::value::Value;
 use crate::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
 use crate::policy::compile::CompiledPolicy;
@@ -81,27 +82,40 @@ impl Evaluator {
             params: params.map(Object::namespaced_name),
             ..Evaluation::default()
         };
-        let inputs = Inputs::new(request, gvk, params);
-        if !self.programs.match_conditions.is_empty() {
-            // Match conditions see the request as it is, but for the kind, and no namespace.
-            let inputs = inputs.with_request(&request.gvr);
-            let scope = Scope::new(
-                &self.programs,
-                inputs.with_authorizer(&surroundings.authorizer),
-            );
-            if let Conditions::End(decisions) = self.match_conditions(&scope, &mut evaluation) {
-                evaluation.decisions = decisions;
-                return evaluation;
-            }
+        let reads = self.programs.reads;
+        let object = |object: &Option<Object>| {
+            let object = object.as_ref();
+            object.map_or(Value::Null, |object| object.value_as(gvk))
+        };
+        let mut inputs = Inputs {
+            object: object(&request.object),
+            old_object: object(&request.old_object),
+            params: params.map_or(Value::Null, |params| params.value().clone()),
+            request: Value::Null,
+            namespace: Value::Null,
+            authorizer: None,
+        };
+        if reads.request {
+            // Match conditions see the resource as the client named it.
+            inputs.request = visible::request(request, &request.gvr, gvk);
         }
-        let inputs = inputs.with_request(gvr);
-        let visible = inputs.with_namespace(namespace.map(Namespace::visible));
-        let scope = Scope::new(
-            &self.programs,
-            visible.with_authorizer(&surroundings.authorizer),
-        );
+        if reads.authorizer {
+            inputs.authorizer = Some(visible::authorizer(request, &surroundings.authorizer));
+        }
+        let scope = |inputs: &Inputs| Scope::new(&self.programs, inputs.clone());
+        if !self.programs.match_conditions.is_empty()
+            && let Conditions::End(decisions) =
+                self.match_conditions(&scope(&inputs), &mut evaluation)
+        {
+            evaluation.decisions = decisions;
+            return evaluation;
+        }
+        if reads.request && *gvr != request.gvr {
+            inputs.request = visible::request(request, gvr, gvk);
+        }
+        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible().clone());
         let validations = self.programs.validations.iter().map(Some);
-        let validated = stage::run(validations, &scope, surroundings.budget);
+        let validated = stage::run(validations, &scope(&inputs), surroundings.budget);
         evaluation.costs.validations = Some(validated.cost);
         let (results, remaining) = match (validated.evaluated, validated.remaining) {
             (Ok(results), Some(remaining)) => (results, remaining),
@@ -111,18 +125,16 @@ impl Evaluator {
                 return evaluation;
             }
         };
+        // From here on there is no authorizer, whatever the expressions declare.
+        inputs.authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);
-        let messages = stage::run(messages, &Scope::new(&self.programs, visible), remaining);
+        let messages = stage::run(messages, &scope(&inputs), remaining);
         evaluation.costs.messages = Some(messages.cost);
         evaluation.decisions = self.decisions(results, messages.evaluated);
         let annotations = self.programs.audit_annotations.iter();
         let annotations = annotations.map(|(_, expression)| Some(expression));
-        let whole = inputs.with_namespace(namespace.map(Namespace::whole));
-        let annotated = stage::run(
-            annotations,
-            &Scope::new(&self.programs, whole),
-            surroundings.budget,
-        );
+        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
+        let annotated = stage::run(annotations, &scope(&inputs), surroundings.budget);
         evaluation.costs.audit_annotations = Some(annotated.cost);
         match annotated.evaluated {
             Ok(results) => evaluation.audit_annotations = self.audit_annotations(results),

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::cel::eval::PlainRuntime;
-pub(super) use crate::cel::eval::Program;
+use crate::cel::ast::{Ast, Expr};
+use crate::cel::eval::{PlainRuntime, Program};
 use crate::policy::compile::{CompileMode, CompiledPolicy};
 use crate::policy::expressions::Role;
 
@@ -16,7 +16,21 @@ pub(super) struct Expression {
     /// The text, as in the policy.
     pub(super) text: String,
     /// The program, or the message of the API server.
-    pub(super) program: Result<Program, String>,
+    pub(super) program: Result<Planned, String>,
+}
+
+/// A program, and how deep its expression nests.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) program: Program,
+    pub(super) depth: u32,
+}
+
+/// The variables that are costly to make and that few policies read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    pub(super) request: bool,
+    pub(super) authorizer: bool,
 }
 
 /// A variable.
@@ -31,6 +45,10 @@ pub(super) struct Variable {
 pub(super) struct Programs {
     /// The variables; of several of one name the last alone.
     pub(super) variables: Vec<Variable>,
+    /// The places of the variables by their names.
+    by_name: HashMap<String, usize>,
+    /// What the expressions read.
+    pub(super) reads: Reads,
     /// The match conditions, with their names.
     pub(super) match_conditions: Vec<(String, Expression)>,
     /// The validations.
@@ -52,7 +70,12 @@ impl Programs {
             };
             let program = match (outcome.outcome, checked) {
                 (Ok(_), Some(checked)) => {
-                    Program::plan(&checked, env, &PlainRuntime).map_err(|error| error.to_string())
+                    programs.reads.add(checked.ast());
+                    let planned = Program::plan(&checked, env, &PlainRuntime);
+                    let depth = checked.ast().depth();
+                    planned
+                        .map(|program| Planned { program, depth })
+                        .map_err(|error| error.to_string())
                 }
                 (Ok(_), None) => Err("unexpected compilation error".to_owned()),
                 (Err(error), _) => Err(error.message),
@@ -79,8 +102,10 @@ impl Programs {
     }
 
     fn add_variable(&mut self, name: String, expression: Expression) {
+        let n = self.variables.len();
+        let n = *self.by_name.entry(name.clone()).or_insert(n);
         let variable = Variable { name, expression };
-        match self.variables.iter_mut().find(|v| v.name == variable.name) {
+        match self.variables.get_mut(n) {
             Some(known) => *known = variable,
             None => self.variables.push(variable),
         }
@@ -88,6 +113,20 @@ impl Programs {
 
     /// The place of the variable `name`.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
-        self.variables.iter().position(|v| v.name == name)
+        self.by_name.get(name).copied()
+    }
+}
+
+impl Reads {
+    fn add(&mut self, ast: &Ast) {
+        for (_, expr) in ast.iter() {
+            if let Expr::Ident(name) = expr {
+                match name.trim_start_matches('.') {
+                    "request" => self.request = true,
+                    "authorizer" | "authorizer.requestResource" => self.authorizer = true,
+                    _ => {}
+                }
+            }
+        }
     }
 }

@@ -5,80 +5,35 @@
 //! `composition.go` (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::authorizer::Authorizer;
-use super::object::Object;
-use super::program::{Program, Programs};
-use super::request::AdmissionRequest;
+use super::program::{Planned, Programs};
 use super::text::go_quote;
-use super::visible;
+use crate::cel::checker::SHALLOW_DEPTH;
 use crate::cel::eval::{Activation, Limits};
+use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::{StructType, Type};
-use crate::cel::value::{EvalError, MapSource, Traits, Value};
+use crate::cel::value::{EvalError, Map, MapSource, Traits, Value};
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::schema::escape::unescape;
-use crate::schema::{Gvk, Gvr};
+
+/// How deep expressions may nest together, of variables that read each other.
+///
+/// Upstream has no limit, and a stack of a gigabyte; what is deeper is an error of our own. A thread with a
+/// large stack has room for it.
+const MAX_DEPTH: u32 = 5_000;
 
 /// The values of the variables of a stage that are there from the start.
 #[derive(Clone, Debug)]
-pub(super) struct Inputs<'a> {
-    original: &'a AdmissionRequest,
-    gvk: &'a Gvk,
-    object: Value,
-    old_object: Value,
-    params: Value,
-    request: Value,
-    namespace: Value,
-    authorizer: Option<(Value, Value)>,
-}
-
-impl<'a> Inputs<'a> {
-    /// The inputs of an evaluation of `request` as one of an object of the kind `gvk`.
-    pub(super) fn new(
-        request: &'a AdmissionRequest,
-        gvk: &'a Gvk,
-        params: Option<&Object>,
-    ) -> Self {
-        let object = |object: &Option<Object>| {
-            object
-                .as_ref()
-                .map_or(Value::Null, |object| object.value_as(gvk))
-        };
-        Self {
-            object: object(&request.object),
-            old_object: object(&request.old_object),
-            params: params.map_or(Value::Null, |params| params.value().clone()),
-            request: Value::Null,
-            namespace: Value::Null,
-            authorizer: None,
-            original: request,
-            gvk,
-        }
-    }
-
-    /// The same with the variable `request` of a request for `gvr`.
-    pub(super) fn with_request(&self, gvr: &Gvr) -> Self {
-        Self {
-            request: visible::request(self.original, gvr, self.gvk),
-            ..self.clone()
-        }
-    }
-
-    /// The same with the variable `namespaceObject`.
-    pub(super) fn with_namespace(&self, namespace: Option<&Value>) -> Self {
-        Self {
-            namespace: namespace.cloned().unwrap_or(Value::Null),
-            ..self.clone()
-        }
-    }
-
-    /// The same with an authorizer.
-    pub(super) fn with_authorizer(&self, authorizer: &Arc<dyn Authorizer>) -> Self {
-        let _ = authorizer;
-        self.clone()
-    }
+pub(super) struct Inputs {
+    pub(super) object: Value,
+    pub(super) old_object: Value,
+    pub(super) params: Value,
+    pub(super) request: Value,
+    pub(super) namespace: Value,
+    /// `authorizer` and `authorizer.requestResource`, in stages that have them.
+    pub(super) authorizer: Option<(Value, Value)>,
 }
 
 /// The name of the type of `variables`.
@@ -89,15 +44,11 @@ const VARIABLES: &str = "kubernetes.variables";
 /// The variables of a stage.
 pub(super) struct Scope {
     programs: Arc<Programs>,
-    object: Value,
-    old_object: Value,
-    params: Value,
-    request: Value,
-    namespace: Value,
-    /// `authorizer` and `authorizer.requestResource`.
-    authorizer: Option<(Value, Value)>,
+    inputs: Inputs,
     /// The value of each variable that has been read.
     values: Mutex<Vec<Memo>>,
+    /// How deep the expressions nest that are being evaluated: one, and the variables on the way to it.
+    depth: AtomicU32,
     /// What variables have cost that was not yet taken.
     variables_cost: AtomicU64,
     /// The scope itself, as the map `variables`.
@@ -120,25 +71,39 @@ impl fmt::Debug for Scope {
 }
 
 impl Scope {
-    pub(super) fn new(programs: &Arc<Programs>, inputs: Inputs<'_>) -> Arc<Self> {
+    pub(super) fn new(programs: &Arc<Programs>, inputs: Inputs) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             values: Mutex::new(vec![Memo::Unread; programs.variables.len()]),
             programs: Arc::clone(programs),
-            object: inputs.object,
-            old_object: inputs.old_object,
-            params: inputs.params,
-            request: inputs.request,
-            namespace: inputs.namespace,
-            authorizer: inputs.authorizer,
+            inputs,
+            depth: AtomicU32::new(0),
             variables_cost: AtomicU64::new(0),
             variables: Weak::clone(this),
         })
     }
 
-    /// Evaluates `program`; its cost is without that of the variables it reads.
-    pub(super) fn evaluate(&self, program: &Program) -> (Result<Value, EvalError>, u64) {
-        let evaluation = program.eval(self, Limits::of_cost(PER_CALL_LIMIT));
+    /// Evaluates `planned`; its cost is without that of the variables it reads.
+    pub(super) fn evaluate(&self, planned: &Planned) -> (Result<Value, EvalError>, u64) {
+        let around = self.depth.load(Ordering::Relaxed);
+        let depth = around.saturating_add(planned.depth);
+        if depth > MAX_DEPTH {
+            let error = EvalError::new("variables that read each other nest too deep");
+            return (Err(error), 0);
+        }
+        self.depth.store(depth, Ordering::Relaxed);
+        // One expression alone sees to its own stack.
+        let needs_stack = around > 0 && around <= SHALLOW_DEPTH && depth > SHALLOW_DEPTH;
+        let evaluation = run_on_deep_stack(needs_stack, || {
+            planned.program.eval(self, Limits::of_cost(PER_CALL_LIMIT))
+        });
+        self.depth.store(around, Ordering::Relaxed);
         (evaluation.result, evaluation.cost)
+    }
+
+    /// Forgets what variables have evaluated to: a value may hold the scope itself.
+    pub(super) fn forget(&self) {
+        let values = std::mem::take(&mut *self.values());
+        drop(values);
     }
 
     /// What variables have cost since this was asked last.
@@ -201,18 +166,19 @@ impl Scope {
 /// Source: `activation.go`, `ResolveName`.
 impl Activation for Scope {
     fn resolve(&self, name: &str) -> Option<Value> {
-        let authorizer = self.authorizer.as_ref();
+        let inputs = &self.inputs;
+        let authorizer = inputs.authorizer.as_ref();
         match name {
-            "object" => Some(self.object.clone()),
-            "oldObject" => Some(self.old_object.clone()),
-            "params" => Some(self.params.clone()),
-            "request" => Some(self.request.clone()),
-            "namespaceObject" => Some(self.namespace.clone()),
+            "object" => Some(inputs.object.clone()),
+            "oldObject" => Some(inputs.old_object.clone()),
+            "params" => Some(inputs.params.clone()),
+            "request" => Some(inputs.request.clone()),
+            "namespaceObject" => Some(inputs.namespace.clone()),
             "authorizer" => authorizer.map(|(authorizer, _)| authorizer.clone()),
             "authorizer.requestResource" => authorizer.map(|(_, resource)| resource.clone()),
             "variables" => {
                 let this: Arc<dyn MapSource> = self.variables.upgrade()?;
-                Some(Value::Map(crate::cel::value::Map::from_source(this)))
+                Some(Value::Map(Map::from_source(this)))
             }
             _ => None,
         }
@@ -254,7 +220,7 @@ impl MapSource for Scope {
     }
 
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
-        let other = other.as_map().and_then(crate::cel::value::Map::source);
+        let other = other.as_map().and_then(Map::source);
         let other = other.map(|other| Arc::as_ptr(other).cast::<()>());
         let this = std::ptr::from_ref(self).cast::<()>();
         Some(match other {

@@ -40,6 +40,7 @@ pub(super) fn run<'a>(
                 .transpose()
         })
         .collect();
+    scope.forget();
     let used = match &evaluated {
         Ok(_) => Ok(budget.saturating_sub(remaining)),
         Err(error) => Err(error.clone()),
@@ -61,11 +62,11 @@ fn evaluate(
     scope: &Scope,
     remaining: &mut u64,
 ) -> Result<Result<Value, String>, String> {
-    let program = match &expression.program {
-        Ok(program) => program,
+    let planned = match &expression.program {
+        Ok(planned) => planned,
         Err(error) => return Ok(Err(format!("compilation error: {error}"))),
     };
-    let (result, cost) = scope.evaluate(program);
+    let (result, cost) = scope.evaluate(planned);
     for cost in [scope.take_variables_cost(), cost] {
         *remaining = remaining
             .checked_sub(cost)

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map as JsonMap, Value as Json};
 
+use super::authorizer::Authorizer;
 use super::request::{AdmissionRequest, Operation, UserInfo};
 use crate::cel::value::{Map, Value};
 use crate::schema::{Gvk, Gvr};
@@ -58,6 +59,14 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
     fields.set("dryRun", request.dry_run);
     fields.set("options", options(request));
     fields.into_value()
+}
+
+/// The variables `authorizer` and `authorizer.requestResource`.
+pub(super) fn authorizer(
+    _request: &AdmissionRequest,
+    _authorizer: &Arc<dyn Authorizer>,
+) -> (Value, Value) {
+    (Value::Null, Value::Null)
 }
 
 fn kind(gvk: &Gvk) -> Value {
