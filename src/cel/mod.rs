@@ -24,3 +24,4 @@ pub mod temporal;
 pub mod types;
 pub mod validators;
 pub mod value;
+mod zone;

@@ -96,6 +96,7 @@ impl Value {
     pub fn compare(&self, other: &Self) -> Result<Ordering, EvalError> {
         const NAN: EvalError = EvalError::fixed("NaN values cannot be ordered");
         match (self, other) {
+            (Self::Double(a), _) if a.is_nan() => Err(NAN),
             (Self::Bool(a), Self::Bool(b)) => Ok(a.cmp(b)),
             (Self::Int(a), Self::Int(b)) => Ok(a.cmp(b)),
             (Self::Uint(a), Self::Uint(b)) => Ok(a.cmp(b)),

@@ -11,6 +11,7 @@
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
 mod compare;
+mod convert;
 mod equality;
 mod error;
 mod go;
@@ -22,7 +23,9 @@ mod opaque;
 use std::sync::Arc;
 
 pub(crate) use compare::{double_to_int, double_to_uint};
+pub use convert::parse_double;
 pub use error::{ErrorKind, EvalError};
+pub use go::{format_double, go_quote};
 pub use list::{List, ListSource};
 pub(crate) use map::Key;
 pub use map::{Map, MapSource};
