@@ -16,6 +16,7 @@ pub mod lists;
 pub mod net;
 pub mod quantity;
 pub mod regex;
+pub mod runtime;
 pub mod semver;
 pub mod types;
 pub mod url;

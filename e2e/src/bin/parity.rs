@@ -9,7 +9,9 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
-use e2e::parity::{admit, bench, compile, decided, documents, pair, share, typecheck, write_line};
+use e2e::parity::{
+    admit, bench, compile, decided, documents, eval, pair, share, typecheck, write_line,
+};
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
 
@@ -54,6 +56,12 @@ enum Command {
         /// The directory of the corpus: policies, and cases/*.jsonl.
         #[arg(long, value_name = "DIR")]
         corpus: PathBuf,
+    },
+    /// Evaluate single expressions, one JSON object a line.
+    Eval {
+        /// Files of cases, one JSON object a line.
+        #[arg(required = true, value_name = "CASES")]
+        cases: Vec<PathBuf>,
     },
     /// Measure our engine.
     Bench {
@@ -232,6 +240,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
         Command::Decided { corpus } => {
             let tally = decided::run(&corpus, out)?;
             tally.expected == tally.of
+        }
+        Command::Eval { cases } => {
+            eval::run(&cases, out)?;
+            true
         }
         Command::Bench {
             what,

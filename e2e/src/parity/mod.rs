@@ -8,6 +8,7 @@ pub mod bench;
 pub mod compile;
 pub mod decided;
 pub mod documents;
+pub mod eval;
 pub mod guard;
 pub mod pair;
 pub mod scalar;

@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 
 use crate::cel::ast::{Ast, Expr};
-use crate::cel::eval::{PlainRuntime, Program};
+use crate::cel::eval::Program;
+use crate::library::runtime::KubernetesRuntime;
 use crate::policy::compile::{CompileMode, CompiledPolicy};
 use crate::policy::expressions::Role;
 
@@ -71,7 +72,7 @@ impl Programs {
             let program = match (outcome.outcome, checked) {
                 (Ok(_), Some(checked)) => {
                     programs.reads.add(checked.ast());
-                    let planned = Program::plan(&checked, env, &PlainRuntime);
+                    let planned = Program::plan(&checked, env, &KubernetesRuntime);
                     let depth = checked.ast().depth();
                     planned
                         .map(|program| Planned { program, depth })
