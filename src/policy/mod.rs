@@ -10,6 +10,7 @@ pub mod matching;
 mod narrowing;
 pub mod truthful;
 pub mod typecheck;
+pub mod typed;
 mod variables;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

@@ -202,7 +202,7 @@ fn list_items(value: Value) -> Vec<Value> {
 
 /// Decodes a policy of any version as v1, whose fields they share, and sets v1's defaults. `None`
 /// for a document of another kind.
-fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
+pub(super) fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"
         && type_meta(&value, "apiVersion")?.starts_with(POLICY_GROUP);
@@ -253,7 +253,7 @@ const OBJECT_LISTS: [&str; 11] = [
 
 /// Reads null as Go does: a field that is null is as good as left out, and an item that is null is
 /// the empty one.
-fn drop_nulls(value: &mut Value) {
+pub(super) fn drop_nulls(value: &mut Value) {
     let Value::Object(fields) = value else { return };
     fields.retain(|_, field| !field.is_null());
     for (name, field) in fields {
@@ -305,7 +305,7 @@ fn set_defaults(policy: &mut ValidatingAdmissionPolicy) {
     }
 }
 
-fn default_match_resources(resources: &mut MatchResources) {
+pub(super) fn default_match_resources(resources: &mut MatchResources) {
     resources
         .match_policy
         .get_or_insert_with(|| "Equivalent".to_owned());

@@ -1,7 +1,8 @@
 //! Strings: substrings and regular expressions.
 
 use crate::cel::decls::{Context, OverloadRow, Sig};
-use crate::cel::value::{EvalError, Value};
+use crate::cel::regex;
+use crate::cel::value::{EvalError, Traits, Value};
 use Sig::{Bool, String};
 
 const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
@@ -15,7 +16,8 @@ pub static ROWS: &[OverloadRow] = &[
         Bool,
         SOURCE,
     )
-    .evaluated_by(contains),
+    .evaluated_by(contains)
+    .without_guards(),
     OverloadRow::member(
         "endsWith",
         "ends_with_string",
@@ -23,7 +25,8 @@ pub static ROWS: &[OverloadRow] = &[
         Bool,
         SOURCE,
     )
-    .evaluated_by(ends_with),
+    .evaluated_by(ends_with)
+    .without_guards(),
     OverloadRow::member(
         "startsWith",
         "starts_with_string",
@@ -31,9 +34,12 @@ pub static ROWS: &[OverloadRow] = &[
         Bool,
         SOURCE,
     )
-    .evaluated_by(starts_with),
-    OverloadRow::global("matches", "matches", &[String, String], Bool, SOURCE),
-    OverloadRow::member("matches", "matches_string", &[String, String], Bool, SOURCE),
+    .evaluated_by(starts_with)
+    .without_guards(),
+    OverloadRow::global("matches", "matches", &[String, String], Bool, SOURCE)
+        .evaluated_as_singleton(matches, Traits::MATCHER),
+    OverloadRow::member("matches", "matches_string", &[String, String], Bool, SOURCE)
+        .evaluated_as_singleton(matches, Traits::MATCHER),
 ];
 
 /// The texts of two strings.
@@ -54,4 +60,11 @@ fn ends_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
 
 fn starts_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
     two_texts(args).map(|(text, part)| text.starts_with(part).into())
+}
+
+/// Source: cel-go `common/types/string.go`, `String.Match`.
+fn matches(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    let (text, pattern) = two_texts(args)?;
+    let program = regex::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
+    Ok(program.is_match(text).into())
 }

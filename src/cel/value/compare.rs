@@ -13,7 +13,7 @@ use super::{EvalError, Value};
     clippy::float_cmp,
     reason = "a value within the range is converted, and held against the original"
 )]
-pub(super) fn double_to_int(value: f64) -> Option<i64> {
+pub(crate) fn double_to_int(value: f64) -> Option<i64> {
     let limit = i64::MAX as f64;
     if !value.is_finite() || value <= -limit || value >= limit {
         return None;
@@ -32,7 +32,7 @@ pub(super) fn double_to_int(value: f64) -> Option<i64> {
     clippy::float_cmp,
     reason = "a value within the range is converted, and held against the original"
 )]
-pub(super) fn double_to_uint(value: f64) -> Option<u64> {
+pub(crate) fn double_to_uint(value: f64) -> Option<u64> {
     let limit = u64::MAX as f64;
     if !value.is_finite() || value < 0.0 || value >= limit {
         return None;
@@ -96,6 +96,7 @@ impl Value {
     pub fn compare(&self, other: &Self) -> Result<Ordering, EvalError> {
         const NAN: EvalError = EvalError::fixed("NaN values cannot be ordered");
         match (self, other) {
+            (Self::Double(a), _) if a.is_nan() => Err(NAN),
             (Self::Bool(a), Self::Bool(b)) => Ok(a.cmp(b)),
             (Self::Int(a), Self::Int(b)) => Ok(a.cmp(b)),
             (Self::Uint(a), Self::Uint(b)) => Ok(a.cmp(b)),

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{EvalError, Value};
 
@@ -18,6 +18,11 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
 
     /// The element at `index`, or `None` past the end.
     fn get(&self, index: usize) -> Option<Value>;
+
+    /// The same without a schema, as it is when it passes through a Go value.
+    fn native(&self) -> Option<Value> {
+        None
+    }
 
     /// Whether `other` is equal, if the list has an equality of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
@@ -48,6 +53,21 @@ enum Repr {
     Flat(Arc<Elements>),
     Joined(Arc<Joined>),
     Source(Arc<dyn ListSource>),
+    /// The accumulator of a comprehension, to which elements are appended in place.
+    Growing(Arc<Growing>),
+}
+
+/// A list that grows: joining it to another changes it, for all that hold it.
+///
+/// Source: cel-go `common/types/list.go`, `mutableList`.
+#[derive(Debug, Default)]
+struct Growing(Mutex<Elements>);
+
+impl Growing {
+    fn lock(&self) -> MutexGuard<'_, Elements> {
+        // Elements are appended one by one, so that a panic in between leaves a list.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Elements that are dropped without recursion.
@@ -105,7 +125,35 @@ impl List {
     pub fn source(&self) -> Option<&Arc<dyn ListSource>> {
         match &self.0 {
             Repr::Source(source) => Some(source),
-            Repr::Flat(_) | Repr::Joined(_) => None,
+            Repr::Flat(_) | Repr::Joined(_) | Repr::Growing(_) => None,
+        }
+    }
+
+    /// An empty list that grows when another is joined to it, for the accumulator of a comprehension.
+    ///
+    /// It must not be held by another value, or else it may come to hold itself: see [`Value::frozen`].
+    #[must_use]
+    pub(crate) fn growing() -> Self {
+        Self(Repr::Growing(Arc::default()))
+    }
+
+    /// Whether the list grows.
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self.0, Repr::Growing(_))
+    }
+
+    /// The list as it is now, if it grows.
+    #[must_use]
+    pub(crate) fn frozen(self) -> Self {
+        match self.0 {
+            Repr::Growing(growing) => match Arc::try_unwrap(growing) {
+                Ok(owned) => {
+                    let elements = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+                    Self(Repr::Flat(Arc::new(elements)))
+                }
+                Err(shared) => Self::new(shared.lock().0.clone()),
+            },
+            _ => self,
         }
     }
 
@@ -118,6 +166,7 @@ impl List {
             Repr::Flat(elements) => elements.0.len(),
             Repr::Joined(joined) => joined.len,
             Repr::Source(source) => source.len(),
+            Repr::Growing(growing) => growing.lock().0.len(),
         }
     }
 
@@ -134,7 +183,7 @@ impl List {
     }
 
     /// Whether the list is two lists joined.
-    pub(super) fn is_joined(&self) -> bool {
+    pub(crate) fn is_joined(&self) -> bool {
         matches!(self.0, Repr::Joined(_))
     }
 
@@ -144,6 +193,7 @@ impl List {
             Repr::Flat(elements) => Arc::as_ptr(elements).addr(),
             Repr::Joined(joined) => Arc::as_ptr(joined).addr(),
             Repr::Source(source) => Arc::as_ptr(source).cast::<()>().addr(),
+            Repr::Growing(growing) => Arc::as_ptr(growing).addr(),
         }
     }
 
@@ -155,6 +205,7 @@ impl List {
             match &list.0 {
                 Repr::Flat(elements) => return elements.0.get(index).cloned(),
                 Repr::Source(source) => return source.get(index),
+                Repr::Growing(growing) => return growing.lock().0.get(index).cloned(),
                 Repr::Joined(joined) => match index.checked_sub(joined.left.len()) {
                     None => list = &joined.left,
                     Some(rest) => (list, index) = (&joined.right, rest),
@@ -168,7 +219,7 @@ impl List {
     pub fn as_slice(&self) -> Option<&[Value]> {
         match &self.0 {
             Repr::Flat(elements) => Some(&elements.0),
-            Repr::Joined(_) | Repr::Source(_) => None,
+            Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => None,
         }
     }
 
@@ -189,7 +240,7 @@ impl List {
                 Ok(mut owned) => std::mem::take(&mut owned.0),
                 Err(shared) => shared.0.clone(),
             },
-            Repr::Joined(_) | Repr::Source(_) => self.iter().collect(),
+            Repr::Joined(_) | Repr::Source(_) | Repr::Growing(_) => self.iter().collect(),
         }
     }
 
@@ -198,6 +249,12 @@ impl List {
     /// Source: cel-go `common/types/list.go`, `baseList.Add`, `concatList`, `mutableList.Add`.
     #[must_use]
     pub fn join(mut self, other: &Self) -> Self {
+        if let Repr::Growing(growing) = &self.0 {
+            // The other may be this list itself, which is locked only after it was read.
+            let appended: Vec<Value> = other.iter().collect();
+            growing.lock().0.extend(appended);
+            return self;
+        }
         if other.is_empty() {
             return self;
         }
@@ -246,6 +303,12 @@ impl List {
                 if let Some(mut owned) = Arc::into_inner(joined) {
                     pending.push(Value::List(std::mem::take(&mut owned.left)));
                     pending.push(Value::List(std::mem::take(&mut owned.right)));
+                }
+            }
+            Repr::Growing(growing) => {
+                if let Some(owned) = Arc::into_inner(growing) {
+                    let mut owned = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+                    pending.append(&mut owned.0);
                 }
             }
             Repr::Source(_) => {}

@@ -1,9 +1,10 @@
 //! Maps: objects with named fields, maps of any keys, or entries made on access.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{EvalError, Traits, Value};
 use crate::cel::types::Type;
@@ -43,6 +44,11 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     /// That of making what is iterated over.
     fn keys(&self) -> Result<Vec<Value>, EvalError>;
 
+    /// The same without a schema, as it is when it passes through a Go value.
+    fn native(&self) -> Option<Value> {
+        None
+    }
+
     /// Whether `other` is equal, if the map has an equality of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
@@ -69,6 +75,21 @@ enum Repr {
     Fields(Arc<Fields>),
     Entries(Arc<Entries>),
     Source(Arc<dyn MapSource>),
+    /// The accumulator of a comprehension, into which entries are inserted in place.
+    Growing(Arc<Growing>),
+}
+
+/// A map that grows: inserting into it changes it, for all that hold it.
+///
+/// Source: cel-go `common/types/map.go`, `mutableMap`.
+#[derive(Debug, Default)]
+struct Growing(Mutex<Entries>);
+
+impl Growing {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Entries are inserted one by one, so that a panic in between leaves a map.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Named fields, sorted, dropped without recursion.
@@ -110,7 +131,7 @@ impl Drop for Entries {
 
 /// The identity of a key: Go's `==` on the values of upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Key {
+pub(crate) enum Key {
     Null,
     Bool(bool),
     Int(i64),
@@ -131,7 +152,7 @@ impl Key {
     /// # Errors
     ///
     /// That of Go, for byte sequences.
-    fn new(value: &Value) -> Result<Self, EvalError> {
+    pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
         Ok(match value {
             Value::Null => Self::Null,
             Value::Bool(value) => Self::Bool(*value),
@@ -275,7 +296,7 @@ impl Map {
     pub fn source(&self) -> Option<&Arc<dyn MapSource>> {
         match &self.0 {
             Repr::Source(source) => Some(source),
-            Repr::Fields(_) | Repr::Entries(_) => None,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => None,
         }
     }
 
@@ -284,7 +305,7 @@ impl Map {
     pub fn as_fields(&self) -> Option<&[(Arc<str>, Value)]> {
         match &self.0 {
             Repr::Fields(fields) => Some(&fields.0),
-            Repr::Entries(_) | Repr::Source(_) => None,
+            Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
         }
     }
 
@@ -293,7 +314,9 @@ impl Map {
     pub fn type_(&self) -> Type {
         match &self.0 {
             Repr::Source(source) => source.type_(),
-            Repr::Fields(_) | Repr::Entries(_) => Type::map(Type::Dyn, Type::Dyn),
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => {
+                Type::map(Type::Dyn, Type::Dyn)
+            }
         }
     }
 
@@ -302,8 +325,23 @@ impl Map {
     pub fn is_plain(&self) -> bool {
         match &self.0 {
             Repr::Source(source) => matches!(source.type_(), Type::Map(_)),
-            Repr::Fields(_) | Repr::Entries(_) => true,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => true,
         }
+    }
+
+    /// Whether the first entry, if there is one, is of the types `key` and `value`.
+    pub(super) fn first_is_of(&self, key: &Type, value: &Type) -> bool {
+        let matches_all = |of: &Type| of.is_dyn() || matches!(of, Type::Param(_));
+        if matches_all(key) && matches_all(value) {
+            return true;
+        }
+        let first = self.keys().ok().and_then(|keys| keys.into_iter().next());
+        first.is_none_or(|first| {
+            first.is_of(key)
+                && self
+                    .find(&first)
+                    .is_ok_and(|found| found.is_some_and(|found| found.is_of(value)))
+        })
     }
 
     /// What operators can be applied.
@@ -311,7 +349,7 @@ impl Map {
     pub fn traits(&self) -> Traits {
         match &self.0 {
             Repr::Source(source) => source.traits(),
-            Repr::Fields(_) | Repr::Entries(_) => MAP_TRAITS,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => MAP_TRAITS,
         }
     }
 
@@ -322,6 +360,7 @@ impl Map {
             Repr::Fields(fields) => fields.0.len(),
             Repr::Entries(entries) => entries.entries.len(),
             Repr::Source(source) => source.len(),
+            Repr::Growing(growing) => growing.lock().entries.len(),
         }
     }
 
@@ -337,6 +376,7 @@ impl Map {
             Repr::Fields(fields) => Arc::as_ptr(fields).addr(),
             Repr::Entries(entries) => Arc::as_ptr(entries).addr(),
             Repr::Source(source) => Arc::as_ptr(source).cast::<()>().addr(),
+            Repr::Growing(growing) => Arc::as_ptr(growing).addr(),
         }
     }
 
@@ -352,8 +392,25 @@ impl Map {
                 fields.0.get(at).map(|(_, value)| value)
             }
             Repr::Entries(entries) => entries.find(&Value::from(name)).ok().flatten(),
-            Repr::Source(_) => None,
+            Repr::Source(_) | Repr::Growing(_) => None,
         }
+    }
+
+    /// The value under `key`, borrowed if it is held in memory.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Map::find`].
+    pub(crate) fn look_up(&self, key: &Value) -> Result<Option<Cow<'_, Value>>, EvalError> {
+        Ok(match &self.0 {
+            Repr::Fields(_) => key
+                .as_str()
+                .and_then(|name| self.field(name))
+                .map(Cow::Borrowed),
+            Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
+            Repr::Source(source) => source.find(key)?.map(Cow::Owned),
+            Repr::Growing(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
+        })
     }
 
     /// The value under `key`, or `None` if there is none.
@@ -364,11 +421,7 @@ impl Map {
     ///
     /// Source: cel-go `common/types/map.go`, `mapAccessor.Find`.
     pub fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
-        match &self.0 {
-            Repr::Fields(_) => Ok(key.as_str().and_then(|name| self.field(name)).cloned()),
-            Repr::Entries(entries) => entries.find(key).map(Option::<&Value>::cloned),
-            Repr::Source(source) => source.find(key),
-        }
+        Ok(self.look_up(key)?.map(Cow::into_owned))
     }
 
     /// The keys, as a comprehension with one variable sees them.
@@ -387,6 +440,12 @@ impl Map {
                 Ok(entries.entries.iter().map(|(key, _)| key.clone()).collect())
             }
             Repr::Source(source) => source.keys(),
+            Repr::Growing(growing) => Ok(growing
+                .lock()
+                .entries
+                .iter()
+                .map(|(key, _)| key.clone())
+                .collect()),
         }
     }
 
@@ -403,6 +462,7 @@ impl Map {
                 .map(|(name, value)| (Value::String(Arc::clone(name)), value.clone()))
                 .collect()),
             Repr::Entries(entries) => Ok(entries.entries.clone()),
+            Repr::Growing(growing) => Ok(growing.lock().entries.clone()),
             Repr::Source(source) => source
                 .keys()?
                 .into_iter()
@@ -412,6 +472,58 @@ impl Map {
                 })
                 .collect(),
         }
+    }
+
+    /// An empty map that grows when an entry is inserted, for the accumulator of a comprehension.
+    ///
+    /// It must not be held by another value, or else it may come to hold itself: see [`Value::frozen`].
+    #[must_use]
+    pub(crate) fn growing() -> Self {
+        Self(Repr::Growing(Arc::default()))
+    }
+
+    /// Whether the map grows.
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self.0, Repr::Growing(_))
+    }
+
+    /// The map as it is now, if it grows.
+    #[must_use]
+    pub(crate) fn frozen(self) -> Self {
+        match self.0 {
+            Repr::Growing(growing) => match Arc::try_unwrap(growing) {
+                Ok(owned) => {
+                    let entries = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+                    Self(Repr::Entries(Arc::new(entries)))
+                }
+                Err(shared) => {
+                    let copied = shared.lock().clone();
+                    Self(Repr::Entries(Arc::new(copied)))
+                }
+            },
+            _ => self,
+        }
+    }
+
+    /// This map with an entry more, for the macros that make maps.
+    ///
+    /// # Errors
+    ///
+    /// If there is such a key already.
+    ///
+    /// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
+    pub(crate) fn with_entry(mut self, key: Value, value: Value) -> Result<Self, EvalError> {
+        if self.look_up(&key)?.is_some() {
+            return Err(EvalError::new(format!(
+                "insert failed: key {} already exists",
+                key.to_go_string()
+            )));
+        }
+        match &self.0 {
+            Repr::Growing(growing) => growing.lock().insert(key, value)?,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Source(_) => self.insert(key, value)?,
+        }
+        Ok(self)
     }
 
     /// Sets the value under `key`, in place if nothing else uses the map.
@@ -442,7 +554,9 @@ impl Map {
         }
         match &mut self.0 {
             Repr::Entries(entries) => Ok(Arc::make_mut(entries)),
-            Repr::Fields(_) | Repr::Source(_) => Err(EvalError::no_such_overload()),
+            Repr::Fields(_) | Repr::Source(_) | Repr::Growing(_) => {
+                Err(EvalError::no_such_overload())
+            }
         }
     }
 
@@ -456,6 +570,17 @@ impl Map {
             }
             Repr::Entries(entries) => {
                 if let Some(mut owned) = Arc::into_inner(entries) {
+                    pending.extend(
+                        owned
+                            .entries
+                            .drain(..)
+                            .flat_map(|(key, value)| [key, value]),
+                    );
+                }
+            }
+            Repr::Growing(growing) => {
+                if let Some(owned) = Arc::into_inner(growing) {
+                    let mut owned = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
                     pending.extend(
                         owned
                             .entries

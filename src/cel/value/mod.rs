@@ -11,8 +11,10 @@
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
 mod compare;
+mod convert;
 mod equality;
 mod error;
+mod go;
 mod json;
 mod list;
 mod map;
@@ -20,8 +22,12 @@ mod opaque;
 
 use std::sync::Arc;
 
+pub(crate) use compare::{double_to_int, double_to_uint};
+pub use convert::parse_double;
 pub use error::{ErrorKind, EvalError};
+pub use go::{format_double, go_quote};
 pub use list::{List, ListSource};
+pub(crate) use map::Key;
 pub use map::{Map, MapSource};
 pub use opaque::{Opaque, Traits};
 
@@ -149,7 +155,7 @@ impl Value {
     /// `optional.of(value)`.
     #[must_use]
     pub fn some(value: Value) -> Self {
-        Self::Optional(Optional(Some(Arc::new(Held(value)))))
+        Self::Optional(Optional(Some(Arc::new(Held(value.frozen())))))
     }
 
     /// `optional.none()`.
@@ -277,14 +283,14 @@ impl Value {
             .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Whether the value is one of `sig`'s type, as far as a signature is checked at run time: without
-    /// the types of elements.
+    /// Whether the value is one of `type_`, as far as a signature is checked at run time: of a list the
+    /// first element is looked at, of a map the first entry.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.IsAssignableRuntimeType`.
     #[must_use]
     pub fn is_of(&self, type_: &Type) -> bool {
         match (self, type_) {
-            (_, Type::Dyn | Type::Any | Type::Param(_) | Type::Error)
+            (_, Type::Dyn | Type::Any | Type::Param(_))
             | (Self::Null, Type::Null | Type::Wrapper(_))
             | (Self::Bool(_), Type::Bool | Type::Wrapper(Primitive::Bool))
             | (Self::Int(_), Type::Int | Type::Wrapper(Primitive::Int))
@@ -294,9 +300,15 @@ impl Value {
             | (Self::Bytes(_), Type::Bytes | Type::Wrapper(Primitive::Bytes))
             | (Self::Duration(_), Type::Duration)
             | (Self::Timestamp(_), Type::Timestamp)
-            | (Self::List(_), Type::List(_))
             | (Self::Type(_), Type::Type(_)) => true,
-            (Self::Map(map), Type::Map(_)) => map.is_plain(),
+            (Self::List(list), Type::List(element)) => {
+                element.is_dyn()
+                    || matches!(**element, Type::Param(_))
+                    || list.get(0).is_none_or(|first| first.is_of(element))
+            }
+            (Self::Map(map), Type::Map(entry)) => {
+                map.is_plain() && map.first_is_of(&entry.0, &entry.1)
+            }
             (Self::Map(map), Type::Struct(object)) => map.type_().type_name() == *object.name,
             (Self::Optional(_), Type::Opaque(opaque)) => {
                 *opaque.name == *super::types::OPTIONAL_TYPE
@@ -305,6 +317,59 @@ impl Value {
                 value.type_().type_name() == type_.type_name()
             }
             _ => false,
+        }
+    }
+
+    /// What operators can be applied.
+    ///
+    /// Source: cel-go `common/types/types.go`, the trait masks of the types.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        const NUMBER: Traits = Traits::ADDER
+            .and(Traits::COMPARER)
+            .and(Traits::DIVIDER)
+            .and(Traits::MULTIPLIER)
+            .and(Traits::SUBTRACTOR);
+        match self {
+            Self::Bool(_) => Traits::COMPARER.and(Traits::NEGATER),
+            Self::Int(_) => NUMBER.and(Traits::MODDER).and(Traits::NEGATER),
+            Self::Uint(_) => NUMBER.and(Traits::MODDER),
+            Self::Double(_) => NUMBER.and(Traits::NEGATER),
+            Self::String(_) => Traits::ADDER
+                .and(Traits::COMPARER)
+                .and(Traits::MATCHER)
+                .and(Traits::RECEIVER)
+                .and(Traits::SIZER),
+            Self::Bytes(_) => Traits::ADDER.and(Traits::COMPARER).and(Traits::SIZER),
+            Self::Duration(_) => Traits::ADDER
+                .and(Traits::COMPARER)
+                .and(Traits::NEGATER)
+                .and(Traits::RECEIVER)
+                .and(Traits::SUBTRACTOR),
+            Self::Timestamp(_) => Traits::ADDER
+                .and(Traits::COMPARER)
+                .and(Traits::RECEIVER)
+                .and(Traits::SUBTRACTOR),
+            Self::List(_) => Traits::ADDER
+                .and(Traits::CONTAINER)
+                .and(Traits::INDEXER)
+                .and(Traits::ITERABLE)
+                .and(Traits::SIZER),
+            Self::Map(map) => map.traits(),
+            Self::Opaque(opaque) => opaque.traits(),
+            Self::Null | Self::Type(_) | Self::Optional(_) | Self::Error(_) => Traits::NONE,
+        }
+    }
+
+    /// The value as it is now: a list or map that grows is copied.
+    ///
+    /// What is put into a list, map or optional must be frozen, so that nothing can come to hold itself.
+    #[must_use]
+    pub(crate) fn frozen(self) -> Self {
+        match self {
+            Self::List(list) if list.is_growing() => Self::List(list.frozen()),
+            Self::Map(map) if map.is_growing() => Self::Map(map.frozen()),
+            other => other,
         }
     }
 }

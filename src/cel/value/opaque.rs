@@ -51,10 +51,12 @@ impl Traits {
         Self(self.0 | other.0)
     }
 
-    /// Whether some of `other` are among these; as upstream, one is enough.
+    /// Whether all of `other` are among these.
+    ///
+    /// Source: cel-go `common/types/types.go`, `Type.HasTrait`.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 != 0
+        self.0 & other.0 == other.0
     }
 }
 
@@ -105,6 +107,11 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
 
     /// Go's name for what the value wraps (`*resource.Quantity`), for messages that show it.
     fn native_type(&self) -> &'static str;
+
+    /// Go's name for the type of the value itself (`cel.Quantity`), for messages that show it.
+    fn go_type(&self) -> &'static str {
+        self.native_type()
+    }
 
     /// Whether a Kubernetes value survives the way through a Go value and back, which the branches of
     /// a conditional with an optional result go.

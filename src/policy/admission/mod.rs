@@ -13,15 +13,20 @@ mod binding;
 mod evaluate;
 mod failure;
 mod label;
+mod message;
 mod namespace;
 mod object;
 mod outcome;
 mod params;
+mod program;
 mod request;
 mod review;
 mod rules;
+mod scope;
 mod selector;
+mod stage;
 mod text;
+mod visible;
 
 use std::fmt;
 use std::sync::Arc;
@@ -183,3 +188,6 @@ impl Admission {
             .evaluate(request, matched, params, namespace, surroundings)
     }
 }
+
+#[cfg(test)]
+mod tests;

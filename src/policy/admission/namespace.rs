@@ -5,11 +5,17 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::object::{Labels, Object};
+use super::visible;
+use crate::cel::value::Value;
 
 /// A namespace. Copies share it.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     object: Object,
+    /// What validations and messages see.
+    visible: Value,
+    /// What audit annotations see.
+    whole: Value,
 }
 
 impl Namespace {
@@ -18,6 +24,8 @@ impl Namespace {
     pub fn new(namespace: &Json) -> Self {
         Self {
             object: Object::new(namespace),
+            visible: visible::namespace(namespace, false),
+            whole: visible::namespace(namespace, true),
         }
     }
 
@@ -25,6 +33,16 @@ impl Namespace {
     #[must_use]
     pub fn name(&self) -> &str {
         self.object.name()
+    }
+
+    /// The variable `namespaceObject` of validations and messages.
+    pub(super) fn visible(&self) -> &Value {
+        &self.visible
+    }
+
+    /// The variable `namespaceObject` of audit annotations.
+    pub(super) fn whole(&self) -> &Value {
+        &self.whole
     }
 
     /// The labels.

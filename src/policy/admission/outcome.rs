@@ -232,8 +232,8 @@ impl Costs {
 /// The budget of a stage and what of it was used, in cost units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCost {
-    /// The budget; negative where validations have failed before messages.
-    pub budget: i64,
+    /// The budget.
+    pub budget: u64,
     /// What was used, or why the stage failed.
     pub used: Result<u64, String>,
 }

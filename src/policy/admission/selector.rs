@@ -199,8 +199,8 @@ mod tests {
         check_error(
             one("", "Exists", json!(["-"])),
             "[key: Invalid value: \"\": name part must be non-empty; name part must consist of alphanumeric \
-             characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName', \
-              or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?\
+             characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',\
+             \x20 or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?\
              [A-Za-z0-9]'), values: Invalid value: [\"-\"]: values set must be empty for exists and does not \
              exist, values[0][]: Invalid value: \"-\": a valid label must be an empty string or consist of \
              alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character \

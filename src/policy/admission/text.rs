@@ -2,36 +2,7 @@
 
 use std::fmt::Write;
 
-/// The text in double quotes, as `%q` of Go's `fmt` writes it.
-///
-/// Source: Go `strconv.Quote`. What Unicode calls not printable is told by the few classes that Rust
-/// knows: control characters, and space other than the common one.
-pub(super) fn go_quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\0'..'\u{20}' | '\u{7f}' => {
-                write_escape(&mut quoted, format_args!("\\x{:02x}", char as u32))
-            }
-            _ if char != ' ' && (char.is_control() || char.is_whitespace()) => {
-                write_escape(&mut quoted, format_args!("\\u{:04x}", char as u32));
-            }
-            _ => quoted.push(char),
-        }
-    }
-    quoted.push('"');
-    quoted
-}
+pub(super) use crate::cel::go_text::quote as go_quote;
 
 fn write_escape(into: &mut String, escape: std::fmt::Arguments<'_>) {
     // Writing to a `String` cannot fail.
@@ -96,26 +67,12 @@ pub(super) fn cut(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();
     }
-    let whole = (0..=max)
-        .rev()
-        .find(|n| text.is_char_boundary(*n))
-        .unwrap_or(0);
-    let mut kept = text.get(..whole).unwrap_or_default().to_owned();
-    kept.extend(std::iter::repeat_n('\u{fffd}', max - whole));
-    kept
+    crate::cel::go_text::decode(text.as_bytes().get(..max).unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quotes_are_those_of_go() {
-        assert_eq!(
-            go_quote("a\"b\\c\n\u{1}é\u{a0}"),
-            r#""a\"b\\c\n\x01é\u00a0""#
-        );
-    }
 
     #[test]
     fn json_escapes_what_html_minds() {
