@@ -25,6 +25,10 @@ doc *args:
 deny *args:
     @./dev deny {{args}}
 
+# the CRD in crds/, from the Rust types
+crds *args:
+    @./dev crds {{args}}
+
 # the alert rules, by promtool
 alerts *args:
     @./dev alerts {{args}}
@@ -32,6 +36,10 @@ alerts *args:
 # build the Go program that holds the upstream type checker
 oracle *args:
     @./dev oracle {{args}}
+
+# remake the built-in schemas from Kubernetes' OpenAPI documents; `--check` only compares
+schemas *args:
+    @./dev schemas {{args}}
 
 # share of the corpus on which our answers equal upstream's
 parity *args:

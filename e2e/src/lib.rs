@@ -1,5 +1,6 @@
 //! What the end-to-end tests, the demo and the benches share.
 
+pub mod builtin;
 pub mod conformance;
 pub mod control_plane;
 pub mod controller;

@@ -1,6 +1,7 @@
 //! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
 
 pub mod adapter;
+pub mod builtin;
 mod convert;
 pub mod crd;
 pub mod decl_type;
@@ -21,6 +22,7 @@ mod scalars;
 pub mod sizes;
 mod structural;
 
+pub use builtin::Builtin;
 pub use crd::Crd;
 pub use decl_type::{DeclField, DeclKind, DeclType};
 pub use error::SchemaError;
