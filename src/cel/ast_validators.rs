@@ -2,15 +2,15 @@
 //! types are right.
 //!
 //! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
-//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), in the order of
-//! `k8s.io/apiserver` `pkg/cel/environment/base.go`.
+//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), `ext/formatting.go`
+//! (`stringFormatValidator`), in the order of `k8s.io/apiserver` `pkg/cel/environment/base.go`.
 
 use super::ast::{Ast, Expr, ExprId, Literal, MapEntry};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::SourceMap;
 use super::types::Type;
-use super::validators;
+use super::{format_validator, validators};
 
 /// Functions whose literal arguments may mix types at any depth.
 ///
@@ -43,6 +43,11 @@ pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
     }
     for (function, is_valid) in LITERAL_CHECKS {
         validator.check_literals(function, *is_valid);
+    }
+    for (id, _) in validator.ast.iter() {
+        if let Some((at, message)) = format_validator::fault(checked, id) {
+            validator.report(at, Code::InvalidLiteral, message);
+        }
     }
 }
 
