@@ -29,7 +29,7 @@ use vap_status_controller::schema::decl_type::DeclType;
 use vap_status_controller::schema::{Gvk, OpenApiDocument};
 
 use super::guard::{Panic, guard};
-use super::write_line;
+use super::{authorizer, write_line};
 
 /// An expression to evaluate.
 #[derive(Debug, Deserialize)]
@@ -44,8 +44,8 @@ struct EvalCase {
     typed_values: bool,
     env: String,
     cost_limit: Option<u64>,
-    authorizer: Option<Json>,
-    user_info: Option<Json>,
+    authorizer: Option<Vec<authorizer::Rule>>,
+    user_info: Option<authorizer::User>,
 }
 
 /// What is printed for a case.
@@ -191,7 +191,8 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
             "kubernetes.authorization.Authorizer",
         ));
         variables.push(Variable::new("authorizer", type_));
-        let _ = (rules, &case.user_info);
+        let value = authorizer::value(rules.clone(), case.user_info.clone());
+        bindings.bind("authorizer", value);
     }
     Ok((base.extend(variables), bindings))
 }

@@ -3,6 +3,7 @@
 //!
 //! What upstream's Go code answers is what `e2e/oracle` prints; its README has the formats.
 
+pub mod authorizer;
 pub mod bench;
 pub mod compile;
 pub mod documents;
