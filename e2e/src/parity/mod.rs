@@ -3,7 +3,6 @@
 //!
 //! What upstream's Go code answers is what `e2e/oracle` prints; its README has the formats.
 
-pub mod authorizer;
 pub mod bench;
 pub mod compile;
 pub mod documents;
