@@ -5,8 +5,8 @@
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go` (`CostEstimator.CallCost`); cel-go `ext/lists.go`,
 //! `ext/sets.go` (`ProgramOptions`).
 
-use crate::cel::eval::{CallCost, string_traversal_cost};
-use crate::cel::value::{EvalError, Value};
+use crate::cel::eval::{CallCheck, CallCost, string_traversal_cost};
+use crate::cel::value::{EvalError, Traits, Value};
 
 use super::format::Format;
 
@@ -47,6 +47,53 @@ fn extension_cost(overload: &str) -> Option<CallCost> {
         _ if overload.ends_with("_sortByAssociatedKeys") => compare_second,
         _ => return None,
     })
+}
+
+/// What arguments must be for the cost of a call of `overload` to be computed, or else upstream panics.
+///
+/// Source: cel-go `ext/lists.go`, `trackListDistinct`, `trackListSort`, `trackListSortBy`,
+/// `trackListFlatten`.
+#[must_use]
+pub fn call_check(overload: &str) -> Option<CallCheck> {
+    if overload.ends_with("_sortByAssociatedKeys") {
+        Some(|args| must_be_list(args.get(1)))
+    } else if overload == "list_distinct"
+        || overload.starts_with("list_") && overload.ends_with("_sort")
+    {
+        Some(|args| must_be_list(args.first()))
+    } else if overload == "list_flatten_int" {
+        Some(must_have_depth)
+    } else {
+        None
+    }
+}
+
+/// Source: cel-go `ext/lists.go`, `trackListFlatten`.
+fn must_have_depth(args: &[Value]) -> Result<(), EvalError> {
+    match args {
+        [_, Value::Int(_)] | [] | [_] => Ok(()),
+        [_, other, ..] => Err(EvalError::internal(&format!(
+            "interface conversion: ref.Val is {}, not types.Int",
+            other.go_type()
+        ))),
+    }
+}
+
+fn must_be_list(value: Option<&Value>) -> Result<(), EvalError> {
+    match value {
+        None | Some(Value::List(_)) => Ok(()),
+        Some(other) => {
+            let missing = if other.traits().has(Traits::ADDER) {
+                "Contains"
+            } else {
+                "Add"
+            };
+            Err(EvalError::internal(&format!(
+                "interface conversion: {} is not traits.Lister: missing method {missing}",
+                other.go_type()
+            )))
+        }
+    }
 }
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.

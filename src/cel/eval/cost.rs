@@ -13,6 +13,10 @@ use crate::cel::value::{EvalError, Value};
 /// `None` falls back to the language's own rule.
 pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> Option<u64>;
 
+/// Whether the cost of a call can be computed of its arguments; errors among them are
+/// [`Value::Error`].
+pub type CallCheck = fn(&[Value]) -> Result<(), EvalError>;
+
 /// The cost of a step that selects a field or reads a variable.
 ///
 /// Source: cel-go `common/cost.go`, `SelectAndIdentCost`.
@@ -123,8 +127,40 @@ pub(super) fn plain_call_cost(overload: &str) -> CallCost {
     }
 }
 
-/// The cost of `==` and `!=`.
-pub(super) const EQUALITY: CallCost = least;
+/// All that is needed to compute the cost of a call.
+#[derive(Clone, Copy)]
+pub(super) struct Costing {
+    /// The rule of the environment, if it has one; it may leave the cost to that of the language.
+    pub(super) own: Option<CallCost>,
+    /// The rule of the language.
+    pub(super) plain: CallCost,
+    pub(super) check: Option<CallCheck>,
+}
+
+impl Costing {
+    /// The cost of a call.
+    ///
+    /// # Errors
+    ///
+    /// Where upstream's accounting panics.
+    pub(super) fn cost(
+        &self,
+        args: &[Value],
+        result: &Result<Value, EvalError>,
+    ) -> Result<u64, EvalError> {
+        if let Some(check) = self.check {
+            check(args)?;
+        }
+        let own = self.own.and_then(|cost| cost(args, result));
+        Ok(own.or_else(|| (self.plain)(args, result)).unwrap_or(1))
+    }
+}
+
+impl std::fmt::Debug for Costing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Costing")
+    }
+}
 
 /// How many steps are kept without an allocation.
 const N_INLINE: usize = 48;
