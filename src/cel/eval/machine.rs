@@ -75,8 +75,8 @@ impl<'p> Machine<'p> {
             Kind::Presence(attribute) => self.eval_attribute(node, attribute, true),
             Kind::And(terms) => self.eval_logic(node, terms, false),
             Kind::Or(terms) => self.eval_logic(node, terms, true),
-            Kind::Equal(args) => self.eval_equality(node, args, false),
-            Kind::NotEqual(args) => self.eval_equality(node, args, true),
+            Kind::Equal(args, cost) => self.eval_equality(node, args, false, *cost),
+            Kind::NotEqual(args) => self.eval_equality(node, args, true, cost::INEQUALITY),
             Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, *cost),
             Kind::Call(call) => self.eval_call(node, call),
             Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
@@ -178,7 +178,7 @@ impl<'p> Machine<'p> {
         result: &Result<Value, EvalError>,
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
-            self.tracker.add(cost(args, result).unwrap_or(1));
+            self.tracker.add(cost(args, result)?.unwrap_or(1));
         }
         self.tracker.done(node.id)
     }
@@ -188,6 +188,7 @@ impl<'p> Machine<'p> {
         node: &'p Node,
         nodes: &'p [Node; 2],
         negated: bool,
+        cost: CallCost,
     ) -> Result<Value, EvalError> {
         let [left, right] = nodes;
         let left = fatal(self.eval(left))?;
@@ -205,7 +206,7 @@ impl<'p> Machine<'p> {
             }
             (left, right) => failed_pair(left, right),
         };
-        self.account(node, nodes, &args, cost::EQUALITY, &result)?;
+        self.account(node, nodes, &args, cost, &result)?;
         result
     }
 
@@ -222,7 +223,7 @@ impl<'p> Machine<'p> {
             Ok(_) | Err(_) => Ok(Value::Bool(true)),
         };
         if self.tracker.take_step(arg.id) {
-            self.tracker.add(cost(&[], &result).unwrap_or(1));
+            self.tracker.add(cost(&[], &result)?.unwrap_or(1));
         }
         self.tracker.done(node.id)?;
         result

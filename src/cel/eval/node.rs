@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Presence(Box<Attribute>),
     And(Box<[Node]>),
     Or(Box<[Node]>),
-    Equal(Box<[Node; 2]>),
+    Equal(Box<[Node; 2]>, CallCost),
     NotEqual(Box<[Node; 2]>),
     NotStrictlyFalse(Box<Node>, CallCost),
     Call(Box<Call>),

@@ -322,7 +322,10 @@ impl<'a> Planner<'a> {
             "_&&_" => Ok(Node::new(step, Kind::And(planned.into()))),
             "_||_" => Ok(Node::new(step, Kind::Or(planned.into()))),
             "_?:_" | "_?_:_" => plan_conditional(step, planned),
-            "_==_" => Ok(Node::new(step, Kind::Equal(operands(planned)?))),
+            "_==_" => {
+                let cost = self.cost_of(&function, "equals");
+                Ok(Node::new(step, Kind::Equal(operands(planned)?, cost)))
+            }
             "_!=_" => Ok(Node::new(step, Kind::NotEqual(operands(planned)?))),
             "_[_]" => self.plan_index(id, planned, false),
             "_?._" | "_[?_]" => self.plan_index(id, planned, true),
