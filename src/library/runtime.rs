@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::args::{failed, strings, text};
 use super::cost_runtime;
-use crate::cel::eval::{CallCheck, CallCost, Runtime, Specialized};
+use crate::cel::eval::{CallCost, Runtime, Specialized};
 use crate::cel::regex::{Program, compiled};
 use crate::cel::value::{EvalError, Value};
 
@@ -23,10 +23,6 @@ impl Runtime for KubernetesRuntime {
 
     /// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`; k8s.io/apiserver
     /// `pkg/cel/library/regex.go`, `FindRegexOptimization`, `FindAllRegexOptimization`.
-    fn call_check(&self, _function: &str, overload: &str) -> Option<CallCheck> {
-        cost_runtime::call_check(overload)
-    }
-
     fn specialize(
         &self,
         function: &str,

@@ -10,12 +10,12 @@ use crate::cel::value::{EvalError, Value};
 
 /// How the cost of a call is computed of its arguments and its result.
 ///
-/// `None` falls back to the language's own rule.
-pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> Option<u64>;
+/// `None` falls back to the language's own rule. An error ends the evaluation, as a panic of upstream's does. Arguments that
+/// failed are values of the kind [`Value::Error`].
+pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> CostResult;
 
-/// Whether the cost of a call can be computed of its arguments; errors among them are
-/// [`Value::Error`].
-pub type CallCheck = fn(&[Value]) -> Result<(), EvalError>;
+/// What a [`CallCost`] gives.
+pub type CostResult = Result<Option<u64>, EvalError>;
 
 /// The cost of a step that selects a field or reads a variable.
 ///
@@ -62,24 +62,29 @@ fn size_of(args: &[Value], n: usize) -> u64 {
     args.get(n).map_or(1, Value::cost_size)
 }
 
-fn traversal(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(size_of(args, 0)))
+fn traversal(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(string_traversal_cost(size_of(args, 0))))
 }
 
-fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(size_of(args, 1))
+fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(size_of(args, 1)))
 }
 
-fn least(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(
+/// The cost of going through the lesser of two arguments.
+///
+/// # Errors
+///
+/// None.
+pub fn least(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(string_traversal_cost(
         size_of(args, 0).min(size_of(args, 1)),
-    ))
+    )))
 }
 
-fn sum(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(
+fn sum(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(string_traversal_cost(
         size_of(args, 0).wrapping_add(size_of(args, 1)),
-    ))
+    )))
 }
 
 #[expect(
@@ -88,18 +93,20 @@ fn sum(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
     clippy::cast_sign_loss,
     reason = "as upstream, the product is computed as a double"
 )]
-fn matching(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
+fn matching(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     let text = ((1.0 + size_of(args, 0) as f64) * 0.1).ceil() as u64;
-    Some(text.wrapping_mul(pattern_cost(size_of(args, 1))))
+    Ok(Some(text.wrapping_mul(pattern_cost(size_of(args, 1)))))
 }
 
-fn containing(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
+fn containing(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     let text = string_traversal_cost(size_of(args, 0));
-    Some(text.wrapping_mul(string_traversal_cost(size_of(args, 1))))
+    Ok(Some(
+        text.wrapping_mul(string_traversal_cost(size_of(args, 1))),
+    ))
 }
 
-pub(super) fn one(_: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(1)
+pub(super) fn one(_: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(1))
 }
 
 /// The language's own rule for the cost of a call of `overload`.
@@ -134,7 +141,6 @@ pub(super) struct Costing {
     pub(super) own: Option<CallCost>,
     /// The rule of the language.
     pub(super) plain: CallCost,
-    pub(super) check: Option<CallCheck>,
 }
 
 impl Costing {
@@ -148,11 +154,12 @@ impl Costing {
         args: &[Value],
         result: &Result<Value, EvalError>,
     ) -> Result<u64, EvalError> {
-        if let Some(check) = self.check {
-            check(args)?;
+        if let Some(cost) = self.own
+            && let Some(cost) = cost(args, result)?
+        {
+            return Ok(cost);
         }
-        let own = self.own.and_then(|cost| cost(args, result));
-        Ok(own.or_else(|| (self.plain)(args, result)).unwrap_or(1))
+        Ok((self.plain)(args, result)?.unwrap_or(1))
     }
 }
 

@@ -25,7 +25,7 @@ mod tests;
 use std::fmt;
 
 pub use activation::{Activation, Bindings};
-pub use cost::{CallCheck, CallCost, string_traversal_cost};
+pub use cost::{CallCost, CostResult, least, string_traversal_cost};
 
 use super::ast::Ast;
 use super::checker::CheckedAst;
@@ -77,12 +77,6 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `ActualCostEstimator`, `OverloadCostTracker`.
     fn call_cost(&self, _function: &str, _overload: &str) -> Option<CallCost> {
-        None
-    }
-
-    /// What must hold of the arguments for the cost of a call to be computed, whether or not they are
-    /// errors: upstream's evaluation ends where it does not.
-    fn call_check(&self, _function: &str, _overload: &str) -> Option<CallCheck> {
         None
     }
 

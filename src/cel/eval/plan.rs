@@ -354,7 +354,6 @@ impl<'a> Planner<'a> {
         Costing {
             own: self.runtime.call_cost(function, overload),
             plain: cost::plain_call_cost(overload),
-            check: self.runtime.call_check(function, overload),
         }
     }
 
