@@ -7,6 +7,8 @@ use jiff::tz::TimeZoneDatabase;
 
 use super::value::EvalError;
 
+const SECONDS_OF_400_YEARS: i64 = 146_097 * 86_400;
+
 /// How far the zone `name` is ahead of UTC at `seconds` since 1970, in seconds.
 ///
 /// # Errors
@@ -37,7 +39,10 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     if zone.iana_name() != Some(name) {
         return Err(unknown());
     }
-    let at = Timestamp::from_second(seconds).map_err(|_| unknown())?;
+    // The calendar repeats after 400 years, and with it the rules of a zone.
+    let at = Timestamp::from_second(seconds)
+        .or_else(|_| Timestamp::from_second(seconds - SECONDS_OF_400_YEARS))
+        .map_err(|_| unknown())?;
     Ok(zone.to_offset(at).seconds().into())
 }
 

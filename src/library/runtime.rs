@@ -1,5 +1,8 @@
 //! What the API server's environment adds to planning and evaluation: costs, and patterns that are known
 //! before an evaluation.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`), `pkg/cel/library/regex.go`
+//! (`FindRegexOptimization`, `FindAllRegexOptimization`), `pkg/cel/library/cost.go`.
 
 use std::sync::Arc;
 

@@ -225,7 +225,6 @@ fn negate(_: &Context, args: &[Value]) -> Outcome {
         [Value::Int(value)] => int(value.checked_neg()),
         [Value::Double(value)] => Ok(Value::Double(-value)),
         [Value::Duration(nanos)] => duration(nanos.checked_neg()),
-        [Value::Bool(value)] => Ok(Value::Bool(!value)),
         _ => Err(EvalError::no_such_overload()),
     }
 }
