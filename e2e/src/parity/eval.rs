@@ -21,6 +21,9 @@ use vap_status_controller::cel::eval::{Bindings, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{StructType, Type};
 use vap_status_controller::cel::value::{Timestamp, Value};
+use vap_status_controller::library::authz::{
+    AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
+};
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -191,9 +194,50 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
             "kubernetes.authorization.Authorizer",
         ));
         variables.push(Variable::new("authorizer", type_));
-        let _ = (rules, &case.user_info);
+        let authorizer = authorizer(rules, case.user_info.as_ref());
+        bindings.bind("authorizer", Value::opaque(authorizer));
     }
     Ok((base.extend(variables), bindings))
+}
+
+/// The authorizer with the answers `rules`, asked for `user`.
+fn authorizer(rules: &Json, user: Option<&Json>) -> AuthorizerValue {
+    let text = |of: &Json, key: &str| of.get(key).and_then(Json::as_str).map(ToOwned::to_owned);
+    let rules = rules.as_array().into_iter().flatten().map(|rule| {
+        let reason = text(rule, "reason").unwrap_or_default();
+        let answer = |decision| AuthorizerAnswer {
+            decision,
+            reason: reason.clone(),
+            error: None,
+        };
+        AuthorizerRule {
+            user: text(rule, "user"),
+            verb: text(rule, "verb"),
+            group: text(rule, "group"),
+            version: text(rule, "version"),
+            resource: text(rule, "resource"),
+            subresource: text(rule, "subresource"),
+            namespace: text(rule, "namespace"),
+            name: text(rule, "name"),
+            path: text(rule, "path"),
+            answer: match text(rule, "decision").as_deref() {
+                None | Some("" | "allow") => answer(AuthorizerDecision::Allow),
+                Some("deny") => answer(AuthorizerDecision::Deny),
+                Some("error") => AuthorizerAnswer {
+                    error: Some(reason.clone()),
+                    ..AuthorizerAnswer::default()
+                },
+                Some(_) => answer(AuthorizerDecision::NoOpinion),
+            },
+        }
+    });
+    let user = UserInfo {
+        name: user
+            .and_then(|user| text(user, "username"))
+            .unwrap_or_default(),
+        ..UserInfo::default()
+    };
+    AuthorizerValue::new(user, Arc::new(AuthorizerList(rules.collect())))
 }
 
 fn capitalized(name: &str) -> String {
