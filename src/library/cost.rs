@@ -86,13 +86,44 @@ impl CostEstimator for KubernetesCosts<'_> {
                 AUTHORIZER_CHECK_COST,
             ))),
             // Builders and accessors, of the authorizer, addresses, formats, quantities, versions, URLs.
-            "serviceAccount" | "path" | "group" | "resource" | "subresource" | "namespace" | "name"
-            | "allowed" | "reason" | "error" | "errored" | "masked" | "prefixLength" | "family"
-            | "isUnspecified" | "isLoopback" | "isLinkLocalMulticast" | "isLinkLocalUnicast"
-            | "isGlobalUnicast" | "format.named" | "sign" | "asInteger" | "isInteger"
-            | "asApproximateFloat" | "isGreaterThan" | "isLessThan" | "compareTo" | "add" | "sub"
-            | "major" | "minor" | "patch" | "getScheme" | "getHostname" | "getHost" | "getPort"
-            | "getEscapedPath" | "getQuery" => Some(CallEstimate::of_cost(NOMINAL)),
+            "serviceAccount"
+            | "path"
+            | "group"
+            | "resource"
+            | "subresource"
+            | "namespace"
+            | "name"
+            | "allowed"
+            | "reason"
+            | "error"
+            | "errored"
+            | "masked"
+            | "prefixLength"
+            | "family"
+            | "isUnspecified"
+            | "isLoopback"
+            | "isLinkLocalMulticast"
+            | "isLinkLocalUnicast"
+            | "isGlobalUnicast"
+            | "format.named"
+            | "sign"
+            | "asInteger"
+            | "isInteger"
+            | "asApproximateFloat"
+            | "isGreaterThan"
+            | "isLessThan"
+            | "compareTo"
+            | "add"
+            | "sub"
+            | "major"
+            | "minor"
+            | "patch"
+            | "getScheme"
+            | "getHostname"
+            | "getHost"
+            | "getPort"
+            | "getEscapedPath"
+            | "getQuery" => Some(CallEstimate::of_cost(NOMINAL)),
             "ip" if call.overload == "cidr_ip" => Some(CallEstimate::of_cost(NOMINAL)),
             "fieldSelector" | "labelSelector" => match call.args {
                 [selector] => Some(CallEstimate::of_cost(selector_cost(self.size(selector)))),
@@ -338,3 +369,6 @@ fn name_of(type_: &Type) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -545,9 +545,7 @@ fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
         Expr::Map(entries) => entries.len(),
         _ => return None,
     };
-    Some(SizeEstimate::fixed(
-        u64::try_from(size).unwrap_or(u64::MAX),
-    ))
+    Some(SizeEstimate::fixed(u64::try_from(size).unwrap_or(u64::MAX)))
 }
 
 /// Whether all values of the type have the same size.
@@ -561,9 +559,9 @@ fn is_scalar(type_: &Type) -> bool {
         | Type::Int
         | Type::Timestamp
         | Type::Uint
-        | Type::Wrapper(
-            Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint,
-        ) => true,
+        | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint) => {
+            true
+        }
         optional => optional.optional_value().is_some_and(is_scalar),
     }
 }

@@ -21,11 +21,9 @@ pub(super) fn call_estimate(
     sizes: &(impl CostEstimator + ?Sized),
 ) -> Option<CallEstimate> {
     match (call.overload, call.target, call.args) {
-        (
-            "list_sets_contains_list" | "list_sets_intersects_list",
-            _,
-            [left, right],
-        ) => Some(set_operation(sizes, left, right, 1.0)),
+        ("list_sets_contains_list" | "list_sets_intersects_list", _, [left, right]) => {
+            Some(set_operation(sizes, left, right, 1.0))
+        }
         ("list_sets_equivalent_list", _, [left, right]) => {
             Some(set_operation(sizes, left, right, 2.0))
         }
@@ -34,7 +32,10 @@ pub(super) fn call_estimate(
             let start = int_or(start, 0);
             let end = int_or(end, size.max);
             // As upstream has it, an end before the start wraps around to a huge size.
-            Some(allocating(1.0, SizeEstimate::fixed(end.wrapping_sub(start))))
+            Some(allocating(
+                1.0,
+                SizeEstimate::fixed(end.wrapping_sub(start)),
+            ))
         }
         ("lists_range", None, [length]) => {
             let size = SizeEstimate::fixed(int_or(length, u64::MAX));
@@ -83,11 +84,7 @@ fn sort_factor(key: &str) -> f64 {
 }
 
 /// Source: cel-go `ext/lists.go`, `estimateListDistinct`, `estimateListSortCost`.
-fn squared(
-    sizes: &(impl CostEstimator + ?Sized),
-    list: &AstNode<'_>,
-    factor: f64,
-) -> CallEstimate {
+fn squared(sizes: &(impl CostEstimator + ?Sized), list: &AstNode<'_>, factor: f64) -> CallEstimate {
     let size = size_of(sizes, list);
     allocating(factor, size.times(size))
 }

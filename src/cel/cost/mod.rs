@@ -6,6 +6,8 @@
 //!
 //! Source: cel-go `checker/cost.go`.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 mod estimate;
 mod extensions;
 pub mod factors;
@@ -15,9 +17,7 @@ mod size;
 mod standard;
 
 pub use estimate::{CostOptions, estimate};
-pub use node::{
-    AstNode, Call, CallEstimate, CostEstimator, SizeEstimator, UnknownSizes, size_of,
-};
+pub use node::{AstNode, Call, CallEstimate, CostEstimator, SizeEstimator, UnknownSizes, size_of};
 pub use path::{Path, PathStep};
 pub use size::{CostEstimate, SizeEstimate};
 

@@ -183,10 +183,7 @@ mod tests {
             big.times(CostEstimate::fixed(2)),
             CostEstimate::new(4, u64::MAX)
         );
-        assert_eq!(
-            big.times(CostEstimate::fixed(0)),
-            CostEstimate::fixed(0)
-        );
+        assert_eq!(big.times(CostEstimate::fixed(0)), CostEstimate::fixed(0));
         assert_eq!(
             SizeEstimate::UNKNOWN.times_cost(CostEstimate::fixed(3)),
             CostEstimate::new(0, u64::MAX)

@@ -102,9 +102,16 @@ fn own_estimate(call: &Call<'_>) -> Option<CallEstimate> {
             CallEstimate::sized(traversal(size), size)
         }
         (
-            "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string"
-            | "less_bytes" | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes"
-            | "equals" | "not_equals",
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes"
+            | "equals"
+            | "not_equals",
             _,
             [left, right],
         ) => {
