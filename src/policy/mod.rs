@@ -3,6 +3,7 @@
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
 pub mod compile;
+pub mod cost;
 mod environment;
 pub mod expressions;
 pub mod matching;

@@ -59,7 +59,7 @@ enum Reached<'a> {
     Key,
 }
 
-impl<'a> Reached<'a> {
+impl Reached<'_> {
     fn step(self, step: &PathStep) -> Option<Self> {
         let Self::Type(type_) = self else {
             return None;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::cel::cost::UnknownSizes;
-use crate::cel::decls::CallStyle;
+use crate::cel::decls::{CallStyle, Sig};
 use crate::library::environment::LIBRARIES;
 
 static COSTS: KubernetesCosts<'static> = KubernetesCosts {
@@ -49,7 +49,7 @@ fn every_type_has_a_cost_of_equality() {
         types::NAMED_FORMAT,
         types::SEMVER,
     ];
-    for type_ in types.map(|sig| sig.to_type()) {
+    for type_ in types.map(Sig::to_type) {
         let node = AstNode::of_type(&type_, Some(SizeEstimate::new(10, 100)));
         let estimate = COSTS.estimate_call_cost(&Call {
             function: "_==_",
