@@ -11,6 +11,7 @@
 mod estimate;
 mod extensions;
 pub mod factors;
+mod facts;
 mod node;
 mod path;
 mod size;
