@@ -1,5 +1,6 @@
 //! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
 
+pub mod adapter;
 mod convert;
 pub mod crd;
 pub mod decl_type;

@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
-use e2e::parity::{bench, compile, documents, pair, share, typecheck, write_line};
+use e2e::parity::{bench, compile, documents, eval, pair, share, typecheck, write_line};
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
 
@@ -40,6 +40,12 @@ enum Command {
         mode: ModeArg,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Evaluate single expressions, one JSON object a line.
+    Eval {
+        /// Files of cases, one JSON object a line.
+        #[arg(required = true, value_name = "CASES")]
+        cases: Vec<PathBuf>,
     },
     /// Measure our engine.
     Bench {
@@ -207,6 +213,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                     write_line(out, &compile::line(&doc, *mode))?;
                 }
             }
+            true
+        }
+        Command::Eval { cases } => {
+            eval::run(&cases, out)?;
             true
         }
         Command::Bench {

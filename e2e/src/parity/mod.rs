@@ -6,6 +6,7 @@
 pub mod bench;
 pub mod compile;
 pub mod documents;
+pub mod eval;
 pub mod guard;
 pub mod pair;
 pub mod scalar;
