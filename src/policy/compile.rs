@@ -5,6 +5,7 @@
 //! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
@@ -72,6 +73,8 @@ pub struct CompiledPolicy {
     policy: ValidatingAdmissionPolicy,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
+    /// The fields that the findings are about.
+    failed: HashSet<String>,
 }
 
 impl CompiledPolicy {
@@ -88,6 +91,7 @@ impl CompiledPolicy {
             policy: slim,
             expressions,
             findings: Vec::new(),
+            failed: HashSet::new(),
         };
         compiled.findings = compiled
             .compile(CompileMode::Stored)
@@ -101,6 +105,11 @@ impl CompiledPolicy {
                 })
             })
             .chain(self_reading_variables(&compiled.expressions))
+            .collect();
+        compiled.failed = compiled
+            .findings
+            .iter()
+            .map(|finding| finding.field_ref.clone())
             .collect();
         compiled
     }
@@ -126,12 +135,9 @@ impl CompiledPolicy {
     /// Whether the expression of the index `n` compiles without schemas.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
-        self.expressions.get(n).is_some_and(|expression| {
-            !self
-                .findings
-                .iter()
-                .any(|finding| finding.field_ref == expression.field_ref)
-        })
+        self.expressions
+            .get(n)
+            .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
     }
 
     /// How many expressions the policy has.
@@ -143,70 +149,86 @@ impl CompiledPolicy {
     /// Compiles all expressions without schemas, in the order in which the API server does.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
-        let dyn_type = Type::Dyn;
-        let has_params = self
-            .policy
-            .spec
-            .as_ref()
-            .is_some_and(|spec| spec.param_kind.is_some());
-        let declared = Declared {
-            object: &dyn_type,
-            params: has_params.then_some(&dyn_type),
-            authorizer: true,
-            request_resource: true,
-        };
-        let plain = policy_env(&declared);
-        let plain_message = policy_env(&Declared {
-            authorizer: false,
-            ..declared
-        });
-        let mut variables = VariableTypes::default();
-        let with_variables = |env: &Env, variables: &VariableTypes| {
-            let mut env = env.clone();
-            env.set_variable("variables", variables.to_type());
-            env
-        };
-        let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
-        let declares_variables = mode == CompileMode::Stored || has_variables;
-
-        let mut compiled = Vec::with_capacity(self.expressions.len());
-        let of_role = |role| self.expressions.iter().filter(move |e| e.role == role);
-        if mode == CompileMode::New {
-            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode)));
-        }
-        for variable in of_role(Role::Variable) {
-            let outcome = compile_one(variable, &with_variables(&plain, &variables), mode);
-            let type_ = outcome
-                .outcome
-                .as_ref()
-                .map_or(Type::Dyn, variable_type_upstream);
-            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
-            compiled.push(outcome);
-        }
-        let (env, message_env) = if declares_variables {
-            (
-                with_variables(&plain, &variables),
-                with_variables(&plain_message, &variables),
-            )
-        } else {
-            (plain, plain_message)
-        };
-        if mode == CompileMode::Stored {
-            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode)));
-        }
-        for expression in &self.expressions {
-            match expression.role {
-                Role::Validation | Role::AuditAnnotation => {
-                    compiled.push(compile_one(expression, &env, mode));
-                }
-                Role::MessageExpression => {
-                    compiled.push(compile_one(expression, &message_env, mode));
-                }
-                Role::MatchCondition | Role::Variable => {}
-            }
-        }
-        compiled
+        compile_all(&self.policy, &self.expressions, mode)
     }
+}
+
+/// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
+#[must_use]
+pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
+    compile_all(policy, &parse_all(policy), mode)
+}
+
+fn compile_all(
+    policy: &ValidatingAdmissionPolicy,
+    expressions: &[PolicyExpression],
+    mode: CompileMode,
+) -> Vec<CompiledExpression> {
+    let dyn_type = Type::Dyn;
+    let has_params = policy
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.param_kind.is_some());
+    let declared = Declared {
+        object: &dyn_type,
+        params: has_params.then_some(&dyn_type),
+        authorizer: true,
+        request_resource: true,
+    };
+    let plain = policy_env(&declared);
+    let mut variables = VariableTypes::default();
+    let mut env = plain.clone();
+    let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
+    let declares_variables = mode == CompileMode::Stored || has_variables;
+
+    let mut compiled = Vec::with_capacity(expressions.len());
+    let of_role = |role| expressions.iter().filter(move |e| e.role == role);
+    if mode == CompileMode::New {
+        compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode)));
+    }
+    for variable in of_role(Role::Variable) {
+        env.set_variable("variables", variables.to_type());
+        let outcome = compile_one(variable, &env, mode);
+        let type_ = outcome
+            .outcome
+            .as_ref()
+            .map_or(Type::Dyn, variable_type_upstream);
+        // The environment lets go of the variables, so that adding one copies none.
+        env.set_variable("variables", Type::Dyn);
+        variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+        compiled.push(outcome);
+    }
+    if declares_variables {
+        env.set_variable("variables", variables.to_type());
+    } else {
+        env = plain;
+    }
+    if mode == CompileMode::Stored {
+        compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode)));
+    }
+    let mut message_env = None;
+    for expression in expressions {
+        match expression.role {
+            Role::Validation | Role::AuditAnnotation => {
+                compiled.push(compile_one(expression, &env, mode));
+            }
+            Role::MessageExpression => {
+                let env = message_env.get_or_insert_with(|| {
+                    let mut env = policy_env(&Declared {
+                        authorizer: false,
+                        ..declared
+                    });
+                    if declares_variables {
+                        env.set_variable("variables", variables.to_type());
+                    }
+                    env
+                });
+                compiled.push(compile_one(expression, env, mode));
+            }
+            Role::MatchCondition | Role::Variable => {}
+        }
+    }
+    compiled
 }
 
 fn compile_one(expression: &PolicyExpression, env: &Env, mode: CompileMode) -> CompiledExpression {
@@ -314,14 +336,13 @@ fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFindin
         .iter()
         .filter(|e| e.role == Role::Variable)
         .collect();
+    let in_cycles = super::variables::self_reading(&variables);
+    let mut seen = HashSet::new();
     let mut findings = Vec::new();
-    for (n, variable) in variables.iter().enumerate() {
+    for variable in &variables {
         let name = variable.name.as_deref().unwrap_or_default();
-        let is_second = variables
-            .iter()
-            .take(n)
-            .any(|earlier| earlier.name == variable.name);
-        if is_second && super::variables::reads_itself(name, &variables) {
+        let is_second = !seen.insert(name);
+        if is_second && in_cycles.contains(name) {
             findings.push(CompileFinding {
                 field_ref: variable.field_ref.clone(),
                 kind: CompileFindingKind::Unsafe,

@@ -13,7 +13,7 @@ use super::narrowing::{Const, KnownFacts, narrow};
 use super::{param_kind, truthful};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
-use crate::cel::types::Type;
+use crate::cel::types::{StructType, Type};
 use crate::schema::Gvk;
 use crate::schema::decl_type::DeclType;
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -99,7 +99,7 @@ pub fn type_check(
     }
     let params_kind = param_kind(policy.policy());
     let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
-        Resolution::Found(schema) => object_type(&schema, gvk, profile),
+        Resolution::Found(schema) => params_type(&schema, gvk, profile),
         Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
     });
     outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
@@ -143,6 +143,15 @@ pub fn type_check(
 fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
+        Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
+    }
+}
+
+/// The type of params of `gvk`. Upstream names it by the clock, as it does the type of objects, so that the
+/// two are never the same, not even of one kind.
+fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+    match profile {
+        Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
 }
@@ -211,6 +220,8 @@ impl KindContext<'_> {
                 Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
             };
+            // The environment lets go of the variables, so that adding one copies none.
+            env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
         }
@@ -233,6 +244,7 @@ impl KindContext<'_> {
             }
             let name = variable.name.clone().unwrap_or_default();
             let judged = self.judge(n, variable, &env);
+            env.set_variable("variables", Type::Dyn);
             types.add(&name, judged.type_.clone());
             env.set_variable("variables", types.to_type());
             self.facts
