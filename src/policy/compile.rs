@@ -10,10 +10,11 @@ use std::collections::HashSet;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, parse_all};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft, parse_all};
 use crate::cel::checker::CheckedAst;
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
+use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
 
 /// What is wrong with an expression, without regard to schemas.
@@ -140,6 +141,12 @@ impl CompiledPolicy {
             .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
     }
 
+    /// How many nodes the trees of the expressions have: what a check takes is in proportion.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.expressions.iter().map(PolicyExpression::n_nodes).sum()
+    }
+
     /// How many expressions the policy has.
     #[must_use]
     pub fn n_expressions(&self) -> usize {
@@ -164,6 +171,16 @@ fn compile_all(
     expressions: &[PolicyExpression],
     mode: CompileMode,
 ) -> Vec<CompiledExpression> {
+    run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
+        compile_in_order(policy, expressions, mode)
+    })
+}
+
+fn compile_in_order(
+    policy: &ValidatingAdmissionPolicy,
+    expressions: &[PolicyExpression],
+    mode: CompileMode,
+) -> Vec<CompiledExpression> {
     let dyn_type = Type::Dyn;
     let has_params = policy
         .spec
@@ -181,14 +198,17 @@ fn compile_all(
     let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
     let declares_variables = mode == CompileMode::Stored || has_variables;
 
+    let text_left = TextLeft::default();
     let mut compiled = Vec::with_capacity(expressions.len());
     let of_role = |role| expressions.iter().filter(move |e| e.role == role);
     if mode == CompileMode::New {
-        compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode)));
+        compiled.extend(
+            of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode, &text_left)),
+        );
     }
     for variable in of_role(Role::Variable) {
         env.set_variable("variables", variables.to_type());
-        let outcome = compile_one(variable, &env, mode);
+        let outcome = compile_one(variable, &env, mode, &text_left);
         let type_ = outcome
             .outcome
             .as_ref()
@@ -204,13 +224,14 @@ fn compile_all(
         env = plain;
     }
     if mode == CompileMode::Stored {
-        compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode)));
+        compiled
+            .extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode, &text_left)));
     }
     let mut message_env = None;
     for expression in expressions {
         match expression.role {
             Role::Validation | Role::AuditAnnotation => {
-                compiled.push(compile_one(expression, &env, mode));
+                compiled.push(compile_one(expression, &env, mode, &text_left));
             }
             Role::MessageExpression => {
                 let env = message_env.get_or_insert_with(|| {
@@ -223,7 +244,7 @@ fn compile_all(
                     }
                     env
                 });
-                compiled.push(compile_one(expression, env, mode));
+                compiled.push(compile_one(expression, env, mode, &text_left));
             }
             Role::MatchCondition | Role::Variable => {}
         }
@@ -231,10 +252,15 @@ fn compile_all(
     compiled
 }
 
-fn compile_one(expression: &PolicyExpression, env: &Env, mode: CompileMode) -> CompiledExpression {
+fn compile_one(
+    expression: &PolicyExpression,
+    env: &Env,
+    mode: CompileMode,
+    text_left: &TextLeft,
+) -> CompiledExpression {
     CompiledExpression {
         field_ref: expression.field_ref.clone(),
-        outcome: outcome(expression, env, mode),
+        outcome: outcome(expression, env, mode, text_left),
     }
 }
 
@@ -242,6 +268,7 @@ fn outcome(
     expression: &PolicyExpression,
     env: &Env,
     mode: CompileMode,
+    text_left: &TextLeft,
 ) -> Result<Type, CompileError> {
     if mode == CompileMode::New
         && expression.role != Role::Variable
@@ -256,8 +283,8 @@ fn outcome(
     let trimmed = trimmed(expression, mode);
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
-        Checked::Unparsed(found) => Err(compile_error(found, &expression.text)),
-        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text)),
+        Checked::Unparsed(found) => Err(compile_error(found, &expression.text, text_left)),
+        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text, text_left)),
         Checked::Passed(checked) => check_result_type(expression.role, &checked),
     }
 }
@@ -279,7 +306,7 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
     })
 }
 
-fn compile_error(found: &Diagnostics, text: &str) -> CompileError {
+fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> CompileError {
     let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
     let kind = if unsupported {
         CompileFindingKind::Unsupported
@@ -289,7 +316,7 @@ fn compile_error(found: &Diagnostics, text: &str) -> CompileError {
     CompileError {
         required: false,
         kind,
-        message: format!("compilation failed: {}", found.render(text)),
+        message: format!("compilation failed: {}", text_left.render(found, text)),
     }
 }
 

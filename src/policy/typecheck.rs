@@ -2,17 +2,18 @@
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
 use super::matching::{self, MatchedResource};
 use super::narrowing::{Const, KnownFacts, narrow};
 use super::{param_kind, truthful};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
+use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::{StructType, Type};
 use crate::schema::Gvk;
 use crate::schema::decl_type::DeclType;
@@ -62,6 +63,10 @@ pub struct TypeCheck {
     pub params: Option<(Gvk, bool)>,
 }
 
+/// How much is done for one policy: nodes checked, each for each kind, and bytes of warnings. The kinds that
+/// are left then are not checked.
+const MAX_WORK: usize = 4_000_000;
+
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]
 pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
@@ -106,17 +111,31 @@ pub fn type_check(
 
     let matched = matching::resolve(policy.policy(), mapper).resources;
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    let mut work = 0;
     for (gvk, object) in typed {
-        let kind = KindContext {
-            policy,
-            object: &object,
-            params: params.as_ref(),
-            facts: known_facts(&gvk, &matched),
-        };
-        let found = match profile {
-            Profile::Upstream => kind.check_as_upstream(),
-            Profile::Truthful => kind.check_truthfully(),
-        };
+        if work > MAX_WORK {
+            outcome.unchecked.push(UncheckedKind {
+                gvk,
+                reason: "the policy is too large to be checked for so many kinds".to_owned(),
+                unavailable: false,
+            });
+            continue;
+        }
+        let found = run_on_deep_stack(is_deep, || {
+            let kind = KindContext {
+                policy,
+                object: &object,
+                params: params.as_ref(),
+                facts: known_facts(&gvk, &matched),
+                text_left: TextLeft::default(),
+            };
+            match profile {
+                Profile::Upstream => kind.check_as_upstream(),
+                Profile::Truthful => kind.check_truthfully(),
+            }
+        });
+        work += policy.n_nodes() + found.iter().map(|(_, text)| text.len()).sum::<usize>();
         for (n, rendered) in found {
             issues
                 .entry(n)
@@ -191,6 +210,7 @@ struct KindContext<'a> {
     object: &'a Type,
     params: Option<&'a Type>,
     facts: KnownFacts,
+    text_left: TextLeft,
 }
 
 /// The index of an expression in its policy, and the text of its findings.
@@ -227,8 +247,19 @@ impl KindContext<'_> {
         }
         self.expressions()
             .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
-            .filter_map(|(n, expression)| Some((n, findings(expression, &expression.check(&env))?)))
+            .filter_map(|(n, expression)| {
+                Some((n, self.findings(expression, &expression.check(&env))?))
+            })
             .collect()
+    }
+
+    fn findings(&self, expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
+        let found = match checked {
+            Checked::Unparsed(found) => found,
+            Checked::Failed(_, found) => found,
+            Checked::Passed(_) => return None,
+        };
+        Some(self.text_left.render(found, &expression.text))
     }
 
     /// All expressions; only what is trouble at run time.
@@ -276,15 +307,14 @@ impl KindContext<'_> {
             read.extend(judged.variables);
         }
         // Variables are evaluated when something that is reached reads them.
-        let mut seen = 0;
-        while let Some(name) = read.get(seen).cloned() {
-            seen += 1;
-            if read.iter().take(seen - 1).any(|earlier| *earlier == name) {
-                continue;
-            }
-            for (_, judged) in variables.iter().filter(|(known, _)| *known == name) {
-                found.extend(judged.finding.clone());
-                read.extend(judged.variables.iter().cloned());
+        let mut by_name: HashMap<String, Vec<Judged>> = HashMap::new();
+        for (name, judged) in variables {
+            by_name.entry(name).or_default().push(judged);
+        }
+        while let Some(name) = read.pop() {
+            for judged in by_name.remove(&name).into_iter().flatten() {
+                found.extend(judged.finding);
+                read.extend(judged.variables);
             }
         }
         found.sort();
@@ -294,7 +324,8 @@ impl KindContext<'_> {
     fn judge(&self, n: usize, expression: &PolicyExpression, env: &Env) -> Judged {
         let (checked, mut found) = match expression.check(env) {
             Checked::Unparsed(found) => {
-                let finding = (!is_beyond_us(found)).then(|| (n, found.render(&expression.text)));
+                let finding = (!is_beyond_us(found))
+                    .then(|| (n, self.text_left.render(found, &expression.text)));
                 return Judged {
                     finding,
                     type_: Type::Dyn,
@@ -312,7 +343,8 @@ impl KindContext<'_> {
             truthful::keep_true(&mut found, &checked, &reached);
         }
         Judged {
-            finding: (!found.is_empty()).then(|| (n, found.render(&expression.text))),
+            finding: (!found.is_empty())
+                .then(|| (n, self.text_left.render(&found, &expression.text))),
             type_: if is_sound {
                 checked.output_type()
             } else {
@@ -339,12 +371,4 @@ struct Judged {
     type_: Type,
     value: Option<Const>,
     variables: Vec<String>,
-}
-
-fn findings(expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
-    match checked {
-        Checked::Unparsed(found) => Some(found.render(&expression.text)),
-        Checked::Failed(_, found) => Some(found.render(&expression.text)),
-        Checked::Passed(_) => None,
-    }
 }

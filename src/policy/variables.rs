@@ -168,7 +168,11 @@ mod tests {
         check(&[("a", "1"), ("b", "variables.a")], &[]);
         check(&[("a", "1"), ("a", "variables.a")], &["a"]);
         check(
-            &[("a", "1"), ("b", "variables.a"), ("a", "variables.b + variables.c")],
+            &[
+                ("a", "1"),
+                ("b", "variables.a"),
+                ("a", "variables.b + variables.c"),
+            ],
             &["a", "b"],
         );
         check(

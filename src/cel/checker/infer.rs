@@ -460,7 +460,7 @@ impl<'a> Checker<'a> {
 
 /// The most parts that a type may have. Map literals can double a type with each step, which cel-go does
 /// not bound.
-const MAX_TYPE_PARTS: usize = 2_000;
+const MAX_TYPE_PARTS: usize = 250;
 
 /// Whether `type_` is made of more than `limit` types.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {

@@ -3,10 +3,10 @@
 //! Source: cel-go `parser/gen/CEL.g4`; `github.com/antlr4-go/antlr/v4` `ll1_analyzer.go`.
 
 use super::token::Kind::{
-    And, Bytes, CloseBrace, CloseBracket, CloseParen, Colon, Comma, Dot, End, Equals,
-    EscapedIdent, Exclamation, False, Float, Greater, GreaterEquals, Ident, In, Int, Less,
-    LessEquals, Minus, NotEquals, Null, OpenBrace, OpenBracket, OpenParen, Or, Percent, Plus,
-    Question, Slash, Star, String, True, Uint,
+    And, Bytes, CloseBrace, CloseBracket, CloseParen, Colon, Comma, Dot, End, Equals, EscapedIdent,
+    Exclamation, False, Float, Greater, GreaterEquals, Ident, In, Int, Less, LessEquals, Minus,
+    NotEquals, Null, OpenBrace, OpenBracket, OpenParen, Or, Percent, Plus, Question, Slash, Star,
+    String, True, Uint,
 };
 use super::token::TokenSet;
 

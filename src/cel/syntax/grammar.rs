@@ -8,11 +8,11 @@
 //! `parser/helper.go` (`balancedTree`).
 
 use super::follow::{self, Follow, Rest};
+use super::literal;
 use super::macros::{self, MacroError};
 use super::names::shared;
 use super::parser::{Counted, Parsed, Parser, Rule, Wanted};
 use super::token::{Kind, Token, TokenSet};
-use super::{MAX_NODES, literal};
 use crate::cel::ast::{Expr, ExprId, Literal, MapEntry, StructField};
 use crate::cel::diagnostic::Code;
 
@@ -22,8 +22,23 @@ use Rest::{Nullable, Required};
 ///
 /// Source: cel-go `parser/parser.go`, `reservedIds`.
 const RESERVED: &[&str] = &[
-    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
-    "package", "namespace", "return", "var", "void", "while",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// The finding about a name in backticks, which the API server does not turn on.
@@ -43,12 +58,7 @@ impl Parser<'_> {
         let follow = Follow::START;
         let root = self.expr(follow.then(follow::END, Required))?;
         self.set_state(35);
-        self.expect(
-            Kind::End,
-            follow.expect,
-            Wanted::Token(Kind::End),
-            follow,
-        )?;
+        self.expect(Kind::End, follow.expect, Wanted::Token(Kind::End), follow)?;
         Ok(root)
     }
 
@@ -59,7 +69,13 @@ impl Parser<'_> {
         }
     }
 
-    fn operator(&mut self, at: Token, function: &'static str, args: &[ExprId], depth: u32) -> Parsed {
+    fn operator(
+        &mut self,
+        at: Token,
+        function: &'static str,
+        args: &[ExprId],
+        depth: u32,
+    ) -> Parsed {
         let call = Expr::Call {
             function: shared(function),
             target: None,
@@ -80,7 +96,14 @@ impl Parser<'_> {
         let depth = target.map_or(of_args, |target| target.depth.max(of_args) + 1);
         let arg_ids = ids(args);
         let target = target.map(|target| target.id);
-        let id = match macros::expand(&mut self.builder, offset, function, target, &arg_ids) {
+        let id = match macros::expand(
+            &mut self.builder,
+            self.max_nodes,
+            offset,
+            function,
+            target,
+            &arg_ids,
+        ) {
             None => self.builder.add(
                 offset,
                 Expr::Call {
@@ -91,9 +114,7 @@ impl Parser<'_> {
             ),
             Some(Ok(expanded)) => expanded,
             Some(Err(MacroError::TooLarge)) => {
-                let message =
-                    format!("the expression expands to more than {MAX_NODES} nodes; simplify it");
-                return Err(self.abort(Code::TooComplex, message));
+                return Err(self.too_large());
             }
             Some(Err(MacroError::Invalid(at, message))) => {
                 let at = self.builder.offset(at);
@@ -157,7 +178,12 @@ impl Parser<'_> {
     }
 
     /// A tree of the same operator that is as deep to the left as to the right.
-    fn balanced(&mut self, function: &'static str, terms: &[Parsed], operators: &[Token]) -> Parsed {
+    fn balanced(
+        &mut self,
+        function: &'static str,
+        terms: &[Parsed],
+        operators: &[Token],
+    ) -> Parsed {
         let middle = operators.len() / 2;
         let (Some(&at), Some((left, right))) =
             (operators.get(middle), terms.split_at_checked(middle + 1))

@@ -276,7 +276,9 @@ impl Lexer<'_> {
         let is_triple = |at| (0..3).all(|n| self.byte(at + n) == quote);
         if is_triple(start) {
             // Three quotes that nothing closes are the empty string and the begin of another.
-            return match self.string_body(start + 3, raw, true, |at| is_triple(at).then_some(at + 3)) {
+            return match self
+                .string_body(start + 3, raw, true, |at| is_triple(at).then_some(at + 3))
+            {
                 Attempt::Stuck(_) => Attempt::Token(Kind::String, start + 2),
                 closed @ Attempt::Token(..) => closed,
             };

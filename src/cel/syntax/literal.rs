@@ -189,7 +189,10 @@ mod tests {
         assert_eq!(string("'''a\r\nb'''").as_deref(), Ok("a\nb"));
         assert_eq!(string("''").as_deref(), Ok(""));
         assert_eq!(string(r"'\ud800'"), Err(BAD_CODE_POINT));
-        assert_eq!(bytes(r"'\xff\303é'").as_deref(), Ok(&[0xff, 0xc3, 0xc3, 0xa9][..]));
+        assert_eq!(
+            bytes(r"'\xff\303é'").as_deref(),
+            Ok(&[0xff, 0xc3, 0xc3, 0xa9][..])
+        );
         assert_eq!(bytes(r"'\u00e9'"), Err(BAD_ESCAPE));
     }
 }
