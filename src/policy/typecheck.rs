@@ -2,18 +2,19 @@
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
 use super::matching::{self, MatchedResource};
 use super::narrowing::{Const, KnownFacts, narrow};
 use super::{param_kind, truthful};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
-use crate::cel::types::Type;
+use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::types::{StructType, Type};
 use crate::schema::Gvk;
 use crate::schema::decl_type::DeclType;
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -62,6 +63,10 @@ pub struct TypeCheck {
     pub params: Option<(Gvk, bool)>,
 }
 
+/// How much is done for one policy: nodes checked, each for each kind, and bytes of warnings. The kinds that
+/// are left then are not checked.
+const MAX_WORK: usize = 4_000_000;
+
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]
 pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
@@ -99,24 +104,38 @@ pub fn type_check(
     }
     let params_kind = param_kind(policy.policy());
     let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
-        Resolution::Found(schema) => object_type(&schema, gvk, profile),
+        Resolution::Found(schema) => params_type(&schema, gvk, profile),
         Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
     });
     outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
 
     let matched = matching::resolve(policy.policy(), mapper).resources;
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    let mut work = 0;
     for (gvk, object) in typed {
-        let kind = KindContext {
-            policy,
-            object: &object,
-            params: params.as_ref(),
-            facts: known_facts(&gvk, &matched),
-        };
-        let found = match profile {
-            Profile::Upstream => kind.check_as_upstream(),
-            Profile::Truthful => kind.check_truthfully(),
-        };
+        if work > MAX_WORK {
+            outcome.unchecked.push(UncheckedKind {
+                gvk,
+                reason: "the policy is too large to be checked for so many kinds".to_owned(),
+                unavailable: false,
+            });
+            continue;
+        }
+        let found = run_on_deep_stack(is_deep, || {
+            let kind = KindContext {
+                policy,
+                object: &object,
+                params: params.as_ref(),
+                facts: known_facts(&gvk, &matched),
+                text_left: TextLeft::default(),
+            };
+            match profile {
+                Profile::Upstream => kind.check_as_upstream(),
+                Profile::Truthful => kind.check_truthfully(),
+            }
+        });
+        work += policy.n_nodes() + found.iter().map(|(_, text)| text.len()).sum::<usize>();
         for (n, rendered) in found {
             issues
                 .entry(n)
@@ -143,6 +162,15 @@ pub fn type_check(
 fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
+        Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
+    }
+}
+
+/// The type of params of `gvk`. Upstream names it by the clock, as it does the type of objects, so that the
+/// two are never the same, not even of one kind.
+fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+    match profile {
+        Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
 }
@@ -182,6 +210,7 @@ struct KindContext<'a> {
     object: &'a Type,
     params: Option<&'a Type>,
     facts: KnownFacts,
+    text_left: TextLeft,
 }
 
 /// The index of an expression in its policy, and the text of its findings.
@@ -211,13 +240,26 @@ impl KindContext<'_> {
                 Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
             };
+            // The environment lets go of the variables, so that adding one copies none.
+            env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
         }
         self.expressions()
             .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
-            .filter_map(|(n, expression)| Some((n, findings(expression, &expression.check(&env))?)))
+            .filter_map(|(n, expression)| {
+                Some((n, self.findings(expression, &expression.check(&env))?))
+            })
             .collect()
+    }
+
+    fn findings(&self, expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
+        let found = match checked {
+            Checked::Unparsed(found) => found,
+            Checked::Failed(_, found) => found,
+            Checked::Passed(_) => return None,
+        };
+        Some(self.text_left.render(found, &expression.text))
     }
 
     /// All expressions; only what is trouble at run time.
@@ -233,6 +275,7 @@ impl KindContext<'_> {
             }
             let name = variable.name.clone().unwrap_or_default();
             let judged = self.judge(n, variable, &env);
+            env.set_variable("variables", Type::Dyn);
             types.add(&name, judged.type_.clone());
             env.set_variable("variables", types.to_type());
             self.facts
@@ -264,15 +307,14 @@ impl KindContext<'_> {
             read.extend(judged.variables);
         }
         // Variables are evaluated when something that is reached reads them.
-        let mut seen = 0;
-        while let Some(name) = read.get(seen).cloned() {
-            seen += 1;
-            if read.iter().take(seen - 1).any(|earlier| *earlier == name) {
-                continue;
-            }
-            for (_, judged) in variables.iter().filter(|(known, _)| *known == name) {
-                found.extend(judged.finding.clone());
-                read.extend(judged.variables.iter().cloned());
+        let mut by_name: HashMap<String, Vec<Judged>> = HashMap::new();
+        for (name, judged) in variables {
+            by_name.entry(name).or_default().push(judged);
+        }
+        while let Some(name) = read.pop() {
+            for judged in by_name.remove(&name).into_iter().flatten() {
+                found.extend(judged.finding);
+                read.extend(judged.variables);
             }
         }
         found.sort();
@@ -282,7 +324,8 @@ impl KindContext<'_> {
     fn judge(&self, n: usize, expression: &PolicyExpression, env: &Env) -> Judged {
         let (checked, mut found) = match expression.check(env) {
             Checked::Unparsed(found) => {
-                let finding = (!is_beyond_us(found)).then(|| (n, found.render(&expression.text)));
+                let finding = (!is_beyond_us(found))
+                    .then(|| (n, self.text_left.render(found, &expression.text)));
                 return Judged {
                     finding,
                     type_: Type::Dyn,
@@ -300,7 +343,8 @@ impl KindContext<'_> {
             truthful::keep_true(&mut found, &checked, &reached);
         }
         Judged {
-            finding: (!found.is_empty()).then(|| (n, found.render(&expression.text))),
+            finding: (!found.is_empty())
+                .then(|| (n, self.text_left.render(&found, &expression.text))),
             type_: if is_sound {
                 checked.output_type()
             } else {
@@ -327,12 +371,4 @@ struct Judged {
     type_: Type,
     value: Option<Const>,
     variables: Vec<String>,
-}
-
-fn findings(expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
-    match checked {
-        Checked::Unparsed(found) => Some(found.render(&expression.text)),
-        Checked::Failed(_, found) => Some(found.render(&expression.text)),
-        Checked::Passed(_) => None,
-    }
 }

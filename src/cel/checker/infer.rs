@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::substitution::{Substitution, most_general};
 use super::{CheckedAst, Places, Reference};
-use crate::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField};
+use crate::cel::ast::{
+    Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional,
+};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::{Env, Ident};
 use crate::cel::types::{Primitive, StructType, Type};
@@ -268,7 +270,7 @@ impl<'a> Checker<'a> {
     /// Source: cel-go `checker/checker.go`, `lookupFieldType`.
     fn field_type(&mut self, id: ExprId, object: &StructType, field: &str) -> Option<Type> {
         let Some(fields) = &object.fields else {
-            let message = format!("unexpected failed resolution of '{}'", object.name);
+            let message = format!("unexpected failed resolution of '{}'", object.shown_name());
             self.report(id, Code::UnresolvedType, message);
             return None;
         };
@@ -304,7 +306,7 @@ impl<'a> Checker<'a> {
         for (n, &element) in elements.iter().enumerate() {
             self.check(element);
             let mut type_ = self.type_of(element);
-            if optional_indices.iter().any(|&index| index as usize == n) {
+            if is_optional(optional_indices, n) {
                 type_ = self.unwrap_optional_part(element, type_);
             }
             elem_type = Some(self.join(elem_type, type_));
@@ -376,7 +378,12 @@ impl<'a> Checker<'a> {
                 Type::Struct(object) => self
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
-                Type::Error => Type::Error,
+                Type::Error => {
+                    // As upstream, which goes on with the name of what is no message.
+                    let message = format!("unexpected failed resolution of '{name}'");
+                    self.report(field.id, Code::UnresolvedType, message);
+                    Type::Error
+                }
                 well_known => {
                     let message = self.env.library().message(well_known_name(well_known));
                     message
@@ -453,7 +460,7 @@ impl<'a> Checker<'a> {
 
 /// The most parts that a type may have. Map literals can double a type with each step, which cel-go does
 /// not bound.
-const MAX_TYPE_PARTS: usize = 2_000;
+const MAX_TYPE_PARTS: usize = 250;
 
 /// Whether `type_` is made of more than `limit` types.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
