@@ -5,11 +5,13 @@
 pub mod compile;
 mod environment;
 pub mod expressions;
+mod flow;
 pub mod matching;
-mod narrowing;
-pub mod truthful;
+pub mod rules;
+mod truthful;
 pub mod typecheck;
 mod variables;
+mod verdicts;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

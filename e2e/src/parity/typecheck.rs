@@ -24,9 +24,15 @@ pub struct TypecheckLine {
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The kinds that were checked.
+    /// The kinds that were checked as those of resources only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<TypeRef>,
+    /// The kinds that were checked, and are those of subresources too; upstream has none.
+    #[serde(rename = "subresourceTypes", skip_serializing_if = "Vec::is_empty")]
+    pub subresource_types: Vec<TypeRef>,
+    /// The kinds that were checked, and are matched by wildcards only; upstream has none.
+    #[serde(rename = "wildcardTypes", skip_serializing_if = "Vec::is_empty")]
+    pub wildcard_types: Vec<TypeRef>,
     /// The kind of the params.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<ParamsRef>,
@@ -104,7 +110,13 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
     line.name = policy.metadata.name.clone().unwrap_or_default();
     match guard(|| check(policy, schemas, profile)) {
         Ok(outcome) => {
-            line.types = outcome.checked.iter().map(TypeRef::from).collect();
+            let is_resource = |gvk: &&Gvk| !outcome.subresource_kinds.contains(gvk);
+            let checked = || outcome.checked.iter();
+            line.types = checked().filter(is_resource).map(TypeRef::from).collect();
+            let of_subresources = outcome.subresource_kinds.iter();
+            line.subresource_types = of_subresources.map(TypeRef::from).collect();
+            let by_wildcard = outcome.by_wildcard.checked.iter();
+            line.wildcard_types = by_wildcard.map(TypeRef::from).collect();
             line.params = outcome.params.map(|(gvk, typed)| ParamsRef {
                 type_ref: TypeRef::from(&gvk),
                 typed,
@@ -112,6 +124,8 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
             let types = line
                 .types
                 .iter()
+                .chain(&line.subresource_types)
+                .chain(&line.wildcard_types)
                 .chain(line.params.iter().map(|params| &params.type_ref));
             let mut kinds: Vec<&str> = types.map(|type_ref| type_ref.kind.as_str()).collect();
             kinds.sort_by_key(|kind| Reverse(kind.len()));
