@@ -13,7 +13,7 @@
 
 use serde_json::{Value, json};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::truthful::rules;
+use vap_status_controller::policy::rules::rules;
 use vap_status_controller::policy::typecheck::{Profile, type_check};
 use vap_status_controller::schema::offline::Offline;
 

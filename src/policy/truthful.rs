@@ -34,6 +34,27 @@ pub(super) struct Judge<'a> {
     env: Env,
     needs: Needs,
     budget: u32,
+    keeps_traces: bool,
+}
+
+/// What an expression came by.
+#[derive(Debug)]
+pub(super) struct Trace {
+    n: usize,
+    visited: Vec<bool>,
+    excused: Vec<ExprId>,
+}
+
+impl Trace {
+    /// Whether `id` is evaluated.
+    pub(super) fn is_visited(&self, id: ExprId) -> bool {
+        self.visited.get(id.index()).copied().unwrap_or(false)
+    }
+
+    /// Whether `id` cannot be evaluated, to no effect.
+    pub(super) fn is_excused(&self, id: ExprId) -> bool {
+        self.excused.contains(&id)
+    }
 }
 
 /// What was found for one kind.
@@ -45,6 +66,8 @@ pub(super) struct Judged {
     pub(super) absent: Vec<(usize, ExprId, String)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
+    /// What the expressions came by, where that was asked for.
+    traces: Option<Vec<Trace>>,
 }
 
 /// What is wrong with an expression for one kind.
@@ -112,7 +135,14 @@ impl<'a> Judge<'a> {
             env,
             needs: Needs::of(policy),
             budget: STEPS,
+            keeps_traces: false,
         }
+    }
+
+    /// This one, keeping what the expressions came by.
+    pub(super) fn with_traces(mut self) -> Self {
+        self.keeps_traces = true;
+        self
     }
 
     /// Whether there are no steps left.
@@ -127,7 +157,10 @@ impl<'a> Judge<'a> {
         object: &Type,
         targets: &[&Target<'_>],
     ) -> Judged {
-        let mut judged = Judged::default();
+        let mut judged = Judged {
+            traces: self.keeps_traces.then(Vec::new),
+            ..Judged::default()
+        };
         let mut types = Vec::new();
         for context in self.contexts(targets) {
             self.judge_context(gvk, object, context, &mut types, &mut judged);
@@ -316,6 +349,29 @@ impl Judged {
         for issue in outcome.issues {
             self.add_issue(n, issue);
         }
+        if let Some(traces) = &mut self.traces {
+            traces.push(Trace {
+                n,
+                visited: outcome.visited,
+                excused: outcome.excused,
+            });
+        }
+    }
+
+    /// What the expression of the index `n` came by, for each sort of request.
+    pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
+        self.traces.iter().flatten().filter(move |trace| trace.n == n)
+    }
+
+    /// Whether something at `id` in the expression of the index `n` is told.
+    pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
+        self.found
+            .iter()
+            .filter(|(known, _)| *known == n)
+            .any(|(_, finding)| match finding {
+                Finding::Refused(_) => true,
+                Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
+            })
     }
 
     /// Adds something that cannot be evaluated in the expression of the index `n`.

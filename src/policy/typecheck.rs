@@ -235,7 +235,7 @@ fn check_truthfully(
 
 /// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,
 /// where timestamps, for one, are strings.
-fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
@@ -243,13 +243,13 @@ fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
 }
 
 /// One kind of object, and the policy that is checked for it as upstream checks it.
-struct KindContext<'a> {
-    policy: &'a CompiledPolicy,
-    object: &'a Type,
-    params: Option<&'a Type>,
+pub(super) struct KindContext<'a> {
+    pub(super) policy: &'a CompiledPolicy,
+    pub(super) object: &'a Type,
+    pub(super) params: Option<&'a Type>,
 }
 
-impl KindContext<'_> {
+impl<'a> KindContext<'a> {
     fn env(&self) -> Env {
         policy_env(&Declared {
             object: self.object,
@@ -259,13 +259,19 @@ impl KindContext<'_> {
         })
     }
 
-    fn expressions(&self) -> impl Iterator<Item = (usize, &PolicyExpression)> {
+    fn expressions(&self) -> impl Iterator<Item = (usize, &'a PolicyExpression)> + use<'a> {
         self.policy.expressions().iter().enumerate()
     }
 
-    /// Upstream's answer: variables silently, then validations and their messages. Gives the index of each
-    /// expression in error with the text.
-    fn check(&self) -> Vec<(usize, String)> {
+    /// The index of each expression in error, with the text.
+    fn check(&self) -> impl Iterator<Item = (usize, String)> {
+        self.check_all()
+            .into_iter()
+            .filter_map(|(n, expression, checked)| Some((n, findings(expression, &checked)?)))
+    }
+
+    /// Upstream's answer: variables silently, then validations and their messages.
+    pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, Checked<'a>)> {
         let mut variables = VariableTypes::default();
         let mut env = self.env();
         env.set_variable("variables", variables.to_type());
@@ -279,7 +285,7 @@ impl KindContext<'_> {
         }
         self.expressions()
             .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
-            .filter_map(|(n, expression)| Some((n, findings(expression, &expression.check(&env))?)))
+            .map(|(n, expression)| (n, expression, expression.check(&env)))
             .collect()
     }
 }

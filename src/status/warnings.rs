@@ -103,15 +103,26 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
 /// The first kind of a warning and what is wrong there: `apps/v1 Deployment` and
 /// `undefined field 'replicsa'`.
 ///
-/// The text is `<kind>: ERROR: <input>:<line>:<column>: <message>`, and more lines.
+/// The text is `<kind>: ERROR: <input>:<line>:<column>: <message>`, and more lines; `WARNING` stands in
+/// place of `ERROR` where nothing fails.
 pub(super) fn headline(warning: &str) -> Option<(String, &str)> {
     let first = warning.lines().next()?;
-    let (kind, issue) = first.split_once(": ERROR: <input>:")?;
+    let (kind, issue) = first
+        .split_once(": ERROR: <input>:")
+        .or_else(|| first.split_once(": WARNING: <input>:"))?;
     let mut parts = issue.splitn(3, ':');
     let (_line, _column, message) = (parts.next()?, parts.next()?, parts.next()?);
     let (group_version, kind) = kind.split_once(", Kind=")?;
     let kind = format!("{} {kind}", group_version.trim_start_matches('/'));
     Some((kind, message.trim()))
+}
+
+/// Whether a warning tells that something fails, and not only that a test is in vain.
+pub(super) fn is_failure(warning: &str) -> bool {
+    warning.lines().any(|line| {
+        let is_vain = line.contains(": WARNING: <input>:") || line.starts_with("WARNING: <input>:");
+        !is_vain && (line.contains(": ERROR: <input>:") || line.starts_with("ERROR: <input>:"))
+    })
 }
 
 /// The text of one warning, whole kinds left out from its end where it is longer than `max_bytes`.

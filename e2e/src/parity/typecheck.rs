@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 use vap_status_controller::policy::compile::CompiledPolicy;
+use vap_status_controller::policy::rules;
 use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::Gvk;
 
@@ -142,6 +143,44 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
         Err(panic) => line.panic = Some(panic),
     }
     line
+}
+
+/// A finding of upstream's that the truthful profile does not give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DifferenceLine {
+    /// The file.
+    pub file: String,
+    /// The place of the document in its file.
+    pub index: usize,
+    /// The field of the policy.
+    #[serde(rename = "fieldRef")]
+    pub field_ref: String,
+    /// The kind.
+    pub kind: String,
+    /// What upstream says.
+    pub message: String,
+    /// The rule that says why it is no trouble.
+    pub rule: Option<&'static str>,
+}
+
+/// The findings of upstream's type checker that the truthful profile does not give.
+#[must_use]
+pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
+    let Ok(policy) = &doc.policy else {
+        return Vec::new();
+    };
+    let compiled = CompiledPolicy::new(policy);
+    rules::differences(&compiled, &schemas.mapper, &schemas.types)
+        .into_iter()
+        .map(|difference| DifferenceLine {
+            file: doc.file.clone(),
+            index: doc.index,
+            field_ref: difference.field_ref,
+            kind: difference.gvk.to_string(),
+            message: difference.message,
+            rule: difference.rule,
+        })
+        .collect()
 }
 
 /// Replaces the digits behind a kind by `#`, as the oracle does. The names of our types have no

@@ -92,7 +92,7 @@ impl Interpreter<'_> {
             }
             ("_+_", None, &[left, right]) => self.eval_sum(id, left, right),
             ("orValue" | "or", Some(receiver), &[default]) => {
-                self.eval_default(id, receiver, default, function == "or")
+                self.eval_default(receiver, default, function == "or")
             }
             ("dyn", None, &[operand]) => self.eval(operand),
             ("type", None, &[operand]) => {
@@ -281,7 +281,6 @@ impl Interpreter<'_> {
     /// `receiver.orValue(default)` and `receiver.or(default)`; a receiver that is no optional is the result.
     fn eval_default(
         &mut self,
-        id: ExprId,
         receiver: ExprId,
         default_id: ExprId,
         is_optional: bool,
@@ -314,7 +313,6 @@ impl Interpreter<'_> {
                 given
             });
         }
-        let _ = id;
         if !needs_default {
             self.take_back(before);
             return result;
@@ -425,10 +423,10 @@ fn is_indexable(shape: &Shape, index: &Value) -> bool {
         Shape::List(_) => misfit(index, number).is_none(),
         Shape::Object(_) | Shape::Record(_) | Shape::Map(_, true) => misfit(index, text).is_none(),
         Shape::Map(_, false) => true,
-        Shape::Optional(inner) => inner
-            .choices()
-            .iter()
-            .all(|choice| is_indexable(&choice.shape, index)),
+        // An optional has no value where a map has no such key.
+        Shape::Optional(inner) => inner.choices().iter().all(|choice| {
+            !matches!(choice.shape, Shape::List(_)) || is_indexable(&choice.shape, index)
+        }),
         Shape::Plain(_) => false,
     }
 }

@@ -56,6 +56,8 @@ impl<'a> Interpreter<'a> {
                 absent: Vec::new(),
                 present: Vec::new(),
                 null: Vec::new(),
+                visited: vec![false; ast.len()],
+                excused: Vec::new(),
                 gave_up: false,
             },
         }
@@ -82,7 +84,8 @@ impl<'a> Interpreter<'a> {
 
     /// Takes back what was found since `mark`: errors there have no effect.
     pub(super) fn take_back(&mut self, mark: Mark) {
-        self.outcome.issues.truncate(mark.n_issues);
+        let dropped = self.outcome.issues.drain(mark.n_issues.min(self.outcome.issues.len())..);
+        self.outcome.excused.extend(dropped.map(|issue| issue.id));
         self.outcome.reads.truncate(mark.n_reads);
         self.outcome.null.truncate(mark.n_null);
     }
@@ -90,7 +93,8 @@ impl<'a> Interpreter<'a> {
     /// Takes back what was found from `start` to `end`.
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
-        drop_range(&mut outcome.issues, start.n_issues, end.n_issues);
+        let dropped = drop_range(&mut outcome.issues, start.n_issues, end.n_issues);
+        outcome.excused.extend(dropped.iter().map(|issue| issue.id));
         drop_range(&mut outcome.reads, start.n_reads, end.n_reads);
         drop_range(&mut outcome.null, start.n_null, end.n_null);
     }
@@ -121,6 +125,9 @@ impl<'a> Interpreter<'a> {
                 self.outcome.gave_up = true;
                 return Value::unknown();
             }
+        }
+        if let Some(visited) = self.outcome.visited.get_mut(id.index()) {
+            *visited = true;
         }
         match self.ast.expr(id) {
             Expr::Unspecified => Value::unknown(),
@@ -255,10 +262,12 @@ impl<'a> Interpreter<'a> {
                 }
             }
         }
-        if let Some((code, message)) = unfit
-            && (fails || n_fit == 0)
-        {
-            self.report(id, code, message);
+        if let Some((code, message)) = unfit {
+            if fails || n_fit == 0 {
+                self.report(id, code, message);
+            } else {
+                self.outcome.excused.push(id);
+            }
         } else if n_fit == 0 && n_null > 0 {
             self.report_null(id);
         }
@@ -392,11 +401,9 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-fn drop_range<T>(values: &mut Vec<T>, start: usize, end: usize) {
+fn drop_range<T>(values: &mut Vec<T>, start: usize, end: usize) -> Vec<T> {
     let end = end.min(values.len());
-    if start < end {
-        values.drain(start..end);
-    }
+    values.drain(start.min(end)..end).collect()
 }
 
 fn literal_value(literal: &Literal) -> Value {

@@ -70,6 +70,11 @@ pub(super) struct Outcome {
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request comes to.
     pub(super) null: Vec<ExprId>,
+    /// What was come by, by the index of the expression.
+    pub(super) visited: Vec<bool>,
+    /// Where something cannot be evaluated without effect: another operand decides the whole, or the value
+    /// only stands in for one that is absent.
+    pub(super) excused: Vec<ExprId>,
     /// Whether the work was given up.
     pub(super) gave_up: bool,
 }

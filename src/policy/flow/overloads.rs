@@ -55,9 +55,9 @@ impl Interpreter<'_> {
                 }
             }
         }
-        if let Some(combination) = unfit
-            && (fails || n_fit == 0)
-        {
+        if unfit.is_some() && !fails && n_fit > 0 {
+            self.outcome.excused.push(id);
+        } else if let Some(combination) = unfit {
             let types: Vec<Type> = combination
                 .iter()
                 .map(|shape| shape.map_or(Type::Dyn, Shape::to_type))
