@@ -4,6 +4,7 @@
 //! of the kind, where the policy asks for these. What the API server refuses is trouble whatever is
 //! evaluated, and is the checker's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
@@ -66,6 +67,8 @@ pub(super) struct Judged {
     pub(super) absent: Vec<(usize, ExprId, String)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
+    /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
+    evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// What the expressions came by, where that was asked for.
     traces: Option<Vec<Trace>>,
 }
@@ -165,6 +168,7 @@ impl<'a> Judge<'a> {
         for context in self.contexts(targets) {
             self.judge_context(gvk, object, context, &mut types, &mut judged);
         }
+        judged.find_null();
         self.judge_refused(object, &types, &mut judged);
         judged.found.sort_by_key(|(n, _)| *n);
         judged
@@ -349,6 +353,11 @@ impl Judged {
         for issue in outcome.issues {
             self.add_issue(n, issue);
         }
+        let (n_evaluated, null) = self.evaluated.entry(n).or_default();
+        if let Some(first) = outcome.null.first() {
+            null.push(*first);
+        }
+        *n_evaluated += 1;
         if let Some(traces) = &mut self.traces {
             traces.push(Trace {
                 n,
@@ -372,6 +381,25 @@ impl Judged {
                 Finding::Refused(_) => true,
                 Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
             })
+    }
+
+    /// Finds the expressions that select from null in every request.
+    fn find_null(&mut self) {
+        let evaluated = std::mem::take(&mut self.evaluated);
+        for (n, (n_evaluated, null)) in evaluated {
+            if let Some(id) = null.first()
+                && null.len() == n_evaluated
+            {
+                let message = "type 'null' does not support field selection: it is null in every request that \
+                               the rules match";
+                let issue = Issue {
+                    id: *id,
+                    code: Code::NoFieldSelection,
+                    message: message.to_owned(),
+                };
+                self.add_issue(n, issue);
+            }
+        }
     }
 
     /// Adds something that cannot be evaluated in the expression of the index `n`.

@@ -444,7 +444,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     } else {
         format!("; not checked: {}", message::list(&gaps))
     };
-    let is_failure = |warning: &&Warning| warnings::is_failure(&warning.warning);
+    let is_failure = |warning: &&Warning| !warnings::is_only_vain(&warning.warning);
     let failing = types.warnings.iter().find(is_failure);
     if let Some(first) = failing.or(types.warnings.first()) {
         let more = match types.warnings.len() {

@@ -117,12 +117,15 @@ pub(super) fn headline(warning: &str) -> Option<(String, &str)> {
     Some((kind, message.trim()))
 }
 
-/// Whether a warning tells that something fails, and not only that a test is in vain.
-pub(super) fn is_failure(warning: &str) -> bool {
-    warning.lines().any(|line| {
-        let is_vain = line.contains(": WARNING: <input>:") || line.starts_with("WARNING: <input>:");
-        !is_vain && (line.contains(": ERROR: <input>:") || line.starts_with("ERROR: <input>:"))
-    })
+/// Whether a warning tells of nothing that fails, but only of tests in vain.
+pub(super) fn is_only_vain(warning: &str) -> bool {
+    let has = |severity: &str| {
+        let (inner, first) = (format!(": {severity}: <input>:"), format!("{severity}: <input>:"));
+        warning
+            .lines()
+            .any(|line| line.starts_with(&first) || line.contains(&inner))
+    };
+    has("WARNING") && !has("ERROR")
 }
 
 /// The text of one warning, whole kinds left out from its end where it is longer than `max_bytes`.
