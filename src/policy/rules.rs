@@ -215,7 +215,8 @@ pub fn differences(
             Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
         })
     };
-    let (declared_params, evaluated_params) = (params(Profile::Upstream), params(Profile::Truthful));
+    let (declared_params, evaluated_params) =
+        (params(Profile::Upstream), params(Profile::Truthful));
     let mut judge = Judge::new(policy, evaluated_params.as_ref()).with_traces();
     let targets = matching::targets(policy.policy(), mapper);
     let mut differences = Vec::new();

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
-use super::environment::{
-    Declared, VariableTypes, authorizer_types, evaluated_types, policy_env,
-};
+use super::environment::{Declared, VariableTypes, authorizer_types, evaluated_types, policy_env};
 use super::expressions::{Checked, PolicyExpression, Role};
 use super::flow::presence::presence;
 use super::flow::value::{Const, Object, Shape, Value};
@@ -154,12 +152,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What is wrong for objects of `gvk`, which `targets` hold.
-    pub(super) fn judge(
-        &mut self,
-        gvk: &Gvk,
-        object: &Type,
-        targets: &[&Target<'_>],
-    ) -> Judged {
+    pub(super) fn judge(&mut self, gvk: &Gvk, object: &Type, targets: &[&Target<'_>]) -> Judged {
         let mut judged = Judged {
             traces: self.keeps_traces.then(Vec::new),
             ..Judged::default()
@@ -232,8 +225,7 @@ impl<'a> Judge<'a> {
                 types.push((n, value.to_type()));
             }
             let parsed = variable.parsed().ok();
-            let presence =
-                parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
+            let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
             // The last variable of a name counts.
             facts.variables.retain(|known| known.name != name);
             variables.retain(|(_, known, _)| *known != name);
@@ -347,7 +339,8 @@ fn expressions(
 
 impl Judged {
     fn add(&mut self, n: usize, outcome: Outcome) {
-        self.present.extend(outcome.present.into_iter().map(|id| (n, id)));
+        self.present
+            .extend(outcome.present.into_iter().map(|id| (n, id)));
         let absent = outcome.absent.into_iter();
         self.absent.extend(absent.map(|(id, field)| (n, id, field)));
         for issue in outcome.issues {
@@ -369,7 +362,10 @@ impl Judged {
 
     /// What the expression of the index `n` came by, for each sort of request.
     pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
-        self.traces.iter().flatten().filter(move |trace| trace.n == n)
+        self.traces
+            .iter()
+            .flatten()
+            .filter(move |trace| trace.n == n)
     }
 
     /// Whether something at `id` in the expression of the index `n` is told.
@@ -501,10 +497,7 @@ fn request_value(request: &Type, gvk: &Gvk, context: Context<'_>) -> Value {
     }
     if let Some(target) = context.target {
         let gvr = &target.resource.gvr;
-        let (resource, subresource) = gvr
-            .resource
-            .split_once('/')
-            .unwrap_or((&gvr.resource, ""));
+        let (resource, subresource) = gvr.resource.split_once('/').unwrap_or((&gvr.resource, ""));
         let resources = vec![
             ("group", text(&gvr.group)),
             ("version", text(&gvr.version)),

@@ -10,8 +10,8 @@ use super::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use super::expressions::{Checked, PolicyExpression, Role};
 use super::matching::{self, Target};
 use super::param_kind;
-use super::verdicts::Verdicts;
 use super::truthful::Judge;
+use super::verdicts::Verdicts;
 use crate::cel::env::Env;
 use crate::cel::types::Type;
 use crate::schema::Gvk;
@@ -224,9 +224,9 @@ fn check_truthfully(
         }));
     let is_complete = outcome.unchecked.is_empty() && outcome.by_wildcard.unchecked.is_empty();
     let of_subresource = |gvk: &&Gvk| {
-        targets.iter().any(|target| {
-            target.resource.gvk == **gvk && target.resource.gvr.is_subresource()
-        })
+        targets
+            .iter()
+            .any(|target| target.resource.gvk == **gvk && target.resource.gvr.is_subresource())
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();

@@ -15,8 +15,8 @@ use super::truthful::{Finding, Judged};
 use crate::cel::diagnostic::Code;
 use crate::schema::Gvk;
 
-/// The most kinds matched by wildcards that one warning speaks of.
-const MAX_SHOWN: usize = 16;
+/// How long a warning may become by kinds that wildcards match, in bytes.
+const MAX_SHOWN_BYTES: usize = 32 * 1024;
 
 /// What was found for all kinds.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Verdicts {
             let failing = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
             let n_failing = failing.filter(|kind| kind.fails(n)).count();
             let is_hopeless = n_failing > 0 && n_failing == n_wildcard;
-            let mut n_shown = 0;
+            let mut n_shown_bytes = 0;
             let mut of_expression = Vec::new();
             for kind in &self.kinds {
                 let shows_failure = !kind.is_by_wildcard || is_hopeless;
@@ -69,8 +69,15 @@ impl Verdicts {
                 if text.is_empty() {
                     continue;
                 }
-                n_shown += usize::from(kind.is_by_wildcard);
-                if !kind.is_by_wildcard || n_shown <= MAX_SHOWN {
+                if kind.is_by_wildcard {
+                    // What the API server refuses, it refuses whatever the kind.
+                    n_shown_bytes += if kind.is_refused(n) {
+                        MAX_SHOWN_BYTES / 2 + 1
+                    } else {
+                        text.len()
+                    };
+                }
+                if !kind.is_by_wildcard || n_shown_bytes <= MAX_SHOWN_BYTES {
                     of_expression.push(format!("{}: {text}\n", kind.gvk));
                 }
             }
@@ -126,6 +133,11 @@ impl Kind {
         self.judged.found.iter().any(|(known, _)| *known == n)
     }
 
+    fn is_refused(&self, n: usize) -> bool {
+        let mut found = self.judged.found.iter();
+        found.any(|(known, finding)| *known == n && matches!(finding, Finding::Refused(_)))
+    }
+
     /// The text about the expression of the index `n`; empty where there is nothing to say.
     fn text(&self, n: usize, expression: &PolicyExpression, shows_failure: bool) -> String {
         let found = self.judged.found.iter().find(|(known, _)| *known == n);
@@ -140,10 +152,12 @@ impl Kind {
         if !vain.is_empty() {
             let text = Finding::Issues(vain).render(expression);
             // Each finding begins with its severity.
-            let lines = text.lines().map(|line| match line.strip_prefix("ERROR: <input>:") {
-                Some(rest) => format!("WARNING: <input>:{rest}"),
-                None => line.to_owned(),
-            });
+            let lines = text
+                .lines()
+                .map(|line| match line.strip_prefix("ERROR: <input>:") {
+                    Some(rest) => format!("WARNING: <input>:{rest}"),
+                    None => line.to_owned(),
+                });
             parts.push(lines.collect::<Vec<_>>().join("\n"));
         }
         parts.join("\n")

@@ -69,6 +69,8 @@ impl FieldTypes for Evaluated {
     }
 
     fn is_required(&self, field: &str) -> bool {
-        self.0.declared_field(field).is_some_and(|field| field.required)
+        self.0
+            .declared_field(field)
+            .is_some_and(|field| field.required)
     }
 }

@@ -465,10 +465,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
             let why = headline
                 .map(|(_, what)| format!(" ({what})"))
                 .unwrap_or_default();
-            format!(
-                "{}{more} may not do what is meant{why}",
-                first.field_ref
-            )
+            format!("{}{more} may not do what is meant{why}", first.field_ref)
         };
         return Verdict::new(
             ConditionStatus::False,

@@ -120,7 +120,10 @@ pub(super) fn headline(warning: &str) -> Option<(String, &str)> {
 /// Whether a warning tells of nothing that fails, but only of tests in vain.
 pub(super) fn is_only_vain(warning: &str) -> bool {
     let has = |severity: &str| {
-        let (inner, first) = (format!(": {severity}: <input>:"), format!("{severity}: <input>:"));
+        let (inner, first) = (
+            format!(": {severity}: <input>:"),
+            format!("{severity}: <input>:"),
+        );
         warning
             .lines()
             .any(|line| line.starts_with(&first) || line.contains(&inner))

@@ -182,7 +182,11 @@ impl Interpreter<'_> {
             self.report_overload(id, "@in", false, &types);
             return Value::bool();
         }
-        let answer = match (element.as_const(), container.as_const(), container.choices()) {
+        let answer = match (
+            element.as_const(),
+            container.as_const(),
+            container.choices(),
+        ) {
             (Some(element), Some(Const::List(values)), _) => Some(values.contains(element)),
             (_, _, [only]) => match (&only.shape, element.as_const()) {
                 (Shape::List(elem), _) if elem.is_never() => Some(false),
@@ -239,7 +243,7 @@ impl Interpreter<'_> {
         let value = indexed(container);
         match value.choices() {
             [only] if matches!(only.shape, Shape::Optional(_)) => value,
-            _ => Value::optional(value),
+            _ => Value::optional(value.with_constant(None)),
         }
     }
 
@@ -279,12 +283,7 @@ impl Interpreter<'_> {
     }
 
     /// `receiver.orValue(default)` and `receiver.or(default)`; a receiver that is no optional is the result.
-    fn eval_default(
-        &mut self,
-        receiver: ExprId,
-        default_id: ExprId,
-        is_optional: bool,
-    ) -> Value {
+    fn eval_default(&mut self, receiver: ExprId, default_id: ExprId, is_optional: bool) -> Value {
         let value = self.eval(receiver);
         self.n_conditions += 1;
         let before = self.mark();
@@ -298,7 +297,7 @@ impl Interpreter<'_> {
         for choice in value.choices() {
             let given = match &choice.shape {
                 Shape::Optional(inner) => {
-                    needs_default = true;
+                    needs_default |= inner.as_const().is_none();
                     if is_optional && !inner.is_never() {
                         Value::optional(inner.as_ref().clone())
                     } else {
@@ -364,10 +363,13 @@ impl Interpreter<'_> {
         let result = self.apply(id, function, is_member, &values);
         let constant = match (function.name, &*values) {
             ("optional.none", []) => return Value::optional(Value::never()),
+            ("optional.of", [value]) => return Value::optional(value.clone()),
             ("hasValue", [value]) => match value.choices() {
-                [only] if only.shape == Shape::Optional(Arc::new(Value::never())) => {
-                    Some(Const::Bool(false))
-                }
+                [only] => match &only.shape {
+                    Shape::Optional(inner) if inner.is_never() => Some(Const::Bool(false)),
+                    Shape::Optional(inner) if inner.as_const().is_some() => Some(Const::Bool(true)),
+                    _ => None,
+                },
                 _ => None,
             },
             ("size", [value]) => match value.as_const() {
@@ -404,20 +406,14 @@ fn equals(left: &Value, right: &Value) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
     }
-    let is_root = |value: &Value| {
-        matches!(value.choices(), [only] if matches!(&only.shape, Shape::Object(object) if object.known.is_some()))
-    };
+    let is_root = |value: &Value| matches!(value.choices(), [only] if matches!(&only.shape, Shape::Object(object) if object.known.is_some()));
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
 /// Whether a value of the shape can be indexed by `index`.
 fn is_indexable(shape: &Shape, index: &Value) -> bool {
-    let number = |shape: &Shape| {
-        matches!(
-            shape,
-            Shape::Plain(Type::Int | Type::Uint | Type::Double)
-        )
-    };
+    let number =
+        |shape: &Shape| matches!(shape, Shape::Plain(Type::Int | Type::Uint | Type::Double));
     let text = |shape: &Shape| *shape == Shape::Plain(Type::String);
     match shape {
         Shape::List(_) => misfit(index, number).is_none(),
@@ -443,7 +439,7 @@ fn indexed(container: &Value) -> Value {
             Shape::Record(entries) => entries
                 .iter()
                 .fold(Value::never(), |joined, (_, value)| joined.or(value)),
-            Shape::Optional(inner) => Value::optional(indexed(inner)),
+            Shape::Optional(inner) => Value::optional(indexed(inner).with_constant(None)),
             Shape::Object(_) => Value::unknown(),
             Shape::Plain(_) => continue,
         };

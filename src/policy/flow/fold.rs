@@ -25,9 +25,7 @@ impl Interpreter<'_> {
             _ => None,
         };
         let accu = match elements {
-            Some(elements) if elements.len() <= MAX_UNROLLED => {
-                self.unroll(fold, accu, &elements)
-            }
+            Some(elements) if elements.len() <= MAX_UNROLLED => self.unroll(fold, accu, &elements),
             _ => self.iterate(fold, accu, &range),
         };
         self.scopes.push((Arc::clone(&fold.accu_var), accu));

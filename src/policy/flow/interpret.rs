@@ -84,7 +84,10 @@ impl<'a> Interpreter<'a> {
 
     /// Takes back what was found since `mark`: errors there have no effect.
     pub(super) fn take_back(&mut self, mark: Mark) {
-        let dropped = self.outcome.issues.drain(mark.n_issues.min(self.outcome.issues.len())..);
+        let dropped = self
+            .outcome
+            .issues
+            .drain(mark.n_issues.min(self.outcome.issues.len())..);
         self.outcome.excused.extend(dropped.map(|issue| issue.id));
         self.outcome.reads.truncate(mark.n_reads);
         self.outcome.null.truncate(mark.n_null);
@@ -459,7 +462,10 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
         ),
         Shape::List(_) | Shape::Plain(_) => Selected::Unfit(
             Code::NoFieldSelection,
-            format!("type '{}' does not support field selection", shape.to_type()),
+            format!(
+                "type '{}' does not support field selection",
+                shape.to_type()
+            ),
         ),
     }
 }

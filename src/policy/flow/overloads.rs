@@ -115,11 +115,7 @@ fn combinations(values: &[Value]) -> Option<Vec<(Combination<'_>, bool)>> {
 }
 
 /// The result for one combination, or `None` if no overload takes it.
-fn result_of(
-    function: &Function,
-    is_member: bool,
-    combination: &Combination<'_>,
-) -> Option<Value> {
+fn result_of(function: &Function, is_member: bool, combination: &Combination<'_>) -> Option<Value> {
     let mut result: Option<Value> = None;
     for overload in &function.overloads {
         let Some(value) = result_of_overload(overload, is_member, combination) else {
@@ -233,7 +229,7 @@ fn instantiate(type_: &Type, bindings: &Bindings) -> Value {
             Value::map(instantiate(&entry.1, bindings), has_string_keys)
         }
         _ => match type_.optional_value() {
-            Some(value) => Value::optional(instantiate(value, bindings)),
+            Some(value) => Value::optional(instantiate(value, bindings).with_constant(None)),
             None => Value::from_type(type_),
         },
     }

@@ -40,7 +40,7 @@ pub(crate) enum Shape {
     Map(Arc<Value>, bool),
     /// A map whose keys are known.
     Record(Arc<[(Arc<str>, Value)]>),
-    /// An optional; one of a value that never is, is empty.
+    /// An optional; one of a value that never is, is empty, and one of a constant is not.
     Optional(Arc<Value>),
 }
 
@@ -341,7 +341,10 @@ fn join_choice(choices: &mut Vec<Choice>, new: &Choice) {
             (left, right) if left == right => left.clone(),
             (Shape::List(left), Shape::List(right)) => Shape::List(Arc::new(left.or(right))),
             (Shape::Optional(left), Shape::Optional(right)) => {
-                Shape::Optional(Arc::new(left.or(right)))
+                let joined = left.or(right);
+                let is_certain = left.constant.is_some() && right.constant.is_some();
+                let constant = joined.constant.clone().filter(|_| is_certain);
+                Shape::Optional(Arc::new(joined.with_constant(constant)))
             }
             (Shape::Map(left, left_keys), Shape::Map(right, right_keys)) => {
                 Shape::Map(Arc::new(left.or(right)), *left_keys && *right_keys)

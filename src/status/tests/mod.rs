@@ -685,7 +685,8 @@ fn type_checked_says_what_became_of_wildcards() {
 
 #[test]
 fn a_test_in_vain_is_not_said_to_fail() {
-    let vain = "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";
+    let vain =
+        "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";
     let facts = Facts::sound().with(|facts| {
         facts.types.warnings = vec![warning("spec.validations[0].expression", vain)];
     });
