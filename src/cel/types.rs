@@ -124,6 +124,11 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     fn may_hold(&self, _field: &str) -> bool {
         false
     }
+
+    /// Whether every value has `field`.
+    fn is_required(&self, _field: &str) -> bool {
+        false
+    }
 }
 
 /// An object type: its name and, where it is declared, its fields.

@@ -156,6 +156,54 @@ impl NamedTypes {
     }
 }
 
+/// An object type as its values are in JSON: times are strings.
+#[derive(Debug)]
+struct InJson(Arc<dyn FieldTypes>);
+
+impl FieldTypes for InJson {
+    fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
+        // The declaration has `UID`, the value has `uid`.
+        let declared = self.0.field_type(owner, field).filter(|_| field != "UID")?;
+        Some(in_json(&declared))
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        let mut names = self.0.field_names();
+        names.retain(|name| *name != "UID");
+        names
+    }
+}
+
+fn in_json(type_: &Type) -> Type {
+    match type_ {
+        Type::Timestamp => Type::String,
+        Type::List(elem) => Type::list(in_json(elem)),
+        Type::Struct(object) => Type::Struct(StructType {
+            name: Arc::clone(&object.name),
+            fields: object
+                .fields
+                .as_ref()
+                .map(|fields| Arc::new(InJson(Arc::clone(fields))) as Arc<dyn FieldTypes>),
+        }),
+        _ => type_.clone(),
+    }
+}
+
+/// The types of `request` and `namespaceObject` as expressions meet them.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
+/// `CreateNamespaceObject`).
+pub(super) fn evaluated_types() -> (Type, Type) {
+    let named = &*NAMED_TYPES;
+    (in_json(&named.request), in_json(&named.namespace))
+}
+
+/// The types of `authorizer` and `authorizer.requestResource`.
+pub(super) fn authorizer_types() -> (Type, Type) {
+    let type_ = |name| Type::Struct(StructType::undeclared(name));
+    (type_(AUTHORIZER), type_(RESOURCE_CHECK))
+}
+
 /// What an expression may name besides the variables that are always there.
 #[derive(Clone, Debug)]
 pub(super) struct Declared<'a> {
