@@ -72,7 +72,7 @@ pub fn check(
     };
     let mut findings = Vec::new();
     version(policy, known, &mut findings);
-    expression_errors(policy, &answers, &mut findings);
+    expression_errors(policy, known, &answers, &mut findings);
     expression_warnings(policy, known, &answers, &mut findings);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
@@ -158,6 +158,7 @@ fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: 
 /// What the API server refuses, or cannot evaluate safely.
 fn expression_errors(
     policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
@@ -186,7 +187,21 @@ fn expression_errors(
                 CompileFindingKind::Unsafe | CompileFindingKind::Unsupported => other,
             };
             let mut found = in_expression(policy, severity, rule, &issue, field_ref, expression);
-            found.help = Some(help.to_owned());
+            let is_match_condition = expression.is_some_and(|of| of.role == Role::MatchCondition);
+            let hint = match (rule, expression.zip(issue.at)) {
+                ("undeclared-reference", _) => {
+                    suggestion::reference(&issue.message, is_match_condition)
+                }
+                ("undefined-field", Some((expression, at))) => {
+                    suggestion::field(&policy.value, known, &[], &expression.text, at)
+                        .map(|meant| format!("did you mean `{meant}`?"))
+                }
+                _ => None,
+            };
+            found.help = Some(match hint {
+                Some(hint) => format!("{hint}; {help}"),
+                None => help.to_owned(),
+            });
             findings.push(found);
         }
     }
