@@ -181,7 +181,7 @@ fn expression_errors(
             ),
         };
         let expression = expression(&answers.compiled, field_ref);
-        for issue in issues::issues(message) {
+        for issue in issues::parse(message).issues {
             let rule = match kind {
                 CompileFindingKind::Failed => issues::rule(&issue.message, other),
                 CompileFindingKind::Unsafe | CompileFindingKind::Unsupported => other,
@@ -232,11 +232,12 @@ fn expression_warnings(
             .errors
             .iter()
             .filter(|(of, ..)| of == field_ref)
-            .flat_map(|(_, _, message)| issues::issues(message))
+            .flat_map(|(_, _, message)| issues::parse(message).issues)
             .map(|issue| (issue.at, issue.message))
             .collect();
         let mut grouped: Vec<(Issue, Vec<String>)> = Vec::new();
-        for issue in issues::issues(&warning.warning) {
+        let said = issues::parse(&warning.warning);
+        for issue in said.issues {
             // Said of the expression itself already, without regard to a kind.
             let is_syntax = issues::rule(&issue.message, "expression-warning") == "syntax";
             if errors.contains(&(issue.at, issue.message.clone()))
@@ -264,10 +265,15 @@ fn expression_warnings(
                     suggestion::field(&policy.value, known, &kinds, &expression.text, at)
                 });
             found.kinds = kinds;
-            found.help = Some(match meant {
-                Some(meant) => format!("did you mean `{meant}`? {help}"),
-                None => help.to_owned(),
-            });
+            let mut helps: Vec<String> = meant
+                .map(|meant| format!("did you mean `{meant}`?"))
+                .into_iter()
+                .collect();
+            if !issue.is_harmless {
+                helps.push(help.to_owned());
+            }
+            helps.extend(said.notes.iter().map(|note| format!("({note})")));
+            found.help = (!helps.is_empty()).then(|| helps.join(" "));
             findings.push(found);
         }
     }
