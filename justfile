@@ -25,6 +25,10 @@ doc *args:
 deny *args:
     @./dev deny {{args}}
 
+# the CRD in crds/, from the Rust types
+crds *args:
+    @./dev crds {{args}}
+
 # the alert rules, by promtool
 alerts *args:
     @./dev alerts {{args}}

@@ -7,13 +7,16 @@
 
 pub mod authz;
 pub mod cidr;
+pub mod cost;
 pub mod environment;
 pub mod format;
 pub mod ip;
 pub mod limits;
 pub mod lists;
+pub mod net;
 pub mod quantity;
 pub mod regex;
+pub mod runtime;
 pub mod semver;
 pub mod types;
 pub mod url;

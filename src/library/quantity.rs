@@ -1,5 +1,11 @@
 //! Quantities such as `1.5Gi`.
 
+mod amount;
+mod decimal;
+mod value;
+
+pub use value::{Quantity, QuantityError};
+
 use crate::cel::decls::{OverloadRow, Sig};
 use Sig::{Bool, Double, Int, String};
 

@@ -1,5 +1,9 @@
 //! Semantic versions, version 1 of the library.
 
+mod value;
+
+pub use value::{Semver, SemverError};
+
 use crate::cel::decls::{OverloadRow, Sig};
 use Sig::{Bool, Int, String};
 

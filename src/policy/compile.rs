@@ -11,9 +11,11 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{Checked, PolicyExpression, Role, parse_all};
 use crate::cel::checker::CheckedAst;
+use crate::cel::cost::{CostEstimate, SizeEstimator};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::types::Type;
+use crate::library::cost;
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +145,38 @@ impl CompiledPolicy {
     /// Compiles all expressions without schemas, in the order in which the API server does.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        self.compile_each(mode, |expression, _, _| compiled.push(expression));
+        compiled
+    }
+
+    /// [`CompiledPolicy::compile`] with an estimate of what each sound expression costs.
+    ///
+    /// The API server estimates no costs of policies: it measures them, and stops what exceeds
+    /// [`PER_CALL_LIMIT`](crate::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
+    /// objects, any expression that iterates over a part of one has an estimate without bound.
+    #[must_use]
+    pub fn compile_with_costs(
+        &self,
+        mode: CompileMode,
+        sizes: &dyn SizeEstimator,
+    ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        self.compile_each(mode, |expression, checked, _| {
+            let cost = checked.map(|checked| cost::estimate(&checked, sizes));
+            compiled.push((expression, cost));
+        });
+        compiled
+    }
+
+    /// Compiles all expressions without schemas, in the order in which the API server does, and hands
+    /// each to `visit`, with its checked tree if it is sound, and the environment that it is
+    /// compiled in.
+    pub fn compile_each(
+        &self,
+        mode: CompileMode,
+        mut visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env),
+    ) {
         let dyn_type = Type::Dyn;
         let has_params = self
             .policy
@@ -169,19 +203,22 @@ impl CompiledPolicy {
         let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
         let declares_variables = mode == CompileMode::Stored || has_variables;
 
-        let mut compiled = Vec::with_capacity(self.expressions.len());
+        let mut compile = |expression: &PolicyExpression, env: &Env| {
+            let (outcome, checked) = outcome(expression, env, mode);
+            let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+            let field_ref = expression.field_ref.clone();
+            visit(CompiledExpression { field_ref, outcome }, checked, env);
+            type_
+        };
         let of_role = |role| self.expressions.iter().filter(move |e| e.role == role);
         if mode == CompileMode::New {
-            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode)));
+            for condition in of_role(Role::MatchCondition) {
+                compile(condition, &plain);
+            }
         }
         for variable in of_role(Role::Variable) {
-            let outcome = compile_one(variable, &with_variables(&plain, &variables), mode);
-            let type_ = outcome
-                .outcome
-                .as_ref()
-                .map_or(Type::Dyn, variable_type_upstream);
+            let type_ = compile(variable, &with_variables(&plain, &variables));
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
-            compiled.push(outcome);
         }
         let (env, message_env) = if declares_variables {
             (
@@ -192,51 +229,50 @@ impl CompiledPolicy {
             (plain, plain_message)
         };
         if mode == CompileMode::Stored {
-            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode)));
+            for condition in of_role(Role::MatchCondition) {
+                compile(condition, &env);
+            }
         }
         for expression in &self.expressions {
             match expression.role {
                 Role::Validation | Role::AuditAnnotation => {
-                    compiled.push(compile_one(expression, &env, mode));
+                    compile(expression, &env);
                 }
                 Role::MessageExpression => {
-                    compiled.push(compile_one(expression, &message_env, mode));
+                    compile(expression, &message_env);
                 }
                 Role::MatchCondition | Role::Variable => {}
             }
         }
-        compiled
     }
 }
 
-fn compile_one(expression: &PolicyExpression, env: &Env, mode: CompileMode) -> CompiledExpression {
-    CompiledExpression {
-        field_ref: expression.field_ref.clone(),
-        outcome: outcome(expression, env, mode),
-    }
-}
-
+/// The type of the result, or what is wrong; and the checked tree of a sound expression.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
     mode: CompileMode,
-) -> Result<Type, CompileError> {
+) -> (Result<Type, CompileError>, Option<CheckedAst>) {
     if mode == CompileMode::New
         && expression.role != Role::Variable
         && expression.text.trim().is_empty()
     {
-        return Err(CompileError {
+        let error = CompileError {
             required: true,
             kind: CompileFindingKind::Failed,
             message: "expression is not specified".into(),
-        });
+        };
+        return (Err(error), None);
     }
     let trimmed = trimmed(expression, mode);
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
-        Checked::Unparsed(found) => Err(compile_error(found, &expression.text)),
-        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text)),
-        Checked::Passed(checked) => check_result_type(expression.role, &checked),
+        Checked::Unparsed(found) => (Err(compile_error(found, &expression.text)), None),
+        Checked::Failed(_, found) => (Err(compile_error(&found, &expression.text)), None),
+        Checked::Passed(checked) => match check_result_type(expression.role, &checked) {
+            Ok(type_) => (Ok(type_), Some(checked)),
+            Err(error) => (Err(error), None),
+        },
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
+pub mod admission;
 pub mod compile;
 mod environment;
 pub mod expressions;
@@ -9,6 +10,7 @@ pub mod matching;
 mod narrowing;
 pub mod truthful;
 pub mod typecheck;
+pub mod typed;
 mod variables;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

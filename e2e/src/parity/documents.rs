@@ -200,7 +200,7 @@ fn list_items(value: Value) -> Vec<Value> {
 
 /// Decodes a policy of any version as v1, whose fields they share, and sets v1's defaults. `None`
 /// for a document of another kind.
-fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
+pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"
         && type_meta(&value, "apiVersion")?.starts_with(POLICY_GROUP);

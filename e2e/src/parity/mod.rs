@@ -3,9 +3,12 @@
 //!
 //! What upstream's Go code answers is what `e2e/oracle` prints; its README has the formats.
 
+pub mod admit;
 pub mod bench;
 pub mod compile;
+pub mod decided;
 pub mod documents;
+pub mod eval;
 pub mod guard;
 pub mod pair;
 pub mod schemas;

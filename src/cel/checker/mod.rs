@@ -59,6 +59,16 @@ impl CheckedAst {
             .unwrap_or(Type::Dyn)
     }
 
+    /// [`CheckedAst::type_of`], by reference.
+    #[must_use]
+    pub fn type_at(&self, id: ExprId) -> &Type {
+        static UNCHECKED: Type = Type::Dyn;
+        match self.types.get(id.index()) {
+            Some(Some(type_)) => type_,
+            _ => &UNCHECKED,
+        }
+    }
+
     /// What `id` was resolved to.
     #[must_use]
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
@@ -72,8 +82,8 @@ impl CheckedAst {
     }
 }
 
-/// Trees deeper than this are checked on a thread of their own.
-const SHALLOW_DEPTH: u32 = 60;
+/// Trees deeper than this are checked on a thread of their own, and walked so later.
+pub(crate) const SHALLOW_DEPTH: u32 = 60;
 
 /// Checks `ast`, which was parsed from `text`, in `env`.
 #[must_use]

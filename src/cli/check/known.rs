@@ -12,7 +12,7 @@ use crate::policy::matching::{self, UnservedResource};
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
-use crate::status::compute::{NotServed, ParamKindState};
+use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 
 /// Why a group cannot be looked into, as a condition says it.
 const NO_CRD: &str = "no CustomResourceDefinition is among the input";
@@ -160,7 +160,7 @@ impl Known {
             Gvk::new("", text(&param_kind.api_version), text(&param_kind.kind))
         });
         if self.mapper.resources_of_kind(&gvk).next().is_some() {
-            return ParamKindState::Served(gvk);
+            return ParamKindState::Served(gvk, ParamsState::NotReferred);
         }
         let own = |served: &&ApiResource| {
             served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr)

@@ -17,10 +17,12 @@ use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::matching::{self, Matches, UnservedResource};
 use crate::policy::typecheck::{Profile, TypeCheck, type_check};
 use crate::schema::{GroupVersion, Gvk, Gvr};
+use crate::status::bindings::BindingsState;
 use crate::status::compute::{
     self, Checked, Compiled, DesiredStatus, Observed, ParamKindState, Types,
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
+use crate::status::probes::ProbesState;
 
 /// What was found out about one policy.
 #[derive(Debug)]
@@ -122,6 +124,9 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
             waiting: &[],
         }),
         params: params.clone(),
+        // Files say nothing of the bindings and probes that a cluster has.
+        bindings: BindingsState::Unread,
+        probes: ProbesState::Unread,
         ready_requires: &ready_requires,
     };
     let status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
@@ -419,7 +424,7 @@ fn params(
     let place = policy.place_of_field("spec.paramKind.kind");
     let condition = find(&answers.status.conditions, ConditionType::ParamsResolved);
     let found = match &answers.params {
-        ParamKindState::NotRequired | ParamKindState::Served(_) => return,
+        ParamKindState::NotRequired | ParamKindState::Served(..) => return,
         ParamKindState::Undiscovered { gvk, .. } => {
             let message = format!("nothing is known of paramKind {}", display(gvk));
             let note = Severity::Note;
