@@ -9,6 +9,7 @@ pub mod error;
 pub mod escape;
 pub mod evaluated;
 pub mod extensions;
+mod go_time;
 pub mod gvk;
 pub mod intern;
 pub mod max_size;

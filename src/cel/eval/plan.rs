@@ -468,9 +468,10 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
             }
             Binding::Overload(implementation) => {
                 if candidate.row.id == overload {
+                    let evaluates_all = n_args == 2 && !candidate.row.in_order;
                     return (
                         Target::Overload(implementation, guard(candidate)),
-                        n_args == 2,
+                        evaluates_all,
                     );
                 }
                 bound.push((implementation, candidate));
@@ -479,7 +480,13 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
     }
     match &*bound {
         [] => (Target::Missing, true),
-        [(implementation, only)] => (Target::Overload(*implementation, guard(only)), n_args == 2),
+        [(implementation, only)] => {
+            let evaluates_all = n_args == 2 && !only.row.in_order;
+            (
+                Target::Overload(*implementation, guard(only)),
+                evaluates_all,
+            )
+        }
         several => {
             let dispatched = several
                 .iter()
