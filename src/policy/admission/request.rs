@@ -132,5 +132,4 @@ impl AdmissionRequest {
             ..Self::default()
         }
     }
-
 }
