@@ -270,6 +270,16 @@ pub struct AstBuilder {
 }
 
 impl AstBuilder {
+    /// A builder with room for `n` nodes.
+    #[must_use]
+    pub fn with_capacity(n: usize) -> Self {
+        Self {
+            exprs: Vec::with_capacity(n),
+            offsets: Vec::with_capacity(n),
+            depths: Vec::with_capacity(n),
+        }
+    }
+
     /// Adds `expr` at the place `offset`. Its parts must have been added before.
     pub fn add(&mut self, offset: u32, expr: Expr) -> ExprId {
         let id = ExprId(to_u32(self.exprs.len()));
@@ -290,13 +300,6 @@ impl AstBuilder {
     #[must_use]
     pub fn offset(&self, id: ExprId) -> u32 {
         self.offsets.get(id.index()).copied().unwrap_or(0)
-    }
-
-    /// Moves `id` to the place `offset`.
-    pub fn set_offset(&mut self, id: ExprId, offset: u32) {
-        if let Some(slot) = self.offsets.get_mut(id.index()) {
-            *slot = offset;
-        }
     }
 
     /// How many nodes there are.

@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod compile;
+pub mod cost;
 mod environment;
 pub mod expressions;
 pub mod matching;

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vap_status_controller::cli::input::decode;
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, Outcome,
@@ -427,23 +427,14 @@ impl ReadyCase {
 
 fn binding(value: &Value) -> Result<Binding> {
     let mut value = value.clone();
-    documents::drop_nulls(&mut value);
     // Go does not mind what a binding says that it is.
     if let Value::Object(fields) = &mut value {
-        fields.insert(
-            "apiVersion".to_owned(),
-            "admissionregistration.k8s.io/v1".into(),
-        );
         fields.insert("kind".to_owned(), "ValidatingAdmissionPolicyBinding".into());
         fields
             .entry("metadata")
             .or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
-    let mut binding: ValidatingAdmissionPolicyBinding = serde_json::from_value(value)?;
-    if let Some(resources) = &mut binding.spec.match_resources {
-        documents::default_match_resources(resources);
-    }
-    Ok(Binding::new(&binding))
+    Ok(Binding::new(&decode::binding(value)?))
 }
 
 /// How objects are read.

@@ -11,11 +11,9 @@ pub mod documents;
 pub mod eval;
 pub mod guard;
 pub mod pair;
-pub mod scalar;
 pub mod schemas;
 pub mod share;
 pub mod typecheck;
-pub mod yaml;
 
 use std::io::Write;
 

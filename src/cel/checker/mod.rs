@@ -52,11 +52,13 @@ impl CheckedAst {
     /// The type of `id`; `dyn` where the check has not come by.
     #[must_use]
     pub fn type_of(&self, id: ExprId) -> Type {
-        self.types
-            .get(id.index())
-            .cloned()
-            .flatten()
-            .unwrap_or(Type::Dyn)
+        self.known_type(id).cloned().unwrap_or(Type::Dyn)
+    }
+
+    /// The type of `id`, if the check has come by.
+    #[must_use]
+    pub fn known_type(&self, id: ExprId) -> Option<&Type> {
+        self.types.get(id.index())?.as_ref()
     }
 
     /// [`CheckedAst::type_of`], by reference.
