@@ -24,6 +24,9 @@ pub(super) struct Checker<'a> {
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
+    /// A selection of which it is known that no dotted name stands for it, nor for what it selects from:
+    /// a long chain of them is looked through once.
+    plain: Option<ExprId>,
 }
 
 impl<'a> Checker<'a> {
@@ -37,6 +40,7 @@ impl<'a> Checker<'a> {
             scopes: Vec::new(),
             types: vec![None; ast.len()],
             references: vec![None; ast.len()],
+            plain: None,
         }
     }
 
@@ -164,13 +168,15 @@ impl<'a> Checker<'a> {
     }
 
     fn check_select(&mut self, id: ExprId, operand: ExprId, field: &str, test_only: bool) {
-        if !test_only
-            && self.may_be_qualified(operand)
-            && let Some(name) = self.ast.qualified_name(id)
-            && let Some(ident) = self.lookup(&name)
-        {
-            self.resolve_ident(id, &name, ident);
-            return;
+        if !test_only {
+            if self.plain == Some(id) || !self.may_be_qualified(operand) {
+                self.plain = Some(operand);
+            } else if let Some(name) = self.ast.qualified_name(id)
+                && let Some(ident) = self.lookup(&name)
+            {
+                self.resolve_ident(id, &name, ident);
+                return;
+            }
         }
         let selected = self.check_select_field(id, operand, field, false);
         let type_ = if test_only {
