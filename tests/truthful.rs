@@ -284,7 +284,7 @@ fn variables_keep_their_types() {
             "variables": [
                 {"name": "pod", "expression": "object.kind == 'Pod' ? object.spec : object.spec.template.spec"},
                 {"name": "all", "expression": "variables.pod.containers + variables.pod.?initContainers.orValue([])"},
-                {"name": "names", "expression": "variables.all.map(c, {'image': c.image, 'n': size(c.ports)})"},
+                {"name": "names", "expression": "variables.all.map(c, {'image': dyn(c.image), 'n': dyn(size(c.ports))})"},
             ],
             "validations": [{"expression": expression}],
         });
@@ -372,7 +372,7 @@ fn subresources_have_kinds_of_their_own() {
     );
     check_on(
         &both,
-        "object.spec.template.spec.hostNetwork",
+        "object.spec.template.spec.hostNetwork == true",
         &["Kind=Scale: ERROR"],
     );
     check_on(
@@ -466,7 +466,7 @@ fn tests_for_a_field_that_no_kind_has() {
 #[test]
 fn what_is_required_is_there() {
     // `template` is required of deployments, so that the other branch is for pods only.
-    check_false("has(object.spec.template) ? true : object.spec.hostNetwork");
+    check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
     check_false_to_us(
         "(!has(object.spec.template) && object.spec.hostNetwork) || has(object.spec.template)",
     );
@@ -486,7 +486,7 @@ fn values_of_requests() {
     check_true("namespaceObject.metadata.creationTimestamp < timestamp('2024-01-01T00:00:00Z')");
     check_true("namespaceObject.metadata.UID != ''");
     check_false_to_us("request.userInfo.groups.exists(g, g == 'a') && !request.dryRun");
-    check_true("request.userInfo.groups.exists(g, g > 1)");
+    check_true("request.userInfo.groups.exists(g, g > dyn(1))");
 }
 
 #[test]
@@ -516,7 +516,7 @@ fn messages_are_evaluated_where_the_validation_fails() {
 fn hostile_expressions_end() {
     let mut nested = "object.spec.containers".to_owned();
     for _ in 0..12 {
-        nested = format!("{nested}.map(c, [c, [c]]).filter(c, c != [])");
+        nested = format!("{nested}.map(c, [dyn(c), dyn([c])]).filter(c, c != [])");
     }
     let deep = format!("{}object.spec{}", "[".repeat(100), "]".repeat(100));
     let loops = (0..10).fold("true".to_owned(), |body, n| {
@@ -526,7 +526,7 @@ fn hostile_expressions_end() {
     for n in 1..60 {
         let last = n - 1;
         variables.push(json!({"name": format!("v{n}"),
-            "expression": format!("{{'a': variables.v{last}, 'b': [variables.v{last}], 'c': variables.v{last}}}")}));
+            "expression": format!("{{'a': dyn(variables.v{last}), 'b': dyn([variables.v{last}]), 'c': dyn(variables.v{last})}}")}));
     }
     let spec = json!({
         "variables": variables,
