@@ -1,5 +1,5 @@
 //! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`. Those of whole policies are in
-//! `tests/policies.rs`.
+//! `tests/policies.rs`, those of costs in `tests/costs.rs`.
 //!
 //! A block of language `vars` declares variables (`name: type`) for the blocks below it, one of language
 //! `functions` functions of a case's own (`id: name(type) -> type`), one of language `types` object types
@@ -138,8 +138,8 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
     while let Some(folder) = pending.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.ends_with("cases/policy") {
-                // Those are of tests/policies.rs.
+            if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
+                // Those are of tests/policies.rs and of tests/costs.rs.
             } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {

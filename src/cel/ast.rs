@@ -133,6 +133,12 @@ pub struct Comprehension {
     pub result: ExprId,
 }
 
+/// Whether the element `n` is one of those written with `?`, which are sorted.
+#[must_use]
+pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
+    u32::try_from(n).is_ok_and(|n| optional_indices.binary_search(&n).is_ok())
+}
+
 static UNSPECIFIED: Expr = Expr::Unspecified;
 
 /// An expression tree with the place of each node.

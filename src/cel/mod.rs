@@ -14,7 +14,6 @@ pub mod diagnostic;
 pub mod env;
 pub mod eval;
 pub mod ext;
-mod format_validator;
 pub mod go_text;
 pub mod number_format;
 pub mod regex;

@@ -10,7 +10,7 @@ const MAX_PARAMETER: u64 = 10_000_009;
 const NO_VERB: &str = "%!(NOVERB)";
 
 /// A double has no more digits behind the point than these.
-const MAX_DIGITS: u16 = 1_100;
+const MAX_DIGITS: usize = 1_100;
 
 /// The name of a double that is no number, or no finite one.
 fn special(value: f64) -> Option<&'static str> {
@@ -27,8 +27,9 @@ fn special(value: f64) -> Option<&'static str> {
 
 /// `value` with `precision` digits behind the point: `1,234.50`.
 ///
-/// More than 255 digits are written only where they are not zero: upstream keeps the least number of digits
-/// in eight bits.
+/// Upstream keeps the greatest number of digits in 16 bits, and where that is less than zero writes as many
+/// as it takes to tell the number apart; it keeps the least number of digits in eight bits, so that zeros
+/// at the end are not more than 255.
 #[must_use]
 pub fn fixed(value: f64, precision: u64) -> String {
     if precision > MAX_PARAMETER {
@@ -37,10 +38,12 @@ pub fn fixed(value: f64, precision: u64) -> String {
     if let Some(name) = special(value) {
         return name.to_owned();
     }
-    let n_digits = u16::try_from(precision).map_or(MAX_DIGITS, |n| n.min(MAX_DIGITS));
     // Zero has no sign, whereas what is rounded to zero keeps its own.
     let value = if value == 0.0 { 0.0 } else { value };
-    let text = format!("{value:.*}", usize::from(n_digits));
+    let text = match usize::try_from(precision % 65_536) {
+        Ok(n) if n < 32_768 => format!("{value:.*}", n.min(MAX_DIGITS)),
+        _ => format!("{value}"),
+    };
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
         None => ("", text.as_str()),
@@ -137,6 +140,9 @@ mod tests {
         );
         assert_eq!(fixed(-4.25, 261), "-4.25000");
         assert_eq!(fixed(1.5, 99_999_999), "%!(NOVERB)");
+        assert_eq!(fixed(123_456.789, 32_768), "123,456.789");
+        assert_eq!(fixed(1.55, 65_537), "1.6");
+        assert_eq!(fixed(0.1, 99_999), format!("0.1{}", "0".repeat(158)));
     }
 
     #[test]

@@ -89,6 +89,10 @@ impl Opaque for Ip {
     fn native_type(&self) -> &'static str {
         "netip.Addr"
     }
+
+    fn go_type(&self) -> &'static str {
+        "cel.IP"
+    }
 }
 
 /// The address that `text` is, without a zone, and of its own family.

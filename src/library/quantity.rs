@@ -129,6 +129,14 @@ impl Opaque for Quantity {
     fn native_type(&self) -> &'static str {
         "*resource.Quantity"
     }
+
+    fn go_type(&self) -> &'static str {
+        if self.is_sum() {
+            "*cel.Quantity"
+        } else {
+            "cel.Quantity"
+        }
+    }
 }
 
 fn quantity(_: &Context, args: &[Value]) -> Result {

@@ -90,6 +90,10 @@ impl Opaque for Semver {
     fn native_type(&self) -> &'static str {
         "semver.Version"
     }
+
+    fn go_type(&self) -> &'static str {
+        "cel.Semver"
+    }
 }
 
 /// The version that the first argument is; normalised if the second argument says so.

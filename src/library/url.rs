@@ -63,6 +63,10 @@ impl Opaque for Url {
     fn native_type(&self) -> &'static str {
         "*url.URL"
     }
+
+    fn go_type(&self) -> &'static str {
+        "cel.URL"
+    }
 }
 
 fn url(_: &Context, args: &[Value]) -> Result {

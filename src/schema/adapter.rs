@@ -13,9 +13,9 @@ use serde_json::Value as Json;
 
 use super::escape::{escape, unescape};
 use super::extensions::INT_OR_STRING_FORMAT;
-use crate::cel::temporal;
+use super::go_time;
 use crate::cel::types::Type;
-use crate::cel::value::{EvalError, List, ListSource, Map, MapSource, Opaque, Timestamp, Value};
+use crate::cel::value::{EvalError, List, ListSource, Map, MapSource, Opaque, Value};
 
 /// What of a schema matters for values.
 #[derive(Debug, Default)]
@@ -255,70 +255,72 @@ fn typed_list(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
 }
 
 fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
-    let at = |seconds, nanos, offset_seconds| {
-        Value::Timestamp(Timestamp {
-            seconds,
-            nanos,
-            offset_seconds,
-        })
+    let read = match &*schema.format {
+        "duration" => go_time::duration(text)
+            .map(Value::Duration)
+            .map_err(|error| format!("Invalid duration {text}: {error}")),
+        "date" => go_time::date(text)
+            .map(Value::Timestamp)
+            .map_err(|error| format!("Invalid date formatted string {text}: {error}")),
+        "date-time" => go_time::date_time(text)
+            .map(Value::Timestamp)
+            .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
+        "byte" => decode_base64(text).map(Value::bytes).map_err(|at| {
+            format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}")
+        }),
+        _ => Ok(Value::String(Arc::clone(text))),
     };
-    match &*schema.format {
-        "duration" => match temporal::parse_duration(text) {
-            Some(nanos) => Value::Duration(nanos),
-            None => invalid(format!("Invalid duration {text}: invalid duration")),
-        },
-        "date" => match temporal::parse_timestamp(&format!("{text}T00:00:00Z")) {
-            Ok(found) => at(found.seconds, found.nanos, 0),
-            Err(_) => invalid(format!(
-                "Invalid date formatted string {text}: invalid date"
-            )),
-        },
-        "date-time" => match temporal::parse_timestamp(text) {
-            Ok(found) => at(found.seconds, found.nanos, found.offset_seconds),
-            Err(_) => invalid(format!(
-                "Invalid date-time formatted string {text}: invalid date-time"
-            )),
-        },
-        "byte" => match decode_base64(text) {
-            Some(bytes) => Value::bytes(bytes),
-            None => invalid(format!(
-                "Invalid byte formatted string {text}: illegal base64 data"
-            )),
-        },
-        _ => Value::String(Arc::clone(text)),
-    }
+    read.unwrap_or_else(invalid)
 }
 
 /// Base64 with padding; line breaks count for nothing.
 ///
-/// Source: Go `encoding/base64`, `StdEncoding.DecodeString`.
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    let symbols: Vec<u8> = text
+/// # Errors
+///
+/// The place of the first byte that is wrong, as Go tells it.
+///
+/// Source: Go `encoding/base64/base64.go`, `Encoding.decodeQuantum`.
+fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
+    let mut symbols = text
         .bytes()
-        .filter(|byte| !matches!(byte, b'\r' | b'\n'))
-        .collect();
-    if symbols.len() % 4 != 0 {
-        return None;
-    }
-    let mut decoded = Vec::with_capacity(symbols.len() / 4 * 3);
-    let mut groups = symbols.chunks(4).peekable();
-    while let Some(group) = groups.next() {
-        let n_padding = group
-            .iter()
-            .rev()
-            .take_while(|symbol| **symbol == b'=')
-            .count();
-        if n_padding > 2 || (n_padding > 0 && groups.peek().is_some()) {
-            return None;
-        }
+        .enumerate()
+        .filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'))
+        .peekable();
+    let mut decoded = Vec::with_capacity(text.len() / 4 * 3);
+    while symbols.peek().is_some() {
         let mut bits = 0_u32;
-        for symbol in group.iter().take(4 - n_padding) {
-            bits = bits << 6 | base64_digit(*symbol)?;
+        let mut n_digits = 0_usize;
+        while n_digits < 4 {
+            let Some((at, symbol)) = symbols.next() else {
+                return Err(text.len().saturating_sub(n_digits));
+            };
+            if let Some(digit) = base64_digit(symbol) {
+                bits = bits << 6 | digit;
+                n_digits += 1;
+                continue;
+            }
+            if symbol != b'=' || n_digits < 2 {
+                return Err(at);
+            }
+            if n_digits == 2 {
+                match symbols.next() {
+                    Some((_, b'=')) => {}
+                    Some((at, _)) => return Err(at),
+                    None => return Err(text.len()),
+                }
+            }
+            if let Some((at, _)) = symbols.next() {
+                return Err(at);
+            }
+            break;
         }
-        bits <<= 6 * n_padding;
-        decoded.extend(bits.to_be_bytes().iter().skip(1).take(3 - n_padding));
+        if n_digits == 0 {
+            break;
+        }
+        bits <<= 6 * (4 - n_digits);
+        decoded.extend(bits.to_be_bytes().iter().skip(1).take(n_digits - 1));
     }
-    Some(decoded)
+    Ok(decoded)
 }
 
 fn base64_digit(symbol: u8) -> Option<u32> {

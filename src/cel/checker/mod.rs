@@ -87,12 +87,15 @@ impl CheckedAst {
 /// Trees deeper than this are checked on a thread of their own, and walked so later.
 pub(crate) const SHALLOW_DEPTH: u32 = 60;
 
+/// Whether the check of `ast` takes so much of the stack that it is done on a thread of its own.
+pub(crate) fn is_deep(ast: &Ast) -> bool {
+    ast.depth() > SHALLOW_DEPTH
+}
+
 /// Checks `ast`, which was parsed from `text`, in `env`.
 #[must_use]
 pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics) {
-    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
-        infer::Checker::new(ast, text, env).run()
-    })
+    run_on_deep_stack(is_deep(ast), || infer::Checker::new(ast, text, env).run())
 }
 
 /// Where an expression is, for findings; the lines are indexed only if there are any.

@@ -136,7 +136,8 @@ pub static VERSION_1: &[OverloadRow] = &[
         String,
         SOURCE,
     )
-    .evaluated_by(format),
+    .evaluated_by(format)
+    .evaluated_in_order(),
     OverloadRow::global("strings.quote", "strings_quote", &[String], String, SOURCE)
         .evaluated_by(quote),
 ];

@@ -8,11 +8,11 @@
 //! `parser/helper.go` (`balancedTree`).
 
 use super::follow::{self, Follow, Rest};
+use super::literal;
 use super::macros::{self, MacroError};
 use super::names::shared;
 use super::parser::{Counted, Parsed, Parser, Rule, Wanted};
 use super::token::{Kind, Token, TokenSet};
-use super::{MAX_NODES, literal};
 use crate::cel::ast::{Expr, ExprId, Literal, MapEntry, StructField};
 use crate::cel::diagnostic::Code;
 
@@ -96,7 +96,14 @@ impl Parser<'_> {
         let depth = target.map_or(of_args, |target| target.depth.max(of_args) + 1);
         let arg_ids = ids(args);
         let target = target.map(|target| target.id);
-        let id = match macros::expand(&mut self.builder, offset, function, target, &arg_ids) {
+        let id = match macros::expand(
+            &mut self.builder,
+            self.max_nodes,
+            offset,
+            function,
+            target,
+            &arg_ids,
+        ) {
             None => self.builder.add(
                 offset,
                 Expr::Call {
@@ -107,9 +114,7 @@ impl Parser<'_> {
             ),
             Some(Ok(expanded)) => expanded,
             Some(Err(MacroError::TooLarge)) => {
-                let message =
-                    format!("the expression expands to more than {MAX_NODES} nodes; simplify it");
-                return Err(self.abort(Code::TooComplex, message));
+                return Err(self.too_large());
             }
             Some(Err(MacroError::Invalid(at, message))) => {
                 let at = self.builder.offset(at);

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use super::MAX_NODES;
 use super::names::shared;
 use crate::cel::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
 
@@ -41,12 +40,17 @@ type Expansion = Result<ExprId, MacroError>;
 /// Expands the call of `function`, or gives `None` where no macro is called so.
 pub(super) fn expand(
     builder: &mut AstBuilder,
+    max_nodes: usize,
     offset: u32,
     function: &str,
     target: Option<ExprId>,
     args: &[ExprId],
 ) -> Option<Expansion> {
-    let mut factory = Factory { builder, offset };
+    let mut factory = Factory {
+        builder,
+        max_nodes,
+        offset,
+    };
     let expansion = match (function, target, args) {
         ("has", None, &[arg]) => factory.has(arg),
         ("all", Some(range), &[var, test]) => factory.quantifier(Quantifier::All, range, var, test),
@@ -108,6 +112,7 @@ struct Fold {
 /// Makes nodes at the place of the macro's call.
 struct Factory<'a> {
     builder: &'a mut AstBuilder,
+    max_nodes: usize,
     offset: u32,
 }
 
@@ -411,7 +416,7 @@ impl Factory<'_> {
 
     /// Copies the tree below `id`, each node at its place.
     fn copy(&mut self, id: ExprId) -> Expansion {
-        if self.builder.len() >= MAX_NODES {
+        if self.builder.len() >= self.max_nodes {
             return Err(MacroError::TooLarge);
         }
         let offset = self.builder.offset(id);

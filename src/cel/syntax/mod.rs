@@ -16,6 +16,8 @@ mod parser;
 mod token;
 mod wording;
 
+use std::cell::Cell;
+
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use super::ast::Ast;
 use super::diagnostic::{Code, Diagnostics};
@@ -51,6 +53,14 @@ const SHALLOW_NESTING: u32 = 40;
 /// Never fails: the tree is `None` where there are findings.
 #[must_use]
 pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
+    let mut n_left = MAX_NODES;
+    parse_within(text, &mut n_left)
+}
+
+/// Parses `text`, for which no more than `n_left` nodes may be made, from which those made are taken.
+///
+/// Of one expression there are never more than 250,000.
+pub(crate) fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
     let n_code_points = text.chars().count();
     if n_code_points > MAX_CODE_POINTS as usize {
         let mut found = Diagnostics::default();
@@ -61,8 +71,9 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
         return (None, found);
     }
     let tokens = lexer::tokens(text);
+    let max_nodes = MAX_NODES.min(*n_left);
     let (parser, outcome) = run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
-        let mut parser = Parser::new(text, &tokens.tokens);
+        let mut parser = Parser::new(text, &tokens.tokens, max_nodes);
         let outcome = parser.start();
         (parser, outcome)
     });
@@ -72,6 +83,7 @@ pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
         mut meaning,
         ..
     } = parser;
+    *n_left = n_left.saturating_sub(builder.len());
     let n_read = outcome
         .as_ref()
         .err()
@@ -151,17 +163,26 @@ fn findings(
     found
 }
 
-/// Runs `work`, on a thread with a large stack if `deep`.
+thread_local! {
+    /// Whether this is a thread with a large stack.
+    static IS_DEEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, on a thread with a large stack if `deep` and this is none.
 ///
 /// Nesting is bounded by [`MAX_RECURSION_DEPTH`], but a level may take kilobytes of the stack. Where no
-/// thread can be had, the work is done in place.
+/// thread can be had, the work is done in place. Who has much to do calls this around all of it, as a
+/// thread takes longer to make than most expressions to check.
 pub(crate) fn run_on_deep_stack<T: Send>(deep: bool, work: impl Fn() -> T + Send + Sync) -> T {
-    if deep {
+    if deep && !IS_DEEP.get() {
         let outcome = std::thread::scope(|scope| {
             std::thread::Builder::new()
                 .name("deep".into())
                 .stack_size(DEEP_STACK_BYTES)
-                .spawn_scoped(scope, &work)
+                .spawn_scoped(scope, || {
+                    IS_DEEP.set(true);
+                    work()
+                })
                 .ok()
                 .map(std::thread::ScopedJoinHandle::join)
         });

@@ -9,7 +9,7 @@
 
 use super::follow::Follow;
 use super::token::{Kind, Token, TokenSet};
-use super::{MAX_RECURSION_DEPTH, wording};
+use super::{MAX_NODES, MAX_RECURSION_DEPTH, wording};
 use crate::cel::ast::{AstBuilder, Expr, ExprId};
 use crate::cel::diagnostic::Code;
 
@@ -47,6 +47,10 @@ pub(super) struct Finding {
     pub(super) code: Code,
     pub(super) message: String,
 }
+
+/// The finding where an expression is the one that is too much.
+const TOO_LARGE_POLICY: &str =
+    "the expressions together are too large to be judged; write fewer or smaller ones";
 
 /// A parsed part of the expression.
 #[derive(Clone, Copy, Debug)]
@@ -93,6 +97,8 @@ pub(super) struct Parser<'t> {
     pub(super) syntax: Vec<Finding>,
     /// Findings about what is grammatical; void if the parser gives up.
     pub(super) meaning: Vec<Finding>,
+    /// The most nodes that may be made.
+    pub(super) max_nodes: usize,
     tokens: &'t [Token],
     at: usize,
     /// The furthest token that was looked at.
@@ -108,12 +114,13 @@ pub(super) struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
-    pub(super) fn new(text: &'t str, tokens: &'t [Token]) -> Self {
+    pub(super) fn new(text: &'t str, tokens: &'t [Token], max_nodes: usize) -> Self {
         Self {
             text,
             builder: AstBuilder::with_capacity(tokens.len()),
             syntax: Vec::new(),
             meaning: Vec::new(),
+            max_nodes,
             tokens,
             at: 0,
             seen: 0,
@@ -177,7 +184,11 @@ impl<'t> Parser<'t> {
         }
     }
 
+    /// Counts an activation of `rule`.
     pub(super) fn enter(&mut self, rule: Counted) -> Rule<()> {
+        if self.builder.len() > self.max_nodes {
+            return Err(self.too_large());
+        }
         if let Some(active) = self.active.get_mut(rule as usize) {
             *active += 1;
             if *active > MAX_RECURSION_DEPTH {
@@ -201,6 +212,16 @@ impl<'t> Parser<'t> {
             finding: Some((code, message)),
             n_tokens: self.seen + 1,
         }
+    }
+
+    /// The parser gives up, as the tree would have more nodes than it may.
+    pub(super) fn too_large(&self) -> Abort {
+        let message = if self.max_nodes < MAX_NODES {
+            TOO_LARGE_POLICY.to_owned()
+        } else {
+            format!("the expression expands to more than {MAX_NODES} nodes; simplify it")
+        };
+        self.abort(Code::TooComplex, message)
     }
 
     /// A place in the tree where the text has nothing.

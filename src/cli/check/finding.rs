@@ -110,15 +110,15 @@ pub static RULES: &[Rule] = &[
     ),
     ("invalid-literal", "a function refuses its literal argument"),
     (
-        "invalid-optional-selection",
-        "an optional selection is malformed",
-    ),
-    (
         "invalid-object",
         "the document does not have the shape of its kind",
     ),
-    ("invalid-yaml", "the document is no YAML"),
+    (
+        "invalid-optional-selection",
+        "an optional selection is malformed",
+    ),
     ("invalid-value", "the API server refuses the value"),
+    ("invalid-yaml", "the document is no YAML"),
     (
         "limit-exceeded",
         "the expression exceeds a limit of the API server",

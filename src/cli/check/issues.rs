@@ -12,72 +12,80 @@ pub struct Issue {
     pub at: Option<(usize, usize)>,
     /// What is wrong.
     pub message: String,
+    /// Whether the expression can be evaluated all the same: it stands under `WARNING`, not `ERROR`.
+    pub is_harmless: bool,
 }
 
-/// What stands before the place of an issue.
-const START: &str = "ERROR: <input>:";
+/// What a text says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Issues {
+    /// The issues, in order.
+    pub issues: Vec<Issue>,
+    /// What is said of all of them: how many are left out, or of the kinds as a whole.
+    pub notes: Vec<String>,
+}
 
-/// The issues of `text`, in order.
+/// What stands before the place of an issue, and whether the expression can be evaluated all the same.
+const STARTS: [(&str, bool); 2] = [("ERROR: <input>:", false), ("WARNING: <input>:", true)];
+
+/// Takes `text` apart.
 #[must_use]
-pub fn issues(text: &str) -> Vec<Issue> {
-    let mut found: Vec<Issue> = Vec::new();
+pub fn parse(text: &str) -> Issues {
+    let mut found = Issues::default();
     let mut kind: Option<String> = None;
+    // A message may go on in further lines, up to the source below it.
+    let mut is_open = true;
     for line in text.lines() {
-        let (before, issue) = match line.find(START) {
-            Some(at) if !line.starts_with(" | ") => (line.get(..at), line.get(at..)),
-            _ => (None, None),
-        };
-        if let (Some(before), Some(issue)) = (before, issue)
-            && let Ok(named) = kind_before(before)
-            && let Some((at, message)) = placed(issue)
-        {
-            kind = (!named.is_empty()).then(|| named.to_owned()).or(kind);
-            found.push(Issue {
+        if line.starts_with(" | ") || line.is_empty() {
+            is_open = false;
+        } else if let Some((of, issue)) = start(line) {
+            kind = (!of.is_empty()).then(|| of.to_owned()).or(kind);
+            found.issues.push(Issue {
                 kind: kind.clone(),
-                at,
-                message: message.to_owned(),
+                ..issue
             });
-        } else if let Some(last) = found.last_mut() {
-            // The source and its caret, and what a message of several lines goes on with.
-            if !line.starts_with(" | ") && !line.is_empty() {
-                last.message.push(' ');
-                last.message.push_str(line.trim());
-            }
+            is_open = true;
         } else {
-            found.push(Issue {
-                kind: None,
-                at: None,
-                message: line.to_owned(),
-            });
+            match found.issues.last_mut() {
+                Some(last) if is_open => {
+                    last.message.push(' ');
+                    last.message.push_str(line.trim());
+                }
+                Some(_) => found.notes.push(line.trim().to_owned()),
+                None => found.issues.push(Issue {
+                    kind: None,
+                    at: None,
+                    message: line.to_owned(),
+                    is_harmless: false,
+                }),
+            }
         }
     }
     found
 }
 
-/// The kind that stands before an issue, empty where none does.
-///
-/// # Errors
-/// Where something else stands there.
-fn kind_before(before: &str) -> Result<&str, ()> {
-    match before {
-        "" | "compilation failed: " => Ok(""),
-        kind => kind
-            .strip_suffix(": ")
-            .filter(|kind| kind.contains(", Kind="))
-            .ok_or(()),
-    }
-}
-
-/// The place of an issue, from 1 and from 0, and its message.
-fn placed(issue: &str) -> Option<(Option<(usize, usize)>, &str)> {
-    let mut parts = issue.strip_prefix(START)?.splitn(3, ':');
-    let line: i64 = parts.next()?.parse().ok()?;
-    let column: i64 = parts.next()?.parse().ok()?;
-    let at = usize::try_from(line)
-        .ok()
-        .filter(|line| *line > 0)
-        .zip(usize::try_from(column - 1).ok());
-    Some((at, parts.next()?.trim()))
+/// The issue that `line` begins, with the kind that stands before it, empty where none does.
+fn start(line: &str) -> Option<(&str, Issue)> {
+    STARTS.iter().find_map(|(start, is_harmless)| {
+        let (before, issue) = line.split_once(start)?;
+        let kind = match before {
+            "" | "compilation failed: " => "",
+            kind => kind
+                .strip_suffix(": ")
+                .filter(|kind| kind.contains(", Kind="))?,
+        };
+        let mut parts = issue.splitn(3, ':');
+        let line: i64 = parts.next()?.parse().ok()?;
+        let column: i64 = parts.next()?.parse().ok()?;
+        let line = usize::try_from(line).ok().filter(|line| *line > 0);
+        let issue = Issue {
+            kind: None,
+            at: line.zip(usize::try_from(column - 1).ok()),
+            message: parts.next()?.trim().to_owned(),
+            is_harmless: *is_harmless,
+        };
+        Some((kind, issue))
+    })
 }
 
 /// The rules that issues belong to, by what their messages begin or end with.
@@ -155,41 +163,53 @@ mod tests {
         let text = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replica'\n \
                     | object.spec.replica == 'ERROR: <input>:1:1: x'\n | ...........^\nERROR: \
                     <input>:2:3: found no matching overload for '_+_' applied to '(int, string)'\n | \
-                    1 + 'a'\n | ..^\n\n/v1, Kind=Pod: ERROR: <input>:-1:0: too: long\n";
-        let issue = |kind: &str, at, message: &str| Issue {
+                    1 + 'a'\n | ..^\nWARNING: <input>:1:2: never\n | has(a.b)\n | .^\n\n/v1, \
+                    Kind=Pod: ERROR: <input>:-1:0: too: long\n\nnone of the 2 kinds\n";
+        let issue = |kind: &str, at, message: &str, is_harmless| Issue {
             kind: Some(kind.to_owned()),
             at,
             message: message.to_owned(),
+            is_harmless,
         };
+        let found = parse(text);
+        let deployment = "apps/v1, Kind=Deployment";
         assert_eq!(
-            issues(text),
+            found.issues,
             [
                 issue(
-                    "apps/v1, Kind=Deployment",
+                    deployment,
                     Some((1, 11)),
-                    "undefined field 'replica'"
+                    "undefined field 'replica'",
+                    false
                 ),
                 issue(
-                    "apps/v1, Kind=Deployment",
+                    deployment,
                     Some((2, 2)),
-                    "found no matching overload for '_+_' applied to '(int, string)'"
+                    "found no matching overload for '_+_' applied to '(int, string)'",
+                    false
                 ),
-                issue("/v1, Kind=Pod", None, "too: long"),
+                issue(deployment, Some((1, 1)), "never", true),
+                issue("/v1, Kind=Pod", None, "too: long", false),
             ]
         );
+        assert_eq!(found.notes, ["none of the 2 kinds"]);
     }
 
     #[test]
     fn compilation_errors_are_taken_apart() {
-        let text = "compilation failed: ERROR: <input>:1:4: Syntax error: a\nb\n | 1 +\n | ...^";
-        let [only] = &issues(text)[..] else {
+        let text = "compilation failed: ERROR: <input>:1:4: Syntax error: a\nb\n | 1 +\n | ...^\n2 \
+                    more errors were truncated";
+        let found = parse(text);
+        let [only] = &found.issues[..] else {
             panic!("one issue")
         };
         assert_eq!(
             (only.at, &*only.message),
             (Some((1, 3)), "Syntax error: a b")
         );
-        let [only] = &issues("must evaluate to bool but got int")[..] else {
+        assert_eq!(found.notes, ["2 more errors were truncated"]);
+        let found = parse("must evaluate to bool but got int");
+        let [only] = &found.issues[..] else {
             panic!("one issue")
         };
         assert_eq!((only.at, rule(&only.message, "x")), (None, "result-type"));

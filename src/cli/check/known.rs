@@ -1,6 +1,7 @@
 //! What is known without a cluster: Kubernetes' own APIs, and the CRDs of the input.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
 
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -20,11 +21,30 @@ const NO_CRD: &str = "no CustomResourceDefinition is among the input";
 #[derive(Debug)]
 pub struct Known {
     builtin: Builtin,
-    crds: SchemaSet,
+    crds: Vec<LazyCrd>,
+    /// For each kind of a CRD the index of the first that defines it.
+    crd_kinds: HashMap<Gvk, usize>,
     /// What is served, and the groups that a policy names and nothing is known of.
     pub mapper: RestMapper,
     /// The groups that are Kubernetes' own.
     complete: BTreeSet<String>,
+}
+
+/// A CRD whose types are made when they are asked for: of a directory full, few are.
+#[derive(Debug)]
+struct LazyCrd {
+    crd: Crd,
+    schemas: OnceLock<SchemaSet>,
+}
+
+impl LazyCrd {
+    fn schemas(&self) -> &SchemaSet {
+        self.schemas.get_or_init(|| {
+            let mut schemas = SchemaSet::default();
+            schemas.add_crd(&self.crd, &mut Interner::default());
+            schemas
+        })
+    }
 }
 
 impl Known {
@@ -33,22 +53,32 @@ impl Known {
     /// # Errors
     /// Where the built-in schemas cannot be read.
     pub fn new<'a>(
-        crds: impl Iterator<Item = &'a Crd>,
+        crds: impl Iterator<Item = Crd>,
         policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
     ) -> Result<Self, SchemaError> {
         let builtin = Builtin::load()?;
-        let mut schemas = SchemaSet::default();
-        let mut interner = Interner::default();
+        let mut lazy = Vec::new();
+        let mut crd_kinds = HashMap::new();
         let mut resources = builtin.resources().to_vec();
         let own = resources.iter().map(|served| served.gvr.group.clone());
         let complete = own.collect();
         for crd in crds {
-            schemas.add_crd(crd, &mut interner);
             resources.extend(crd.resources());
+            for version in &crd.versions {
+                for kind in [&crd.kind, &crd.list_kind] {
+                    let gvk = Gvk::new(&crd.group, &version.name, kind);
+                    crd_kinds.entry(gvk).or_insert(lazy.len());
+                }
+            }
+            lazy.push(LazyCrd {
+                crd,
+                schemas: OnceLock::new(),
+            });
         }
         let mut known = Self {
             builtin,
-            crds: schemas,
+            crds: lazy,
+            crd_kinds,
             mapper: RestMapper::new(resources),
             complete,
         };
@@ -182,7 +212,10 @@ pub fn rule<'a>(
 impl SchemaResolver for Known {
     fn resolve(&self, gvk: &Gvk) -> Resolution {
         match self.builtin.resolve(gvk) {
-            Resolution::NotFound => self.crds.resolve(gvk),
+            Resolution::NotFound => match self.crd_kinds.get(gvk).and_then(|n| self.crds.get(*n)) {
+                Some(crd) => crd.schemas().resolve(gvk),
+                None => Resolution::NotFound,
+            },
             found => found,
         }
     }

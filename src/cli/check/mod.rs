@@ -43,9 +43,10 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     input.problems.extend(crds.problems);
-    let all_crds = input.crds.iter().chain(&crds.crds);
+    let own_crds = std::mem::take(&mut input.crds);
+    let all_crds = own_crds.into_iter().chain(crds.crds);
     let known = Known::new(
-        all_crds.map(|crd| &crd.value),
+        all_crds.map(|crd| crd.value),
         input.policies.iter().map(|policy| &policy.value),
     )?;
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);

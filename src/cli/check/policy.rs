@@ -74,7 +74,7 @@ pub fn check(
     };
     let mut findings = Vec::new();
     version(policy, known, &mut findings);
-    expression_errors(policy, &answers, &mut findings);
+    expression_errors(policy, known, &answers, &mut findings);
     expression_warnings(policy, known, &answers, &mut findings);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
@@ -163,6 +163,7 @@ fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: 
 /// What the API server refuses, or cannot evaluate safely.
 fn expression_errors(
     policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
@@ -185,13 +186,27 @@ fn expression_errors(
             ),
         };
         let expression = expression(&answers.compiled, field_ref);
-        for issue in issues::issues(message) {
+        for issue in issues::parse(message).issues {
             let rule = match kind {
                 CompileFindingKind::Failed => issues::rule(&issue.message, other),
                 CompileFindingKind::Unsafe | CompileFindingKind::Unsupported => other,
             };
             let mut found = in_expression(policy, severity, rule, &issue, field_ref, expression);
-            found.help = Some(help.to_owned());
+            let is_match_condition = expression.is_some_and(|of| of.role == Role::MatchCondition);
+            let hint = match (rule, expression.zip(issue.at)) {
+                ("undeclared-reference", _) => {
+                    suggestion::reference(&issue.message, is_match_condition)
+                }
+                ("undefined-field", Some((expression, at))) => {
+                    suggestion::field(&policy.value, known, &[], &expression.text, at)
+                        .map(|meant| format!("did you mean `{meant}`?"))
+                }
+                _ => None,
+            };
+            found.help = Some(match hint {
+                Some(hint) => format!("{hint}; {help}"),
+                None => help.to_owned(),
+            });
             findings.push(found);
         }
     }
@@ -222,11 +237,12 @@ fn expression_warnings(
             .errors
             .iter()
             .filter(|(of, ..)| of == field_ref)
-            .flat_map(|(_, _, message)| issues::issues(message))
+            .flat_map(|(_, _, message)| issues::parse(message).issues)
             .map(|issue| (issue.at, issue.message))
             .collect();
         let mut grouped: Vec<(Issue, Vec<String>)> = Vec::new();
-        for issue in issues::issues(&warning.warning) {
+        let said = issues::parse(&warning.warning);
+        for issue in said.issues {
             // Said of the expression itself already, without regard to a kind.
             let is_syntax = issues::rule(&issue.message, "expression-warning") == "syntax";
             if errors.contains(&(issue.at, issue.message.clone()))
@@ -254,10 +270,15 @@ fn expression_warnings(
                     suggestion::field(&policy.value, known, &kinds, &expression.text, at)
                 });
             found.kinds = kinds;
-            found.help = Some(match meant {
-                Some(meant) => format!("did you mean `{meant}`? {help}"),
-                None => help.to_owned(),
-            });
+            let mut helps: Vec<String> = meant
+                .map(|meant| format!("did you mean `{meant}`?"))
+                .into_iter()
+                .collect();
+            if !issue.is_harmless {
+                helps.push(help.to_owned());
+            }
+            helps.extend(said.notes.iter().map(|note| format!("({note})")));
+            found.help = (!helps.is_empty()).then(|| helps.join(" "));
             findings.push(found);
         }
     }

@@ -13,6 +13,9 @@ use crate::cli::text::{clean, width, wrap};
 /// The notes of one rule that are shown; what could not be checked must not hide what is wrong.
 const MAX_NOTES: usize = 5;
 
+/// The most columns of a line of a file that are shown.
+const MAX_EXCERPT: usize = 240;
+
 /// The kinds that are named in a line; the others are counted.
 const MAX_KINDS: usize = 6;
 
@@ -136,17 +139,23 @@ fn notes(found: &Finding) -> Vec<String> {
 
 /// The line of a location as it fits into `max` columns, and the columns to mark in it: from, how many.
 fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
-    let place = location.place?;
-    let line = location.source.as_ref()?.line(place.line);
-    let line: Vec<char> = clean(line.trim_end()).chars().collect();
+    let max = max.min(MAX_EXCERPT);
+    let mut place = location.place?;
+    let line = location.source.as_ref()?.line(place.line).trim_end();
+    // A long line, such as that of a JSON file without line breaks, is cut before all else.
+    let n_skipped = place.column.saturating_sub(2 * MAX_EXCERPT);
+    let is_cut = n_skipped > 0;
+    place.column -= n_skipped;
+    let line: String = line.chars().skip(n_skipped).take(4 * MAX_EXCERPT).collect();
+    let line: Vec<char> = clean(&line).chars().collect();
     let text = |range: std::ops::Range<usize>| {
-        line.get(range)
-            .map(|chars| chars.iter().collect::<String>())
+        let chars = line.get(range)?;
+        Some(chars.iter().collect::<String>())
     };
     let start = place.column.saturating_sub(1).min(line.len());
     let end = (start + location.length).min(line.len());
     let marked = width(&text(start..end)?).max(1);
-    if width(&text(0..line.len())?) <= max {
+    if !is_cut && width(&text(0..line.len())?) <= max {
         return Some((text(0..line.len())?, width(&text(0..start)?), marked));
     }
     // A window around the place, with room for an ellipsis at both ends.
@@ -159,7 +168,7 @@ fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
     while to < line.len() && width(&text(from..to + 1)?) <= room {
         to += 1;
     }
-    let (before, behind) = (from > 0, to < line.len());
+    let (before, behind) = (is_cut || from > 0, to < line.len());
     let shown = format!(
         "{}{}{}",
         if before { "…" } else { "" },
@@ -236,7 +245,7 @@ mod tests {
         };
         let (text, start, length) = excerpt(&location, max).unwrap();
         assert_eq!((text.as_str(), start, length), expect);
-        assert!(width(&text) <= max.max(10), "{text}");
+        assert!(width(&text) <= max.clamp(10, MAX_EXCERPT), "{text}");
     }
 
     #[test]
@@ -247,5 +256,9 @@ mod tests {
         check("0123456789abcdefghij", 11, 2, 12, ("…6789abcdef…", 5, 2));
         check("0123456789abcdefghij", 1, 2, 12, ("0123456789…", 0, 2));
         check("0123456789abcdefghij", 21, 1, 12, ("…efghij", 7, 1));
+        let long = format!("{}.name{}", "x".repeat(100_000), "y".repeat(100_000));
+        let (before, behind) = ("x".repeat(153), "y".repeat(80));
+        let shown = format!("…{before}.name{behind}…");
+        check(&long, 100_001, 5, usize::MAX, (&shown, 154, 5));
     }
 }

@@ -1,5 +1,6 @@
 //! What was probably meant by a name that nothing has.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -15,8 +16,9 @@ const MAX_NAME_BYTES: usize = 64;
 
 /// The field that was probably meant by the selection at `at` in `text`, which is not declared.
 ///
-/// It is told where plain selections lead from `object`, `oldObject` or `params` to it, as in
-/// `object.spec.replica`; `kinds` are those that lack the field, `apps/v1 Deployment`.
+/// It is told where plain selections lead from `object`, `oldObject`, `params` or `variables` to it, as
+/// in `object.spec.replica`, and else where only the case is wrong; `kinds` are those that lack the
+/// field, `apps/v1 Deployment`.
 pub(super) fn field(
     policy: &ValidatingAdmissionPolicy,
     known: &Known,
@@ -35,23 +37,80 @@ pub(super) fn field(
         .take_while(|c| c.is_alphanumeric() || *c == '_')
         .collect();
     let mut parts = path.split('.').map(|part| part.trim_matches('?'));
-    let gvk = match parts.next()? {
-        "object" | "oldObject" => {
-            let (api_version, kind) = kinds.first()?.split_once(' ')?;
-            let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
-            Gvk::new(group, version, kind)
-        }
-        "params" => policy::param_kind(policy)?,
-        _ => return None,
+    let object_kind = || {
+        let (api_version, kind) = kinds.first()?.split_once(' ')?;
+        let GroupVersion { group, version } = GroupVersion::parse(api_version)?;
+        Some(Gvk::new(group, version, kind))
     };
-    let Resolution::Found(mut type_) = known.resolve(&gvk) else {
+    let root = parts.next()?;
+    if root == "variables" && parts.next().is_none() {
+        let spec = policy.spec.as_ref()?;
+        let variables = spec.variables.iter().flatten();
+        let names = variables.map(|variable| variable.name.as_str());
+        return nearest(&name, names).map(str::to_owned);
+    }
+    let gvk = match root {
+        "params" => policy::param_kind(policy)?,
+        _ => object_kind()?,
+    };
+    let Resolution::Found(root_type) = known.resolve(&gvk) else {
         return None;
     };
+    if !matches!(root, "object" | "oldObject" | "params") {
+        return anywhere(&name, &root_type);
+    }
+    let mut type_ = root_type;
     for part in parts {
         type_ = below(&type_, part)?;
     }
     let names = type_.declared_fields().iter().map(|field| &*field.name);
     nearest(&name, names).map(str::to_owned)
+}
+
+/// The field anywhere within a type that `name` is but for case: where nothing tells what is selected
+/// from, only that is near enough.
+fn anywhere(name: &str, type_: &Arc<DeclType>) -> Option<String> {
+    let mut visited: HashSet<*const DeclType> = HashSet::new();
+    let mut pending = vec![Arc::clone(type_)];
+    while let Some(type_) = pending.pop() {
+        if !visited.insert(Arc::as_ptr(&type_)) {
+            continue;
+        }
+        for field in type_.declared_fields() {
+            if field.name.eq_ignore_ascii_case(name) && *field.name != *name {
+                return Some(field.name.to_string());
+            }
+            pending.push(Arc::clone(&field.type_));
+        }
+        if let DeclKind::List(of) | DeclKind::Map(of) = &type_.kind {
+            pending.push(Arc::clone(of));
+        }
+    }
+    None
+}
+
+/// What to do about a name that nothing declares, as `message` says.
+pub(super) fn reference(message: &str, is_match_condition: bool) -> Option<String> {
+    const NAMES: [&str; 7] = [
+        "object",
+        "oldObject",
+        "request",
+        "params",
+        "namespaceObject",
+        "variables",
+        "authorizer",
+    ];
+    let (_, rest) = message.split_once("undeclared reference to '")?;
+    let (name, _) = rest.split_once('\'')?;
+    match name {
+        "params" => Some("`params` needs a paramKind in the spec".to_owned()),
+        "variables" if is_match_condition => {
+            Some("matchConditions are evaluated before variables, and cannot read them".to_owned())
+        }
+        "variables" => Some("the spec declares no variables".to_owned()),
+        "authorizer" => Some("a messageExpression cannot use `authorizer`".to_owned()),
+        _ => nearest(name, NAMES.into_iter()).map(|meant| format!("did you mean `{meant}`?")),
+    }
 }
 
 fn below(type_: &DeclType, name: &str) -> Option<Arc<DeclType>> {

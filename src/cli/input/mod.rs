@@ -20,7 +20,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 
-use crate::schema::Crd;
+use crate::schema::{Crd, Gvk};
 
 use files::ReadFile;
 pub use object::Object;
@@ -117,6 +117,19 @@ impl Input {
         let mut input = Self::default();
         files::read_all(paths, stdin, &mut |file| input.add_file(file, wanted));
         input
+    }
+
+    /// The objects of a kind that is none of those with a list of their own: params, for one.
+    ///
+    /// Objects are there where [`Wanted::All`] was asked for; namespaces count too.
+    pub fn objects_of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = &Object<Value>> {
+        let is_of_kind = |object: &&Object<Value>| {
+            object.api_version() == gvk.api_version() && object.kind() == gvk.kind
+        };
+        self.others
+            .iter()
+            .chain(&self.namespaces)
+            .filter(is_of_kind)
     }
 
     /// Adds what is in a file.
@@ -253,5 +266,101 @@ impl Input {
                 self.invalid.push(invalid);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFESTS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: policy}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: team}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: params, namespace: team}, data: {a: b}}
+---
+apiVersion: vap-status.dev/v1alpha1
+kind: PolicyProbe
+metadata: {name: probe}
+spec: {policyName: policy}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  versions: [{name: v1, served: true}]
+";
+
+    fn load(wanted: Wanted) -> Input {
+        Input::load(&[PathBuf::from("-")], wanted, &mut MANIFESTS.as_bytes())
+    }
+
+    fn counts(input: &Input) -> [usize; 6] {
+        [
+            input.policies.len(),
+            input.bindings.len(),
+            input.crds.len(),
+            input.probes.len(),
+            input.namespaces.len(),
+            input.others.len(),
+        ]
+    }
+
+    #[test]
+    fn objects_are_sorted_by_kind() {
+        assert_eq!(counts(&load(Wanted::All)), [1, 1, 1, 1, 1, 1]);
+        assert_eq!(counts(&load(Wanted::Policies)), [1, 1, 1, 0, 0, 0]);
+        assert_eq!(counts(&load(Wanted::Crds)), [0, 0, 1, 0, 0, 0]);
+        assert_eq!(load(Wanted::Crds).n_objects, 6);
+    }
+
+    #[test]
+    fn params_are_found_by_their_kind() {
+        let input = load(Wanted::All);
+        let config_map = Gvk::new("", "v1", "ConfigMap");
+        let params: Vec<_> = input.objects_of_kind(&config_map).collect();
+        let [only] = &params[..] else {
+            panic!("{params:?}")
+        };
+        assert_eq!(
+            (only.name(), only.namespace()),
+            (Some("params"), Some("team"))
+        );
+        assert_eq!(only.value["data"]["a"], "b");
+        assert_eq!(
+            only.place(),
+            Place {
+                line: 10,
+                column: 54
+            }
+        );
+        let none = Gvk::new("example.com", "v1", "ConfigMap");
+        assert_eq!(input.objects_of_kind(&none).count(), 0);
+    }
+
+    #[test]
+    fn a_probe_is_decoded_where_its_type_is_known() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Probe {
+            spec: Spec,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spec {
+            policy_name: String,
+        }
+        let probe = load(Wanted::All).probes.remove(0);
+        let probe = probe.decode::<Probe>().unwrap();
+        assert_eq!(probe.value.spec.policy_name, "policy");
+        let wrong = load(Wanted::All).others.remove(0).decode::<Probe>();
+        assert!(wrong.unwrap_err().value.contains("spec"));
     }
 }

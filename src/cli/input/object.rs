@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::place::{Place, SourceText, locate};
@@ -60,6 +61,26 @@ impl<T> Object<T> {
         node.and_then(Node::as_str).unwrap_or_default()
     }
 
+    /// The `kind`, as written.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        let node = self.document.node.get("kind");
+        node.and_then(Node::as_str).unwrap_or_default()
+    }
+
+    /// The `metadata.name`, where there is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.document.node.get("metadata")?.get("name")?.as_str()
+    }
+
+    /// The `metadata.namespace`, where there is one.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        let metadata = self.document.node.get("metadata")?;
+        metadata.get("namespace")?.as_str()
+    }
+
     /// The place of the name, or of the object where it has none.
     #[must_use]
     pub fn place(&self) -> Place {
@@ -103,6 +124,32 @@ impl<T> Object<T> {
         let end = self.document.base + node.span.end;
         let raw = self.source.text().get(start..end)?;
         Some(start + locate(raw, *style, text, offset)?)
+    }
+}
+
+impl Object<Value> {
+    /// The object as a type of its kind.
+    ///
+    /// # Errors
+    /// Where it does not have the shape: the object, with the reason as its value.
+    pub fn decode<T: DeserializeOwned>(self) -> Result<Object<T>, Object<String>> {
+        let Self {
+            value,
+            source,
+            document,
+        } = self;
+        match serde_json::from_value(value) {
+            Ok(value) => Ok(Object {
+                value,
+                source,
+                document,
+            }),
+            Err(error) => Err(Object {
+                value: error.to_string(),
+                source,
+                document,
+            }),
+        }
     }
 }
 

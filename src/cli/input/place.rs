@@ -26,6 +26,8 @@ pub struct SourceText {
     pub name: String,
     text: String,
     line_starts: Vec<usize>,
+    /// Then a byte is a column.
+    is_ascii: bool,
 }
 
 impl SourceText {
@@ -35,10 +37,12 @@ impl SourceText {
         let line_starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
+        let is_ascii = text.is_ascii();
         Self {
             name,
             text,
             line_starts,
+            is_ascii,
         }
     }
 
@@ -57,10 +61,15 @@ impl SourceText {
             .and_then(|idx| self.line_starts.get(idx))
             .copied()
             .unwrap_or(0);
-        let before = self.text.get(start..byte).unwrap_or_default();
+        let n_before = if self.is_ascii {
+            byte.min(self.text.len()).saturating_sub(start)
+        } else {
+            let before = self.text.get(start..byte).unwrap_or_default();
+            before.chars().count()
+        };
         Place {
             line: line.max(1),
-            column: before.chars().count() + 1,
+            column: n_before + 1,
         }
     }
 

@@ -162,7 +162,7 @@ impl Decision {
 
 /// What all these values have in common: they have methods, and nothing else can be done with them.
 macro_rules! receiver_only {
-    ($($value:ty => $type_:expr),* $(,)?) => {$(
+    ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
             fn type_(&self) -> Type {
                 let sig: Sig = $type_;
@@ -182,6 +182,10 @@ macro_rules! receiver_only {
                 "*types.Err"
             }
 
+            fn go_type(&self) -> &'static str {
+                $go_type
+            }
+
             fn through_native(&self) -> Result<(), EvalError> {
                 Err(EvalError::no_such_overload())
             }
@@ -190,9 +194,9 @@ macro_rules! receiver_only {
 }
 
 receiver_only! {
-    AuthorizerValue => AUTHORIZER,
-    PathCheck => PATH_CHECK,
-    GroupCheck => GROUP_CHECK,
-    ResourceCheck => RESOURCE_CHECK,
-    Decision => DECISION,
+    AuthorizerValue => AUTHORIZER, "library.authorizerVal";
+    PathCheck => PATH_CHECK, "library.pathCheckVal";
+    GroupCheck => GROUP_CHECK, "library.groupCheckVal";
+    ResourceCheck => RESOURCE_CHECK, "library.resourceCheckVal";
+    Decision => DECISION, "library.decisionVal";
 }

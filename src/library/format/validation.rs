@@ -16,9 +16,13 @@ const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-fn push_if_too_long(messages: &mut Vec<String>, text: &[u8], max: usize, about: &str) {
+/// What upstream's messages call the unit of length, which is the byte: names are older than labels.
+const CHARACTERS: &str = "characters";
+const BYTES: &str = "bytes";
+
+fn push_if_too_long(messages: &mut Vec<String>, text: &[u8], max: usize, unit: &str) {
     if text.len() > max {
-        messages.push(format!("{about}must be no more than {max} bytes"));
+        messages.push(format!("must be no more than {max} {unit}"));
     }
 }
 
@@ -46,7 +50,7 @@ fn is_subdomain(text: &[u8]) -> bool {
 #[must_use]
 pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
-    push_if_too_long(&mut messages, text, MAX_LABEL_LEN, "");
+    push_if_too_long(&mut messages, text, MAX_LABEL_LEN, CHARACTERS);
     if is_label(text) {
         return messages;
     }
@@ -65,8 +69,12 @@ pub fn dns1123_label(text: &[u8]) -> Vec<String> {
 /// What is wrong with `text` as a name of RFC 1123, of labels with dots between them.
 #[must_use]
 pub fn dns1123_subdomain(text: &[u8]) -> Vec<String> {
+    subdomain(text, CHARACTERS)
+}
+
+fn subdomain(text: &[u8], unit: &str) -> Vec<String> {
     let mut messages = Vec::new();
-    push_if_too_long(&mut messages, text, MAX_SUBDOMAIN_LEN, "");
+    push_if_too_long(&mut messages, text, MAX_SUBDOMAIN_LEN, unit);
     if !is_subdomain(text) {
         messages.push(format!(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
@@ -81,7 +89,7 @@ pub fn dns1123_subdomain(text: &[u8]) -> Vec<String> {
 #[must_use]
 pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
-    push_if_too_long(&mut messages, text, MAX_LABEL_LEN, "");
+    push_if_too_long(&mut messages, text, MAX_LABEL_LEN, CHARACTERS);
     let begins_with_letter = text.first().is_some_and(u8::is_ascii_lowercase);
     if !begins_with_letter || !is_label(text) {
         messages.push(
@@ -127,7 +135,7 @@ pub fn qualified_name(text: &[u8]) -> Vec<String> {
             if prefix.is_empty() {
                 messages.push("prefix part must be non-empty".to_owned());
             } else {
-                let of_prefix = dns1123_subdomain(prefix);
+                let of_prefix = subdomain(prefix, BYTES);
                 messages.extend(
                     of_prefix
                         .iter()
@@ -147,7 +155,11 @@ pub fn qualified_name(text: &[u8]) -> Vec<String> {
     if name.is_empty() {
         messages.push("name part must be non-empty".to_owned());
     }
-    push_if_too_long(&mut messages, name, MAX_LABEL_LEN, "name part ");
+    if name.len() > MAX_LABEL_LEN {
+        messages.push(format!(
+            "name part must be no more than {MAX_LABEL_LEN} bytes"
+        ));
+    }
     if !is_key_name(name) {
         messages.push(format!("name part {KEY_NAME}"));
     }
@@ -160,7 +172,7 @@ pub fn qualified_name(text: &[u8]) -> Vec<String> {
 #[must_use]
 pub fn label_value(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
-    push_if_too_long(&mut messages, text, MAX_LABEL_LEN, "");
+    push_if_too_long(&mut messages, text, MAX_LABEL_LEN, BYTES);
     if !text.is_empty() && !is_key_name(text) {
         messages.push(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' \
@@ -270,7 +282,7 @@ mod tests {
         let long = "a".repeat(64);
         assert_eq!(
             dns1123_label(long.as_bytes()),
-            ["must be no more than 63 bytes"]
+            ["must be no more than 63 characters"]
         );
         assert_eq!(dns1123_label(format!("{long}_").as_bytes()).len(), 2);
         assert!(dns1035_label(b"a1").is_empty() && !dns1035_label(b"1a").is_empty());
