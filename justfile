@@ -49,6 +49,14 @@ parity *args:
 e2e *args:
     @./dev e2e {{args}}
 
+# Kubernetes' own tests of type checking, with our controller in the place of its own
+k8s-e2e *args:
+    @./dev k8s-e2e {{args}}
+
+# the tests of the language's specification; prints the counts
+conformance *args:
+    @./dev conformance {{args}}
+
 # a real control plane, sample policies, the controller, the table, a live change
 demo *args:
     @./dev demo {{args}}

@@ -139,6 +139,11 @@ pub struct OverloadRow {
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
+    /// Whether an error in the first of two arguments keeps the second from being evaluated; else both are
+    /// evaluated, which shows in the cost.
+    ///
+    /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
+    pub in_order: bool,
 }
 
 impl OverloadRow {
@@ -160,6 +165,7 @@ impl OverloadRow {
             source,
             binding: Binding::None,
             unguarded: false,
+            in_order: false,
         }
     }
 
@@ -181,6 +187,7 @@ impl OverloadRow {
             source,
             binding: Binding::None,
             unguarded: false,
+            in_order: false,
         }
     }
 
@@ -200,6 +207,13 @@ impl OverloadRow {
         traits: Traits,
     ) -> Self {
         self.binding = Binding::Singleton(implementation, traits);
+        self
+    }
+
+    /// This overload, whose second argument is not evaluated if the first is an error.
+    #[must_use]
+    pub const fn evaluated_in_order(mut self) -> Self {
+        self.in_order = true;
         self
     }
 

@@ -1,127 +1,168 @@
-//! Doubles as Go writes them.
+//! Doubles as `format` writes them: with the separators, signs and exponents of American English.
 //!
-//! Source: Go `strconv/ftoa.go`, `FormatFloat`.
+//! Source: golang.org/x/text `message/print.go`, `internal/number/format.go`, as cel-go `ext/formatting.go`
+//! uses them.
+
+/// The greatest number that upstream reads as a precision or a width.
+const MAX_PARAMETER: u64 = 10_000_009;
+
+/// What upstream writes where it cannot read the precision or the width.
+const NO_VERB: &str = "%!(NOVERB)";
+
+/// A double has no more digits behind the point than these.
+const MAX_DIGITS: usize = 1_100;
 
 /// The name of a double that is no number, or no finite one.
 fn special(value: f64) -> Option<&'static str> {
     if value.is_nan() {
         Some("NaN")
     } else if value == f64::INFINITY {
-        Some("+Inf")
+        Some("\u{221e}")
     } else if value == f64::NEG_INFINITY {
-        Some("-Inf")
+        Some("-\u{221e}")
     } else {
         None
     }
 }
 
-/// The shortest text that reads as `value`: `1`, `0.1`, `1e+06`, `NaN`, `+Inf`.
+/// `value` with `precision` digits behind the point: `1,234.50`.
 ///
-/// It is in scientific notation below a ten-thousandth, and from a million on.
-///
-/// Source: Go `strconv/ftoa.go`, `FormatFloat` with the format `g` and the precision -1.
+/// Upstream keeps the greatest number of digits in 16 bits, and where that is less than zero writes as many
+/// as it takes to tell the number apart; it keeps the least number of digits in eight bits, so that zeros
+/// at the end are not more than 255.
 #[must_use]
-pub fn shortest(value: f64) -> String {
+pub fn fixed(value: f64, precision: u64) -> String {
+    if precision > MAX_PARAMETER {
+        return NO_VERB.to_owned();
+    }
     if let Some(name) = special(value) {
         return name.to_owned();
     }
-    let scientific = format!("{value:e}");
-    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or_default();
-    if (-4..6).contains(&exponent) {
-        plain(value)
-    } else {
-        with_exponent(digits, exponent)
+    // Zero has no sign, whereas what is rounded to zero keeps its own.
+    let value = if value == 0.0 { 0.0 } else { value };
+    let text = match usize::try_from(precision % 65_536) {
+        Ok(n) if n < 32_768 => format!("{value:.*}", n.min(MAX_DIGITS)),
+        _ => format!("{value}"),
+    };
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.as_str()),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let n_least = usize::try_from(precision % 256).unwrap_or_default();
+    let whole = grouped(whole);
+    if fraction.is_empty() && n_least == 0 {
+        return format!("{sign}{whole}");
     }
+    format!("{sign}{whole}.{fraction:0<n_least$}")
 }
 
-/// The shortest text that reads as `value`, without an exponent.
-///
-/// Source: Go `strconv/ftoa.go`, `FormatFloat` with the format `f` and the precision -1.
-#[must_use]
-pub fn plain(value: f64) -> String {
-    special(value).map_or_else(|| format!("{value}"), ToOwned::to_owned)
-}
-
-/// `value` with `precision` digits behind the point: Go's `%.Nf`.
-///
-/// Source: Go `strconv/ftoa.go`, `FormatFloat` with the format `f`.
-#[must_use]
-pub fn fixed(value: f64, precision: u16) -> String {
-    special(value).map_or_else(
-        || format!("{value:.*}", usize::from(precision)),
-        ToOwned::to_owned,
-    )
-}
-
-/// `value` in scientific notation with `precision` digits behind the point: Go's `%.Ne`.
-///
-/// Source: Go `strconv/ftoa.go`, `FormatFloat` with the format `e`.
-#[must_use]
-pub fn scientific(value: f64, precision: u16) -> String {
-    if let Some(name) = special(value) {
-        return name.to_owned();
+/// `digits` with a comma before each group of three.
+fn grouped(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
     }
-    let text = format!("{value:.*e}", usize::from(precision));
-    match text.split_once('e') {
-        Some((digits, exponent)) => with_exponent(digits, exponent.parse().unwrap_or_default()),
-        None => text,
-    }
+    text
 }
 
-/// An exponent has a sign and at least two digits.
-fn with_exponent(digits: &str, exponent: i32) -> String {
-    format!("{digits}e{exponent:+03}")
+/// `value` in scientific notation with six digits behind the point, `1.052033×10⁰³`, after as many spaces
+/// as make it `width` characters.
+///
+/// Upstream takes what an expression writes as the precision for the width, which it keeps in 16 bits.
+#[must_use]
+pub fn scientific(value: f64, width: u64) -> String {
+    if width > MAX_PARAMETER {
+        return NO_VERB.to_owned();
+    }
+    let width = usize::try_from(width % 65_536).unwrap_or_default();
+    let text = match special(value) {
+        Some(name) => name.to_owned(),
+        None => {
+            let value = if value == 0.0 { 0.0 } else { value };
+            let text = format!("{value:.6e}");
+            let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+            let exponent: i32 = exponent.parse().unwrap_or_default();
+            let sign = if exponent < 0 { "\u{207b}" } else { "" };
+            let exponent = format!("{:02}", exponent.unsigned_abs());
+            let exponent: String = exponent.chars().map(superscript).collect();
+            format!("{digits}\u{d7}10{sign}{exponent}")
+        }
+    };
+    format!("{text:>width$}")
+}
+
+fn superscript(digit: char) -> char {
+    match digit {
+        '1' => '\u{b9}',
+        '2' => '\u{b2}',
+        '3' => '\u{b3}',
+        '4' => '\u{2074}',
+        '5' => '\u{2075}',
+        '6' => '\u{2076}',
+        '7' => '\u{2077}',
+        '8' => '\u{2078}',
+        '9' => '\u{2079}',
+        _ => '\u{2070}',
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(value: f64, in_short: &str, in_full: &str, to_a_thousandth: &str, with_power: &str) {
-        assert_eq!(shortest(value), in_short);
-        assert_eq!(plain(value), in_full);
-        assert_eq!(fixed(value, 3), to_a_thousandth);
-        assert_eq!(scientific(value, 3), with_power);
+    #[test]
+    fn fixed_point() {
+        assert_eq!(fixed(1_234_567.891, 6), "1,234,567.891000");
+        assert_eq!(fixed(123.0, 0), "123");
+        assert_eq!(fixed(-1234.5, 1), "-1,234.5");
+        assert_eq!(fixed(-0.0, 2), "0.00");
+        assert_eq!(fixed(-0.001, 2), "-0.00");
+        assert_eq!(fixed(2.5, 0), "2");
+        assert_eq!(fixed(999.9999, 2), "1,000.00");
+        assert_eq!(fixed(1e22, 1), "10,000,000,000,000,000,000,000.0");
+        assert_eq!(fixed(f64::NAN, 2), "NaN");
+        assert_eq!(fixed(f64::NEG_INFINITY, 2), "-\u{221e}");
     }
 
     #[test]
-    fn as_go_does() {
-        check(0.0, "0", "0", "0.000", "0.000e+00");
-        check(-0.0, "-0", "-0", "-0.000", "-0.000e+00");
-        check(0.1, "0.1", "0.1", "0.100", "1.000e-01");
-        check(123_456.0, "123456", "123456", "123456.000", "1.235e+05");
-        check(1e6, "1e+06", "1000000", "1000000.000", "1.000e+06");
-        check(
-            1_234_567.5,
-            "1.2345675e+06",
-            "1234567.5",
-            "1234567.500",
-            "1.235e+06",
-        );
-        check(1e-4, "0.0001", "0.0001", "0.000", "1.000e-04");
-        check(1e-5, "1e-05", "0.00001", "0.000", "1.000e-05");
-        check(f64::NAN, "NaN", "NaN", "NaN", "NaN");
-        check(f64::INFINITY, "+Inf", "+Inf", "+Inf", "+Inf");
-        check(f64::NEG_INFINITY, "-Inf", "-Inf", "-Inf", "-Inf");
-        assert_eq!(shortest(f64::MAX), "1.7976931348623157e+308");
-        assert_eq!(shortest(5e-324), "5e-324");
+    fn many_digits() {
+        assert_eq!(fixed(1.5, 255).len(), 257);
+        assert_eq!(fixed(1.5, 256), "1.5");
+        assert_eq!(fixed(1.5, 2_000_000).len(), 130);
         assert_eq!(
-            shortest(123_456_789_012_345_680_000.0),
-            "1.2345678901234568e+20"
+            fixed(44.676, 284),
+            "44.6760000000000019326762412674725055694580078125"
         );
+        assert_eq!(fixed(-4.25, 261), "-4.25000");
+        assert_eq!(fixed(1.5, 99_999_999), "%!(NOVERB)");
+        assert_eq!(fixed(123_456.789, 32_768), "123,456.789");
+        assert_eq!(fixed(1.55, 65_537), "1.6");
+        assert_eq!(fixed(0.1, 99_999), format!("0.1{}", "0".repeat(158)));
     }
 
     #[test]
-    fn ties_go_to_even() {
-        assert_eq!(fixed(0.5, 0), "0");
-        assert_eq!(fixed(1.5, 0), "2");
-        assert_eq!(fixed(0.25, 1), "0.2");
-        assert_eq!(scientific(1.125, 2), "1.12e+00");
+    fn exponents() {
         assert_eq!(
-            fixed(0.1, 60),
-            "0.100000000000000005551115123125782702118158340454101562500000"
+            scientific(1052.032_911_275, 6),
+            "1.052033\u{d7}10\u{2070}\u{b3}"
         );
+        assert_eq!(
+            scientific(-1e300, 0),
+            "-1.000000\u{d7}10\u{b3}\u{2070}\u{2070}"
+        );
+        assert_eq!(
+            scientific(1e-7, 0),
+            "1.000000\u{d7}10\u{207b}\u{2070}\u{2077}"
+        );
+        assert_eq!(scientific(0.0, 15), "  0.000000\u{d7}10\u{2070}\u{2070}");
+        assert_eq!(scientific(-0.0, 0), "0.000000\u{d7}10\u{2070}\u{2070}");
+        assert_eq!(scientific(f64::NAN, 6), "   NaN");
+        assert_eq!(scientific(f64::INFINITY, 3), "  \u{221e}");
+        assert_eq!(scientific(1.5, 999_999).chars().count(), 16_959);
     }
 }

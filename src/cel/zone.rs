@@ -7,6 +7,8 @@ use jiff::tz::TimeZoneDatabase;
 
 use super::value::EvalError;
 
+const SECONDS_OF_400_YEARS: i64 = 146_097 * 86_400;
+
 /// How far the zone `name` is ahead of UTC at `seconds` since 1970, in seconds.
 ///
 /// # Errors
@@ -29,7 +31,13 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     if name.split(['/', '\\']).any(|part| part == "..") || name.starts_with(['/', '\\']) {
         return Err(EvalError::fixed("time: invalid location name"));
     }
-    let unknown = || EvalError::new(format!("unknown time zone {name}"));
+    if name.contains('\0') {
+        return Err(EvalError::fixed("invalid argument"));
+    }
+    let unknown = || match not_a_file(name) {
+        Some(reason) => EvalError::fixed(reason),
+        None => EvalError::new(format!("unknown time zone {name}")),
+    };
     let zone = TimeZoneDatabase::bundled()
         .get(name)
         .map_err(|_| unknown())?;
@@ -37,8 +45,35 @@ pub(super) fn offset_at(name: &str, seconds: i64) -> Result<i64, EvalError> {
     if zone.iana_name() != Some(name) {
         return Err(unknown());
     }
-    let at = Timestamp::from_second(seconds).map_err(|_| unknown())?;
+    // The calendar repeats after 400 years, and with it the rules of a zone.
+    let at = Timestamp::from_second(seconds)
+        .or_else(|_| Timestamp::from_second(seconds - SECONDS_OF_400_YEARS))
+        .map_err(|_| unknown())?;
     Ok(zone.to_offset(at).seconds().into())
+}
+
+/// Why `name` cannot be the file of a zone, as the operating system says it: zones are files, in
+/// directories.
+fn not_a_file(name: &str) -> Option<&'static str> {
+    if name.split('/').any(|part| part.len() > 255) {
+        return Some("file name too long");
+    }
+    let database = TimeZoneDatabase::bundled();
+    let mut zones = database.available();
+    let below = |above: &str, name: &str| {
+        name.strip_prefix(above)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let found = zones.find_map(|zone| {
+        if below(zone.as_str(), name) {
+            Some("not a directory")
+        } else if below(name.trim_end_matches('/'), zone.as_str()) {
+            Some("is a directory")
+        } else {
+            None
+        }
+    });
+    found
 }
 
 /// Source: Go `strconv/atoi.go`, `Atoi`.

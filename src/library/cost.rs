@@ -369,3 +369,6 @@ fn name_of(type_: &Type) -> Option<&str> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

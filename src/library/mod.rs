@@ -5,9 +5,11 @@
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 
+mod args;
 pub mod authz;
 pub mod cidr;
 pub mod cost;
+pub mod cost_runtime;
 pub mod environment;
 pub mod format;
 pub mod ip;

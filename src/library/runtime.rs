@@ -1,43 +1,48 @@
-//! What the API server's environment adds to planning and evaluation: compiled patterns, and the costs of
-//! its functions.
+//! What the API server's environment adds to planning and evaluation: costs, and patterns that are known
+//! before an evaluation.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`), `pkg/cel/library/regex.go`
 //! (`FindRegexOptimization`, `FindAllRegexOptimization`), `pkg/cel/library/cost.go`.
 
-use crate::cel::decls::Context;
-use crate::cel::eval::{Runtime, Specialized};
-use crate::cel::regex::Program;
+use std::sync::Arc;
+
+use super::args::{failed, strings, text};
+use super::cost_runtime;
+use crate::cel::eval::{CallCost, Runtime, Specialized};
+use crate::cel::regex::{Program, compiled};
 use crate::cel::value::{EvalError, Value};
 
-/// The run-time options of the API server.
+/// The environment of the API server.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KubernetesRuntime;
 
 impl Runtime for KubernetesRuntime {
+    fn call_cost(&self, function: &str, overload: &str) -> Option<CallCost> {
+        cost_runtime::call_cost(function, overload)
+    }
+
+    /// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`; k8s.io/apiserver
+    /// `pkg/cel/library/regex.go`, `FindRegexOptimization`, `FindAllRegexOptimization`.
     fn specialize(
         &self,
         function: &str,
         _overload: &str,
         args: &[Option<&Value>],
     ) -> Result<Option<Specialized>, EvalError> {
-        if !matches!(function, "matches" | "find" | "findAll") {
-            return Ok(None);
-        }
+        let specialize: fn(Arc<Program>) -> Specialized = match function {
+            "matches" => {
+                |program| Box::new(move |_, args| Ok(program.is_match(text(args, 0)?).into()))
+            }
+            "find" => |program| {
+                Box::new(move |_, args| Ok(program.find(text(args, 0)?).unwrap_or_default().into()))
+            },
+            "findAll" => |program| Box::new(move |_, args| find_all(&program, args)),
+            _ => return Ok(None),
+        };
         let Some(Some(Value::String(pattern))) = args.get(1) else {
             return Ok(None);
         };
-        let program = Program::new(pattern).map_err(|error| EvalError::new(error.to_string()))?;
-        Ok(Some(match function {
-            "matches" => Box::new(move |_: &Context, args: &[Value]| {
-                let text = text_of(args)?;
-                Ok(program.is_match(text).into())
-            }),
-            "find" => Box::new(move |_: &Context, args: &[Value]| {
-                let text = text_of(args)?;
-                Ok(Value::from(program.find(text).unwrap_or_default()))
-            }),
-            _ => Box::new(move |_: &Context, args: &[Value]| find_all(&program, args)),
-        }))
+        compiled(pattern).map(specialize).map(Some).map_err(failed)
     }
 
     fn presence_test_has_cost(&self) -> bool {
@@ -45,27 +50,12 @@ impl Runtime for KubernetesRuntime {
     }
 }
 
-/// The text in which a pattern is looked for.
-fn text_of(args: &[Value]) -> Result<&str, EvalError> {
-    match args {
-        [Value::String(text), ..] => Ok(text),
-        _ => Err(EvalError::no_such_overload()),
-    }
-}
-
-/// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindAllRegexOptimization`.
-fn find_all(program: &Program, args: &[Value]) -> Result<Value, EvalError> {
-    let text = text_of(args)?;
-    let limit = match args {
-        [_, _] => None,
-        // A negative number is no limit.
-        [_, _, Value::Int(limit)] => usize::try_from(*limit).ok(),
-        _ => return Err(EvalError::no_such_overload()),
+/// The matches of a pattern; the third argument is the greatest number of them, if it is not less than zero.
+pub(super) fn find_all(program: &Program, args: &[Value]) -> Result<Value, EvalError> {
+    let limit = match args.get(2) {
+        None => None,
+        Some(Value::Int(limit)) => usize::try_from(*limit).ok(),
+        Some(_) => return Err(EvalError::no_such_overload()),
     };
-    let found: Vec<Value> = program
-        .find_all(text, limit)
-        .into_iter()
-        .map(Value::from)
-        .collect();
-    Ok(Value::list(found))
+    Ok(strings(program.find_all(text(args, 0)?, limit)))
 }

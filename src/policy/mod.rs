@@ -4,14 +4,17 @@
 
 pub mod admission;
 pub mod compile;
+pub mod cost;
 mod environment;
 pub mod expressions;
+mod flow;
 pub mod matching;
-mod narrowing;
-pub mod truthful;
+pub mod rules;
+mod truthful;
 pub mod typecheck;
 pub mod typed;
 mod variables;
+mod verdicts;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

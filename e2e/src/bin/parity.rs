@@ -35,6 +35,14 @@ enum Command {
         #[command(flatten)]
         policies: PolicyArgs,
     },
+    /// What upstream warns of and the truthful profile does not, with the rule that says why; fails if a
+    /// difference has none.
+    Differences {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
     /// Compile policies, one JSON object a line.
     Compile {
         /// As on creation, as the admission plugin does, or both.
@@ -219,6 +227,17 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                 write_line(out, &typecheck::line(&doc, &schemas, profile))?;
             }
             true
+        }
+        Command::Differences { schemas, policies } => {
+            let schemas = schemas.load()?;
+            let mut all_explained = true;
+            for doc in documents::load_policies(&policies.paths)? {
+                for line in typecheck::differences(&doc, &schemas) {
+                    all_explained &= line.rule.is_some();
+                    write_line(out, &line)?;
+                }
+            }
+            all_explained
         }
         Command::Compile { mode, policies } => {
             let modes: &[_] = match mode {

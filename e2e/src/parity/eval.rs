@@ -10,22 +10,30 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker;
 use vap_status_controller::cel::civil;
+use vap_status_controller::cel::cost::UnknownSizes;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
 use vap_status_controller::cel::eval::{Bindings, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{StructType, Type};
 use vap_status_controller::cel::value::{Timestamp, Value};
+use vap_status_controller::library::authz::{
+    AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
+};
+use vap_status_controller::library::cost;
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::schema::adapter::{self, ValueSchema};
 use vap_status_controller::schema::decl_type::DeclType;
 use vap_status_controller::schema::{Gvk, OpenApiDocument};
 
+use super::compile::CostLine;
 use super::guard::{Panic, guard};
 use super::write_line;
 
@@ -47,7 +55,7 @@ struct EvalCase {
 }
 
 /// What is printed for a case.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalLine {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -59,7 +67,9 @@ pub struct EvalLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     output_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<Json>,
+    cost: Option<CostLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Tagged>,
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,7 +103,10 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
 /// The line of the case that is `text`.
 #[must_use]
 pub fn line(n: usize, text: &str) -> EvalLine {
-    let case: EvalCase = match serde_json::from_str(text) {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // Cases nest deeper than is allowed by default, and no case is from a stranger.
+    deserializer.disable_recursion_limit();
+    let case: EvalCase = match EvalCase::deserialize(&mut deserializer) {
         Ok(case) => case,
         Err(error) => {
             return EvalLine {
@@ -143,6 +156,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
         return Ok(());
     }
     line.output_type = Some(checked.output_type().declared_string());
+    line.cost = Some(cost::estimate(&checked, &UnknownSizes).into());
     let program = Program::plan(&checked, &env, &KubernetesRuntime)?;
     let limit = case.cost_limit.unwrap_or(PER_CALL_LIMIT);
     let evaluation = program.eval(&bindings, Limits::of_cost(limit));
@@ -174,7 +188,9 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
             continue;
         };
         let value = match case.schema.get(name) {
-            Some(_) if case.typed_values => Value::Null,
+            Some(schema) if case.typed_values => {
+                adapter::typed(&Value::from(raw), &ValueSchema::new(schema))
+            }
             _ => Value::from(raw),
         };
         bindings.bind(name.as_str(), value);
@@ -184,9 +200,50 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
             "kubernetes.authorization.Authorizer",
         ));
         variables.push(Variable::new("authorizer", type_));
-        let _ = (rules, &case.user_info);
+        let authorizer = authorizer(rules, case.user_info.as_ref());
+        bindings.bind("authorizer", Value::opaque(authorizer));
     }
     Ok((base.extend(variables), bindings))
+}
+
+/// The authorizer with the answers `rules`, asked for `user`.
+fn authorizer(rules: &Json, user: Option<&Json>) -> AuthorizerValue {
+    let text = |of: &Json, key: &str| of.get(key).and_then(Json::as_str).map(ToOwned::to_owned);
+    let rules = rules.as_array().into_iter().flatten().map(|rule| {
+        let reason = text(rule, "reason").unwrap_or_default();
+        let answer = |decision| AuthorizerAnswer {
+            decision,
+            reason: reason.clone(),
+            error: None,
+        };
+        AuthorizerRule {
+            user: text(rule, "user"),
+            verb: text(rule, "verb"),
+            group: text(rule, "group"),
+            version: text(rule, "version"),
+            resource: text(rule, "resource"),
+            subresource: text(rule, "subresource"),
+            namespace: text(rule, "namespace"),
+            name: text(rule, "name"),
+            path: text(rule, "path"),
+            answer: match text(rule, "decision").as_deref() {
+                None | Some("" | "allow") => answer(AuthorizerDecision::Allow),
+                Some("deny") => answer(AuthorizerDecision::Deny),
+                Some("error") => AuthorizerAnswer {
+                    error: Some(reason.clone()),
+                    ..AuthorizerAnswer::default()
+                },
+                Some(_) => answer(AuthorizerDecision::NoOpinion),
+            },
+        }
+    });
+    let user = UserInfo {
+        name: user
+            .and_then(|user| text(user, "username"))
+            .unwrap_or_default(),
+        ..UserInfo::default()
+    };
+    AuthorizerValue::new(user, Arc::new(AuthorizerList(rules.collect())))
 }
 
 fn capitalized(name: &str) -> String {
@@ -203,6 +260,10 @@ fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc
         return Ok(BTreeMap::new());
     }
     // The schemas are those of the fields of an object, so that none is taken for a resource.
+    let mut schemas = schemas.clone();
+    for schema in schemas.values_mut().filter_map(Json::as_object_mut) {
+        schema.remove("x-kubernetes-embedded-resource");
+    }
     let document = json!({
         "openapi": "3.0.0",
         "components": {"schemas": {"case.Variables": {
@@ -223,47 +284,81 @@ fn schema_types(schemas: &BTreeMap<String, Json>) -> Result<BTreeMap<String, Arc
 }
 
 /// A value with its type, as the oracle prints it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tagged {
+    #[serde(rename = "type")]
+    type_: String,
+    value: Payload,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Payload {
+    Plain(Json),
+    Number(Box<RawValue>),
+    Held(Box<Tagged>),
+    List(Vec<Tagged>),
+    Entries(Vec<[Tagged; 2]>),
+}
+
+impl Tagged {
+    fn plain(type_: &str, value: impl Into<Json>) -> Self {
+        Self::of(type_, Payload::Plain(value.into()))
+    }
+
+    fn of(type_: &str, value: Payload) -> Self {
+        Self {
+            type_: type_.to_owned(),
+            value,
+        }
+    }
+}
+
+/// The value `value` with its type.
 #[must_use]
-pub fn tagged(value: &Value) -> Json {
-    let of = |type_: &str, value: Json| json!({"type": type_, "value": value});
+pub fn tagged(value: &Value) -> Tagged {
     match value {
-        Value::Null => of("null", Json::Null),
-        Value::Bool(value) => of("bool", json!(value)),
-        Value::Int(value) => of("int", json!(value)),
-        Value::Uint(value) => of("uint", json!(value)),
-        Value::Double(value) => of("double", double_json(*value)),
-        Value::String(text) => of("string", json!(**text)),
-        Value::Bytes(bytes) => of("bytes", json!(base64(bytes))),
-        Value::Duration(nanos) => of("duration", json!(civil::format_go_duration(*nanos))),
+        Value::Null => Tagged::plain("null", Json::Null),
+        Value::Bool(value) => Tagged::plain("bool", *value),
+        Value::Int(value) => Tagged::plain("int", *value),
+        Value::Uint(value) => Tagged::plain("uint", *value),
+        Value::Double(value) => Tagged::of("double", double(*value)),
+        Value::String(text) => Tagged::plain("string", &**text),
+        Value::Bytes(bytes) => Tagged::plain("bytes", base64(bytes)),
+        Value::Duration(nanos) => Tagged::plain("duration", civil::format_go_duration(*nanos)),
         Value::Timestamp(at) => {
             let utc = Timestamp {
                 offset_seconds: 0,
                 ..*at
             };
-            of("timestamp", json!(civil::format_rfc3339(utc)))
+            Tagged::plain("timestamp", civil::format_rfc3339(utc))
         }
-        Value::Optional(optional) => of("optional", optional.get().map_or(Json::Null, tagged)),
-        Value::Error(error) => of("error", json!(error.message())),
-        Value::Type(type_) => of("type", json!(type_.declared_string())),
+        Value::Optional(optional) => match optional.get() {
+            Some(held) => Tagged::of("optional", Payload::Held(Box::new(tagged(held)))),
+            None => Tagged::plain("optional", Json::Null),
+        },
+        Value::Error(error) => Tagged::plain("error", error.message()),
+        Value::Type(type_) => Tagged::plain("type", type_.declared_string()),
         Value::Map(map) => {
-            let mut entries: Vec<(String, Json)> = map
+            let mut entries: Vec<(String, [Tagged; 2])> = map
                 .entries()
                 .unwrap_or_default()
                 .iter()
-                .map(|(key, value)| (key_order(key), json!([tagged(key), tagged(value)])))
+                .map(|(key, value)| (key_order(key), [tagged(key), tagged(value)]))
                 .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
-            of("map", entries.into_iter().map(|(_, pair)| pair).collect())
+            let pairs = entries.into_iter().map(|(_, pair)| pair).collect();
+            Tagged::of("map", Payload::Entries(pairs))
         }
-        Value::List(list) => of(
-            "list",
-            list.iter().map(|element| tagged(&element)).collect(),
-        ),
+        Value::List(list) => {
+            let elements = list.iter().map(|element| tagged(&element)).collect();
+            Tagged::of("list", Payload::List(elements))
+        }
         Value::Opaque(opaque) => {
             let text = opaque
                 .text()
                 .unwrap_or_else(|| opaque.native_type().to_owned());
-            of(&opaque.type_().type_name(), json!(text))
+            Tagged::plain(&opaque.type_().type_name(), text)
         }
     }
 }
@@ -277,24 +372,26 @@ fn key_order(key: &Value) -> String {
     }
 }
 
-/// What JSON can hold of a double.
-fn double_json(value: f64) -> Json {
+/// What JSON can hold of a double, written as Go writes it.
+///
+/// Source: Go `encoding/json/encode.go`, `floatEncoder.encode`.
+fn double(value: f64) -> Payload {
     if value.is_nan() {
-        json!("NaN")
-    } else if value.is_infinite() {
-        json!(if value > 0.0 { "Infinity" } else { "-Infinity" })
-    } else if value == 0.0 && value.is_sign_negative() {
-        json!(-0.0)
-    } else if value.fract() == 0.0 && value.abs() < 1e15 {
-        // Go prints whole doubles without a fraction.
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the value is whole and small"
-        )]
-        let whole = value as i64;
-        json!(whole)
+        return Payload::Plain("NaN".into());
+    }
+    if value.is_infinite() {
+        let text = if value > 0.0 { "Infinity" } else { "-Infinity" };
+        return Payload::Plain(text.into());
+    }
+    let magnitude = value.abs();
+    let text = if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
+        format!("{value:e}")
     } else {
-        json!(value)
+        format!("{value}")
+    };
+    match RawValue::from_string(text) {
+        Ok(number) => Payload::Number(number),
+        Err(_) => Payload::Plain(json!(value)),
     }
 }
 

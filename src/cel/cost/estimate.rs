@@ -9,14 +9,15 @@ use super::factors::{
     CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
     STRUCT_CREATE_BASE_COST,
 };
-use super::node::{AstNode, Call, CostEstimator};
-use super::path::{Path, PathId, PathStep, Paths};
+use super::facts::{EntrySize, Facts, LocalVariable};
+use super::node::{Call, CostEstimator};
+use super::path::{PathId, PathStep, Paths};
 use super::size::{CostEstimate, SizeEstimate};
 use super::standard;
 use crate::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
 use crate::cel::checker::{CheckedAst, Reference, SHALLOW_DEPTH};
 use crate::cel::syntax::run_on_deep_stack;
-use crate::cel::types::{Primitive, Type};
+use crate::cel::types::Type;
 
 /// What the platform chooses of the cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,44 +60,6 @@ pub fn estimate<E: CostEstimator + ?Sized>(
     })
 }
 
-/// What is learnt of an expression on the way.
-#[derive(Clone, Copy, Debug, Default)]
-struct Facts {
-    path: Option<PathId>,
-    /// The size, where a rule of the walk gives one.
-    size: Option<SizeEstimate>,
-    entry: Option<EntrySize>,
-}
-
-/// The sizes of what a list or map holds.
-#[derive(Clone, Copy, Debug)]
-struct EntrySize {
-    is_list: bool,
-    /// The size of the keys, or indices.
-    key: SizeEstimate,
-    /// The size of the values, or items.
-    value: SizeEstimate,
-}
-
-impl EntrySize {
-    fn union(self, other: Self) -> Self {
-        Self {
-            is_list: self.is_list,
-            key: self.key.union(other.key),
-            value: self.value.union(other.value),
-        }
-    }
-}
-
-/// A variable of a comprehension.
-#[derive(Debug)]
-struct LocalVariable {
-    name: Arc<str>,
-    path: Option<PathId>,
-    size: Option<SizeEstimate>,
-    entry: Option<EntrySize>,
-}
-
 /// The empty range, from which unions are made.
 const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 
@@ -104,15 +67,15 @@ const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 
 /// The state of one estimate.
-struct Coster<'a, E: ?Sized> {
-    checked: &'a CheckedAst,
-    ast: &'a Ast,
-    estimator: &'a E,
+pub(super) struct Coster<'a, E: ?Sized> {
+    pub(super) checked: &'a CheckedAst,
+    pub(super) ast: &'a Ast,
+    pub(super) estimator: &'a E,
     options: CostOptions,
-    paths: Paths,
-    facts: Vec<Facts>,
+    pub(super) paths: Paths,
+    pub(super) facts: Vec<Facts>,
     /// The variables of the comprehensions around the current expression, innermost last.
-    scopes: Vec<LocalVariable>,
+    pub(super) scopes: Vec<LocalVariable>,
 }
 
 /// The parts of a call whose costs are known.
@@ -157,7 +120,7 @@ impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
     }
 
     /// The full name of the variable or type that a name, or a chain of selections, stands for.
-    fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
+    pub(super) fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
         match self.checked.reference(id) {
             Some(Reference::Ident(name)) => Some(name),
             _ => None,
@@ -425,105 +388,6 @@ impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
             entry: None,
         });
     }
-
-    fn local(&self, name: &str) -> Option<&LocalVariable> {
-        self.scopes
-            .iter()
-            .rev()
-            .find(|variable| *variable.name == *name)
-    }
-
-    /// The variable of a comprehension that `id` names.
-    fn local_of(&self, id: ExprId) -> Option<&LocalVariable> {
-        match self.ast.expr(id) {
-            Expr::Ident(name) => self.local(self.resolved_name(id).unwrap_or(name)),
-            _ => None,
-        }
-    }
-
-    fn facts(&self, id: ExprId) -> Facts {
-        self.facts.get(id.index()).copied().unwrap_or_default()
-    }
-
-    fn path_of(&self, id: ExprId) -> Option<PathId> {
-        match self.local_of(id) {
-            Some(variable) => variable.path,
-            None => self.facts(id).path,
-        }
-    }
-
-    fn path(&self, id: ExprId) -> Path<'_> {
-        self.paths.path(self.path_of(id))
-    }
-
-    fn set_path(&mut self, id: ExprId, path: Option<PathId>) {
-        if let Some(facts) = self.facts.get_mut(id.index()) {
-            facts.path = path;
-        }
-    }
-
-    fn extend_path(&mut self, id: ExprId, operand: ExprId, step: PathStep) {
-        let before = self.path_of(operand);
-        let path = self.paths.add(before, step);
-        self.set_path(id, Some(path));
-    }
-
-    fn set_size(&mut self, id: ExprId, size: Option<SizeEstimate>) {
-        if let Some(facts) = self.facts.get_mut(id.index()) {
-            facts.size = size.or(facts.size);
-        }
-    }
-
-    fn entry(&self, id: ExprId) -> Option<EntrySize> {
-        let own = self.facts(id).entry;
-        own.or_else(|| self.local_of(id)?.entry)
-    }
-
-    fn set_entry(&mut self, id: ExprId, entry: Option<EntrySize>) {
-        if let Some(facts) = self.facts.get_mut(id.index()) {
-            facts.entry = entry.or(facts.entry);
-        }
-    }
-
-    fn copy_sizes(&mut self, id: ExprId, from: ExprId) {
-        let (size, entry) = (self.size(from), self.entry(from));
-        self.set_size(id, size);
-        self.set_entry(id, entry);
-    }
-
-    fn size_or_unknown(&self, id: ExprId) -> SizeEstimate {
-        self.size(id).unwrap_or(SizeEstimate::UNKNOWN)
-    }
-
-    /// The size of `id`, by the best that is known: what the walk found, the literal itself, what the
-    /// platform says, the type, the container that a variable goes through.
-    ///
-    /// Source: cel-go `checker/cost.go`, `computeSize`.
-    fn size(&self, id: ExprId) -> Option<SizeEstimate> {
-        let expr = self.ast.expr(id);
-        let known = self.facts(id).size.or_else(|| literal_size(expr));
-        known
-            .or_else(|| {
-                let node = AstNode {
-                    path: self.path(id),
-                    type_: self.checked.type_at(id),
-                    expr: Some(expr),
-                    computed_size: None,
-                };
-                self.estimator.estimate_size(&node)
-            })
-            .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
-            .or_else(|| self.local_of(id)?.size)
-    }
-
-    fn node(&self, id: ExprId) -> AstNode<'_> {
-        AstNode {
-            path: self.path(id),
-            type_: self.checked.type_at(id),
-            expr: Some(self.ast.expr(id)),
-            computed_size: self.size(id),
-        }
-    }
 }
 
 /// The range that was made of `n_parts`; nothing has the size 0.
@@ -532,36 +396,5 @@ fn non_empty(size: SizeEstimate, n_parts: usize) -> SizeEstimate {
         SizeEstimate::fixed(0)
     } else {
         size
-    }
-}
-
-/// Source: cel-go `checker/cost.go`, `computeExprSize`.
-fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
-    let size = match expr {
-        Expr::Literal(Literal::String(text)) => text.chars().count(),
-        Expr::Literal(Literal::Bytes(bytes)) => bytes.len(),
-        Expr::Literal(_) => 1,
-        Expr::List { elements, .. } => elements.len(),
-        Expr::Map(entries) => entries.len(),
-        _ => return None,
-    };
-    Some(SizeEstimate::fixed(u64::try_from(size).unwrap_or(u64::MAX)))
-}
-
-/// Whether all values of the type have the same size.
-///
-/// Source: cel-go `checker/cost.go`, `isScalar`.
-fn is_scalar(type_: &Type) -> bool {
-    match type_ {
-        Type::Bool
-        | Type::Double
-        | Type::Duration
-        | Type::Int
-        | Type::Timestamp
-        | Type::Uint
-        | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint) => {
-            true
-        }
-        optional => optional.optional_value().is_some_and(is_scalar),
     }
 }

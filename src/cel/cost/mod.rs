@@ -6,9 +6,12 @@
 //!
 //! Source: cel-go `checker/cost.go`.
 
+#![warn(clippy::arithmetic_side_effects)]
+
 mod estimate;
 mod extensions;
 pub mod factors;
+mod facts;
 mod node;
 mod path;
 mod size;

@@ -2,7 +2,7 @@
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode`, `CostEstimator`, `CallEstimate`.
 
-use super::path::Path;
+use super::path::{NO_PATHS, Path};
 use super::size::{CostEstimate, SizeEstimate};
 use crate::cel::ast::{Expr, Literal};
 use crate::cel::types::{Primitive, Type};
@@ -18,6 +18,17 @@ pub struct AstNode<'a> {
 }
 
 impl<'a> AstNode<'a> {
+    /// A value that nothing is known of but its type and, perhaps, its size.
+    #[must_use]
+    pub fn of_type(type_: &'a Type, computed_size: Option<SizeEstimate>) -> Self {
+        Self {
+            path: NO_PATHS.path(None),
+            type_,
+            expr: None,
+            computed_size,
+        }
+    }
+
     /// How the value is reached from a declared variable.
     #[must_use]
     pub fn path(&self) -> Path<'a> {

@@ -68,6 +68,9 @@ impl Paths {
     }
 }
 
+/// The arena of what has no path.
+pub(super) static NO_PATHS: Paths = Paths { steps: Vec::new() };
+
 /// A path, or none for what no declared variable leads to.
 #[derive(Clone, Copy, Debug)]
 pub struct Path<'a> {

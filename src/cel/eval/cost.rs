@@ -10,8 +10,12 @@ use crate::cel::value::{EvalError, Value};
 
 /// How the cost of a call is computed of its arguments and its result.
 ///
-/// `None` falls back to the language's own rule.
-pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> Option<u64>;
+/// `None` falls back to the language's own rule. An error ends the evaluation, as a panic of upstream's does. Arguments that
+/// failed are values of the kind [`Value::Error`].
+pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> CostResult;
+
+/// What a [`CallCost`] gives.
+pub type CostResult = Result<Option<u64>, EvalError>;
 
 /// The cost of a step that selects a field or reads a variable.
 ///
@@ -58,24 +62,29 @@ fn size_of(args: &[Value], n: usize) -> u64 {
     args.get(n).map_or(1, Value::cost_size)
 }
 
-fn traversal(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(size_of(args, 0)))
+fn traversal(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(string_traversal_cost(size_of(args, 0))))
 }
 
-fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(size_of(args, 1))
+fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(size_of(args, 1)))
 }
 
-fn least(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(
+/// The cost of going through the lesser of two arguments.
+///
+/// # Errors
+///
+/// None.
+pub fn least(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(string_traversal_cost(
         size_of(args, 0).min(size_of(args, 1)),
-    ))
+    )))
 }
 
-fn sum(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(string_traversal_cost(
+fn sum(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(string_traversal_cost(
         size_of(args, 0).wrapping_add(size_of(args, 1)),
-    ))
+    )))
 }
 
 #[expect(
@@ -84,18 +93,20 @@ fn sum(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
     clippy::cast_sign_loss,
     reason = "as upstream, the product is computed as a double"
 )]
-fn matching(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
+fn matching(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     let text = ((1.0 + size_of(args, 0) as f64) * 0.1).ceil() as u64;
-    Some(text.wrapping_mul(pattern_cost(size_of(args, 1))))
+    Ok(Some(text.wrapping_mul(pattern_cost(size_of(args, 1)))))
 }
 
-fn containing(args: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
+fn containing(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     let text = string_traversal_cost(size_of(args, 0));
-    Some(text.wrapping_mul(string_traversal_cost(size_of(args, 1))))
+    Ok(Some(
+        text.wrapping_mul(string_traversal_cost(size_of(args, 1))),
+    ))
 }
 
-pub(super) fn one(_: &[Value], _: &Result<Value, EvalError>) -> Option<u64> {
-    Some(1)
+pub(super) fn one(_: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+    Ok(Some(1))
 }
 
 /// The language's own rule for the cost of a call of `overload`.
@@ -123,8 +134,40 @@ pub(super) fn plain_call_cost(overload: &str) -> CallCost {
     }
 }
 
-/// The cost of `==` and `!=`.
-pub(super) const EQUALITY: CallCost = least;
+/// All that is needed to compute the cost of a call.
+#[derive(Clone, Copy)]
+pub(super) struct Costing {
+    /// The rule of the environment, if it has one; it may leave the cost to that of the language.
+    pub(super) own: Option<CallCost>,
+    /// The rule of the language.
+    pub(super) plain: CallCost,
+}
+
+impl Costing {
+    /// The cost of a call.
+    ///
+    /// # Errors
+    ///
+    /// Where upstream's accounting panics.
+    pub(super) fn cost(
+        &self,
+        args: &[Value],
+        result: &Result<Value, EvalError>,
+    ) -> Result<u64, EvalError> {
+        if let Some(cost) = self.own
+            && let Some(cost) = cost(args, result)?
+        {
+            return Ok(cost);
+        }
+        Ok((self.plain)(args, result)?.unwrap_or(1))
+    }
+}
+
+impl std::fmt::Debug for Costing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Costing")
+    }
+}
 
 /// How many steps are kept without an allocation.
 const N_INLINE: usize = 48;

@@ -101,7 +101,7 @@ impl<'p> Machine<'p> {
             Value::Map(map) => {
                 for key in map.keys()? {
                     let second = if fold.has_two_vars {
-                        map.find(&key)?.unwrap_or(Value::Null)
+                        map.get(&key)
                     } else {
                         Value::Null
                     };

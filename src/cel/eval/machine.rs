@@ -2,7 +2,7 @@
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
-use super::cost::{self, CallCost, Tracker};
+use super::cost::{self, Costing, Tracker};
 use super::fold::Frame;
 use super::node::{Attribute, Call, Kind, ListNode, MapEntryNode, MessageNode, Node, Root, Target};
 use super::{Activation, Limits, Program};
@@ -75,9 +75,9 @@ impl<'p> Machine<'p> {
             Kind::Presence(attribute) => self.eval_attribute(node, attribute, true),
             Kind::And(terms) => self.eval_logic(node, terms, false),
             Kind::Or(terms) => self.eval_logic(node, terms, true),
-            Kind::Equal(args) => self.eval_equality(node, args, false),
-            Kind::NotEqual(args) => self.eval_equality(node, args, true),
-            Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, *cost),
+            Kind::Equal(args, cost) => self.eval_equality(node, args, cost, false),
+            Kind::NotEqual(args, cost) => self.eval_equality(node, args, cost, true),
+            Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, cost),
             Kind::Call(call) => self.eval_call(node, call),
             Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
             Kind::OptionalOrValue(args) => self.eval_optional_or(node, args, true),
@@ -174,11 +174,11 @@ impl<'p> Machine<'p> {
         node: &Node,
         nodes: &[Node],
         args: &[Value],
-        cost: CallCost,
+        costing: &Costing,
         result: &Result<Value, EvalError>,
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
-            self.tracker.add(cost(args, result).unwrap_or(1));
+            self.tracker.add(costing.cost(args, result)?);
         }
         self.tracker.done(node.id)
     }
@@ -187,6 +187,7 @@ impl<'p> Machine<'p> {
         &mut self,
         node: &'p Node,
         nodes: &'p [Node; 2],
+        costing: &Costing,
         negated: bool,
     ) -> Result<Value, EvalError> {
         let [left, right] = nodes;
@@ -205,7 +206,7 @@ impl<'p> Machine<'p> {
             }
             (left, right) => failed_pair(left, right),
         };
-        self.account(node, nodes, &args, cost::EQUALITY, &result)?;
+        self.account(node, nodes, &args, costing, &result)?;
         result
     }
 
@@ -214,7 +215,7 @@ impl<'p> Machine<'p> {
         &mut self,
         node: &'p Node,
         arg: &'p Node,
-        cost: CallCost,
+        costing: &Costing,
     ) -> Result<Value, EvalError> {
         let value = fatal(self.eval(arg))?;
         let result = match value {
@@ -222,7 +223,7 @@ impl<'p> Machine<'p> {
             Ok(_) | Err(_) => Ok(Value::Bool(true)),
         };
         if self.tracker.take_step(arg.id) {
-            self.tracker.add(cost(&[], &result).unwrap_or(1));
+            self.tracker.add(costing.cost(&[], &result)?);
         }
         self.tracker.done(node.id)?;
         result
@@ -276,7 +277,7 @@ impl<'p> Machine<'p> {
             Ok(Value::Error(error)) => Err(error),
             other => other,
         };
-        self.account(node, &call.args, args, call.cost, &result)?;
+        self.account(node, &call.args, args, &call.costing, &result)?;
         result
     }
 

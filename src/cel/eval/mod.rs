@@ -16,6 +16,7 @@ mod cost;
 mod fold;
 mod machine;
 mod message;
+mod native;
 mod node;
 mod optimize;
 mod plan;
@@ -25,7 +26,7 @@ mod tests;
 use std::fmt;
 
 pub use activation::{Activation, Bindings};
-pub use cost::{CallCost, string_traversal_cost};
+pub use cost::{CallCost, CostResult, least, string_traversal_cost};
 
 use super::ast::Ast;
 use super::checker::CheckedAst;

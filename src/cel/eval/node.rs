@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::cost::CallCost;
+use super::cost::Costing;
 use super::{Specialized, message};
 use crate::cel::decls::{Implementation, Overload};
 use crate::cel::value::{EvalError, Key, Traits, Value};
@@ -30,9 +30,9 @@ pub(super) enum Kind {
     Presence(Box<Attribute>),
     And(Box<[Node]>),
     Or(Box<[Node]>),
-    Equal(Box<[Node; 2]>),
-    NotEqual(Box<[Node; 2]>),
-    NotStrictlyFalse(Box<Node>, CallCost),
+    Equal(Box<[Node; 2]>, Costing),
+    NotEqual(Box<[Node; 2]>, Costing),
+    NotStrictlyFalse(Box<Node>, Costing),
     Call(Box<Call>),
     OptionalOr(Box<[Node; 2]>),
     OptionalOrValue(Box<[Node; 2]>),
@@ -68,7 +68,7 @@ pub(super) struct Call {
     pub(super) target: Target,
     /// Whether all arguments are evaluated before errors among them count.
     pub(super) evaluates_all: bool,
-    pub(super) cost: CallCost,
+    pub(super) costing: Costing,
 }
 
 impl fmt::Debug for Call {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::cost::{self, CallCost};
+use super::cost::{self, Costing};
 use super::node::{
     Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, MapEntryNode, MessageNode, Node,
     Qualifier, QualifierKey, Root, Target, Which,
@@ -322,8 +322,15 @@ impl<'a> Planner<'a> {
             "_&&_" => Ok(Node::new(step, Kind::And(planned.into()))),
             "_||_" => Ok(Node::new(step, Kind::Or(planned.into()))),
             "_?:_" | "_?_:_" => plan_conditional(step, planned),
-            "_==_" => Ok(Node::new(step, Kind::Equal(operands(planned)?))),
-            "_!=_" => Ok(Node::new(step, Kind::NotEqual(operands(planned)?))),
+            // The overload is known, whatever the check has found.
+            "_==_" => {
+                let cost = self.costing(&function, "equals");
+                Ok(Node::new(step, Kind::Equal(operands(planned)?, cost)))
+            }
+            "_!=_" => {
+                let cost = self.costing(&function, "not_equals");
+                Ok(Node::new(step, Kind::NotEqual(operands(planned)?, cost)))
+            }
             "_[_]" => self.plan_index(id, planned, false),
             "_?._" | "_[?_]" => self.plan_index(id, planned, true),
             "or" if matches!(overload, "" | "optional_or_optional") && planned.len() == 2 => {
@@ -336,17 +343,18 @@ impl<'a> Planner<'a> {
             }
             "@not_strictly_false" => {
                 let [arg] = *operands::<1>(planned)?;
-                let cost = self.cost_of(&function, overload);
+                let cost = self.costing(&function, overload);
                 Ok(Node::new(step, Kind::NotStrictlyFalse(Box::new(arg), cost)))
             }
             _ => self.plan_function(step, function, overload, planned),
         }
     }
 
-    fn cost_of(&self, function: &str, overload: &str) -> CallCost {
-        self.runtime
-            .call_cost(function, overload)
-            .unwrap_or_else(|| cost::plain_call_cost(overload))
+    fn costing(&self, function: &str, overload: &str) -> Costing {
+        Costing {
+            own: self.runtime.call_cost(function, overload),
+            plain: cost::plain_call_cost(overload),
+        }
     }
 
     fn plan_function(
@@ -363,13 +371,13 @@ impl<'a> Planner<'a> {
         if args.is_empty() && matches!(target, Target::Missing) {
             return Err(PlanError::new(format!("no such overload: {function}()")));
         }
-        let cost = self.cost_of(&function, overload);
+        let costing = self.costing(&function, overload);
         let mut call = Call {
             function,
             args: args.into(),
             target,
             evaluates_all,
-            cost,
+            costing,
         };
         if overload == "in_list" {
             return optimize::membership(step, call);
@@ -460,9 +468,10 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
             }
             Binding::Overload(implementation) => {
                 if candidate.row.id == overload {
+                    let evaluates_all = n_args == 2 && !candidate.row.in_order;
                     return (
                         Target::Overload(implementation, guard(candidate)),
-                        n_args == 2,
+                        evaluates_all,
                     );
                 }
                 bound.push((implementation, candidate));
@@ -471,7 +480,13 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
     }
     match &*bound {
         [] => (Target::Missing, true),
-        [(implementation, only)] => (Target::Overload(*implementation, guard(only)), n_args == 2),
+        [(implementation, only)] => {
+            let evaluates_all = n_args == 2 && !only.row.in_order;
+            (
+                Target::Overload(*implementation, guard(only)),
+                evaluates_all,
+            )
+        }
         several => {
             let dispatched = several
                 .iter()

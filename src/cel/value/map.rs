@@ -424,6 +424,18 @@ impl Map {
         Ok(self.look_up(key)?.map(Cow::into_owned))
     }
 
+    /// The value under `key`, or the error why there is none, as a value.
+    ///
+    /// Source: cel-go `common/types/map.go`, `baseMap.Get`.
+    #[must_use]
+    pub fn get(&self, key: &Value) -> Value {
+        match self.find(key) {
+            Ok(Some(value)) => value,
+            Ok(None) => Value::Error(EvalError::no_such_key(key.to_go_string())),
+            Err(error) => Value::Error(error),
+        }
+    }
+
     /// The keys, as a comprehension with one variable sees them.
     ///
     /// # Errors
@@ -463,14 +475,14 @@ impl Map {
                 .collect()),
             Repr::Entries(entries) => Ok(entries.entries.clone()),
             Repr::Growing(growing) => Ok(growing.lock().entries.clone()),
-            Repr::Source(source) => source
+            Repr::Source(source) => Ok(source
                 .keys()?
                 .into_iter()
                 .map(|key| {
-                    let value = source.find(&key)?.unwrap_or(Value::Null);
-                    Ok((key, value))
+                    let value = self.get(&key);
+                    (key, value)
                 })
-                .collect(),
+                .collect()),
         }
     }
 

@@ -236,7 +236,7 @@ impl Value {
             Self::List(_) => Type::list(Type::Dyn),
             Self::Map(map) => map.type_(),
             Self::Type(_) => Type::Type(None),
-            Self::Optional(_) => Type::optional(Type::Dyn),
+            Self::Optional(_) => Type::opaque(super::types::OPTIONAL_TYPE, Vec::new()),
             Self::Opaque(opaque) => opaque.type_(),
             Self::Error(_) => Type::opaque("error", Vec::new()),
         }

@@ -8,7 +8,6 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,
 //! `pkg/admission/plugin/cel`, `pkg/admission/plugin/webhook/{predicates,matchconditions}`.
 
-mod authorizer;
 mod binding;
 mod evaluate;
 mod failure;
@@ -31,7 +30,7 @@ mod visible;
 use std::fmt;
 use std::sync::Arc;
 
-pub use authorizer::{
+pub use crate::library::authz::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, AuthorizerList,
     AuthorizerRule,
 };

@@ -132,9 +132,4 @@ impl AdmissionRequest {
             ..Self::default()
         }
     }
-
-    /// Whether the request is about namespaces themselves.
-    pub(super) fn is_namespaces(&self) -> bool {
-        self.gvr.group.is_empty() && self.gvr.version == "v1" && self.gvr.resource == "namespaces"
-    }
 }

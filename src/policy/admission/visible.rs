@@ -11,9 +11,12 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map as JsonMap, Value as Json};
 
-use super::authorizer::Authorizer;
 use super::request::{AdmissionRequest, Operation, UserInfo};
 use crate::cel::value::{Map, Value};
+use crate::library::{
+    self,
+    authz::{Authorizer, AuthorizerValue},
+};
 use crate::schema::{Gvk, Gvr};
 
 /// Fields that are put together, with those left out that are empty.
@@ -62,11 +65,25 @@ pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value
 }
 
 /// The variables `authorizer` and `authorizer.requestResource`.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `NewAuthorizerVal`, `NewResourceAuthorizerVal`.
 pub(super) fn authorizer(
-    _request: &AdmissionRequest,
-    _authorizer: &Arc<dyn Authorizer>,
+    request: &AdmissionRequest,
+    authorizer: &Arc<dyn Authorizer>,
 ) -> (Value, Value) {
-    (Value::Null, Value::Null)
+    let user = &request.user_info;
+    let user = library::authz::UserInfo {
+        name: user.username.clone(),
+        uid: user.uid.clone(),
+        groups: user.groups.clone(),
+        extra: user.extra.clone(),
+    };
+    let authorizer = AuthorizerValue::new(user, Arc::clone(authorizer));
+    let mut resource = authorizer.resource(&request.gvr.group, &request.gvr.resource);
+    resource.subresource.clone_from(&request.subresource);
+    resource.namespace.clone_from(&request.namespace);
+    resource.name.clone_from(&request.name);
+    (Value::opaque(authorizer), Value::opaque(resource))
 }
 
 fn kind(gvk: &Gvk) -> Value {

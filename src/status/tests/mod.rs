@@ -19,7 +19,7 @@ use super::message;
 use super::probes::{ProbeFacts, ProbesState};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
-use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
+use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning, WildcardKinds};
 use crate::schema::{Gvk, Gvr};
 
 mod warnings;
@@ -630,12 +630,97 @@ fn type_checked_says_its_coverage() {
                 unchecked: (0..n_unchecked)
                     .map(|n| unchecked(&format!("Odd{n}")))
                     .collect(),
-                params: None,
+                ..TypeCheck::default()
             };
         });
         check(&facts, ConditionType::TypeChecked, expect, text);
         assert_eq!(facts.compute(at(1)).expression_warnings.len(), n_warnings);
     }
+}
+
+#[test]
+fn type_checked_says_what_became_of_wildcards() {
+    let table: [(usize, usize, usize, &str, &str); 4] = [
+        // by name, by wildcards: checked, unchecked
+        (
+            0,
+            40,
+            0,
+            "True NoWarnings",
+            "no warnings; all kinds matched by wildcards checked",
+        ),
+        (
+            1,
+            40,
+            0,
+            "True NoWarnings",
+            "no warnings; 1 kind and all kinds matched by wildcards checked",
+        ),
+        (
+            2,
+            37,
+            1,
+            "True PartiallyChecked",
+            "no warnings; 2 kinds and 37 of 38 kinds matched by wildcards checked; not checked: \
+             apps/v1 Odd0 (no schema)",
+        ),
+        (
+            0,
+            0,
+            1,
+            "Unknown SchemaUnavailable",
+            "no schema of a matched kind could be used; not checked: apps/v1 Odd0 (no schema)",
+        ),
+    ];
+    let kinds = |n: usize, name: &str| -> Vec<Gvk> {
+        (0..n)
+            .map(|n| Gvk::new("apps", "v1", format!("{name}{n}")))
+            .collect()
+    };
+    for (n_named, n_checked, n_unchecked, expect, text) in table {
+        let facts = Facts::sound().with(|facts| {
+            facts.types = TypeCheck {
+                checked: kinds(n_named, "Kind"),
+                by_wildcard: WildcardKinds {
+                    checked: kinds(n_checked, "Wild"),
+                    unchecked: (0..n_unchecked)
+                        .map(|n| unchecked(&format!("Odd{n}")))
+                        .collect(),
+                },
+                ..TypeCheck::default()
+            };
+        });
+        check(&facts, ConditionType::TypeChecked, expect, text);
+    }
+}
+
+#[test]
+fn a_test_in_vain_is_not_said_to_fail() {
+    let vain =
+        "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";
+    let facts = Facts::sound().with(|facts| {
+        facts.types.warnings = vec![warning("spec.validations[0].expression", vain)];
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[0].expression may not do what is meant (undefined field 'x'); 1 kind checked",
+    );
+    let failing = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'y'\n | object.y";
+    let facts = Facts::sound().with(|facts| {
+        facts.types.warnings = vec![
+            warning("spec.validations[0].expression", vain),
+            warning("spec.validations[1].expression", failing),
+        ];
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[1].expression and 1 more may fail when evaluated (undefined field 'y' on \
+         apps/v1 Deployment), with failurePolicy Fail a request that reaches it is denied; 1 kind checked",
+    );
 }
 
 #[test]

@@ -10,6 +10,7 @@
     reason = "a test fails by a panic"
 )]
 
+mod evaluation;
 mod params;
 mod rules;
 

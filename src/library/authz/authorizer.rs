@@ -1,14 +1,55 @@
 //! Who may do what: what `authorizer` in expressions asks, and answers from a list.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Who asks.
+///
+/// Source: k8s.io/apiserver `pkg/authentication/user/user.go`, `Info`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserInfo {
+    /// The name.
+    pub name: String,
+    /// The unique id; may be empty.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// What else the authentication knows.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl UserInfo {
+    /// The user that the service account `name` of `namespace` is.
+    ///
+    /// Source: k8s.io/apiserver `pkg/authentication/serviceaccount/util.go`, `ServiceAccountInfo.UserInfo`.
+    #[must_use]
+    pub fn service_account(namespace: &str, name: &str) -> Self {
+        Self {
+            name: format!("system:serviceaccount:{namespace}:{name}"),
+            groups: vec![
+                "system:serviceaccounts".to_owned(),
+                format!("system:serviceaccounts:{namespace}"),
+            ],
+            ..Self::default()
+        }
+    }
+}
+
 /// What is asked of an authorizer.
 ///
-/// Source: `k8s.io/apiserver` `pkg/authorization/authorizer/interfaces.go`, `Attributes`.
+/// Source: k8s.io/apiserver `pkg/authorization/authorizer/interfaces.go`, `Attributes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthorizerAttributes {
     /// The name of the user.
     pub user: String,
+    /// The unique id of the user.
+    pub uid: String,
     /// The groups of the user.
     pub groups: Vec<String>,
+    /// What else is known of the user.
+    pub extra: BTreeMap<String, Vec<String>>,
+    /// Whether a resource is asked for, or a path.
+    pub is_resource: bool,
     /// The verb.
     pub verb: String,
     /// The API group of a resource.
@@ -25,6 +66,10 @@ pub struct AuthorizerAttributes {
     pub name: String,
     /// The path of a request that is for no resource.
     pub path: String,
+    /// The selector of fields, as the expression wrote it; one that cannot be read selects everything.
+    pub field_selector: String,
+    /// The selector of labels, as the expression wrote it; one that cannot be read selects everything.
+    pub label_selector: String,
 }
 
 /// What an authorizer decides.
@@ -51,7 +96,7 @@ pub struct AuthorizerAnswer {
 }
 
 /// Answers who may do what.
-pub trait Authorizer: std::fmt::Debug + Send + Sync {
+pub trait Authorizer: fmt::Debug + Send + Sync {
     /// The answer to a check.
     fn authorize(&self, attributes: &AuthorizerAttributes) -> AuthorizerAnswer;
 }
