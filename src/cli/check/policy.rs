@@ -478,7 +478,8 @@ fn coverage(
         .iter()
         .map(|unchecked| format!("{} ({})", display(&unchecked.gvk), unchecked.reason))
         .collect();
-    let checked: BTreeSet<&Gvk> = typed.checked.iter().collect();
+    let by_wildcard = &typed.by_wildcard;
+    let checked: BTreeSet<&Gvk> = typed.checked.iter().chain(&by_wildcard.checked).collect();
     let n_by_wildcard = answers
         .matches
         .resources
@@ -491,8 +492,8 @@ fn coverage(
     if gaps.is_empty() {
         return;
     }
-    let n_checked = typed.checked.len();
-    let n_kinds = n_checked + typed.unchecked.len();
+    let n_checked = typed.checked.len() + by_wildcard.checked.len();
+    let n_kinds = n_checked + typed.unchecked.len() + by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
         (0, _) => "the types of no kind checked".to_owned(),
         (n, all) if n == all => format!("the types of {n} kinds checked"),
