@@ -13,8 +13,8 @@
 
 use serde_json::{Value, json};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::truthful::rules;
-use vap_status_controller::policy::typecheck::{Profile, type_check};
+use vap_status_controller::policy::rules::{differences, rules};
+use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::offline::Offline;
 
 fn kind(kind: &str, spec: Value) -> Value {
@@ -35,55 +35,99 @@ fn kind(kind: &str, spec: Value) -> Value {
     })
 }
 
+/// The document of pods, deployments and the scale of deployments; the last is a kind of its own.
 fn document() -> Vec<u8> {
     let container = json!({"type": "object", "properties": {
         "image": {"type": "string"},
         "resources": {"type": "object", "properties": {
             "limits": {"type": "object", "additionalProperties": {"description": "Quantity"}},
         }},
+        "secretRef": {"type": "object", "properties": {"name": {"type": "string"}}},
+        "ports": {"type": "array", "items": {"type": "object", "properties": {
+            "containerPort": {"type": "integer"},
+        }}},
     }});
     let pod_spec = json!({"type": "object", "properties": {
         "containers": {"type": "array", "items": container},
         "initContainers": {"type": "array", "items": container},
+        "paused": {"type": "boolean"},
         "hostNetwork": {"type": "boolean"},
         "replicas": {"type": "integer"},
     }});
-    let template = json!({"type": "object", "properties": {
+    let template = json!({"type": "object", "required": ["template"], "properties": {
         "replicas": {"type": "integer"},
         "template": {"type": "object", "properties": {"spec": pod_spec}},
     }});
+    let scale = json!({"type": "object", "properties": {"replicas": {"type": "integer"}}});
     let path = |kind: &str| {
         json!({"get": {"x-kubernetes-group-version-kind":
         {"group": "apps", "version": "v1", "kind": kind}}})
     };
+    let namespaced = "/apis/apps/v1/namespaces/{namespace}";
     let document = json!({
-        "paths": {"/apis/apps/v1/pods": path("Pod"), "/apis/apps/v1/deployments": path("Deployment")},
+        "paths": {
+            format!("{namespaced}/pods"): path("Pod"),
+            format!("{namespaced}/deployments"): path("Deployment"),
+            format!("{namespaced}/deployments/{{name}}/scale"): path("Scale"),
+        },
         "components": {"schemas": {
             "Pod": kind("Pod", pod_spec), "Deployment": kind("Deployment", template),
+            "Scale": kind("Scale", scale),
         }},
     });
     document.to_string().into_bytes()
 }
 
-/// The warnings of a policy on pods and deployments: in the upstream profile, and in ours.
-fn n_warnings(spec: &Value) -> (usize, usize) {
+/// The outcomes for a policy on what `rule` says: in the upstream profile, and in ours.
+fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
     let mut spec = spec.clone();
-    spec["matchConstraints"] = json!({"resourceRules": [{
-        "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
-        "resources": ["pods", "deployments"],
-    }]});
+    let mut constraints =
+        json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"]});
+    for (key, value) in rule.as_object().unwrap() {
+        constraints[key] = value.clone();
+    }
+    spec["matchConstraints"]["resourceRules"] = json!([constraints]);
     let policy = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
     let compiled = CompiledPolicy::new(&policy);
     assert_eq!(compiled.findings(), []);
     let mut offline = Offline::default();
     offline.add_document(None, &document()).unwrap();
     let (schemas, mapper) = offline.finish();
-    let check = |profile| {
-        type_check(&compiled, &mapper, &schemas, profile)
-            .warnings
-            .len()
-    };
+    for difference in differences(&compiled, &mapper, &schemas) {
+        assert!(difference.rule.is_some(), "{difference:?}");
+    }
+    let check = |profile| type_check(&compiled, &mapper, &schemas, profile);
     (check(Profile::Upstream), check(Profile::Truthful))
+}
+
+/// The warnings of a policy on pods and deployments: in the upstream profile, and in ours.
+fn n_warnings(spec: &Value) -> (usize, usize) {
+    let (upstream, truthful) = outcomes(json!({"resources": ["pods", "deployments"]}), spec);
+    (upstream.warnings.len(), truthful.warnings.len())
+}
+
+/// Our warnings of one validation on what `rule` says.
+fn warnings_of(rule: Value, expression: &str) -> Vec<String> {
+    let spec = json!({"validations": [{"expression": expression}]});
+    let (_, truthful) = outcomes(rule, &spec);
+    let warnings = truthful.warnings.into_iter();
+    warnings.map(|warning| warning.warning).collect()
+}
+
+#[track_caller]
+fn check_on(rule: &Value, expression: &str, wanted: &[&str]) {
+    let warnings = warnings_of(rule.clone(), expression);
+    let [warning] = &*warnings else {
+        assert!(
+            warnings.is_empty() && wanted.is_empty(),
+            "{expression}: {warnings:?}"
+        );
+        return;
+    };
+    assert!(!wanted.is_empty(), "{expression}: {warning}");
+    for part in wanted {
+        assert!(warning.contains(part), "{expression}: {warning}");
+    }
 }
 
 #[track_caller]
@@ -207,4 +251,293 @@ fn timestamps_are_strings() {
 #[test]
 fn the_resource_of_the_request_can_be_authorized() {
     check_false("authorizer.requestResource.check('get').allowed()");
+}
+
+#[test]
+fn values_that_may_be_of_several_types() {
+    // `secretRef` is there in some requests: then the conjunction fails.
+    check_true("object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.orValue(true))");
+    check_false_to_us(
+        "object.kind != 'Pod' || object.spec.containers.all(c, c.?secretRef.?name.orValue(1) != 2)",
+    );
+    // What stands in for an absent value is no matter of types.
+    check_false_to_us("object.spec.?replicas.orValue('') > 1");
+    check_true("object.spec.?replicas.orValue('').startsWith('a')");
+    check_false_to_us("(has(object.spec.replicas) ? object.spec.replicas : 'none') > 1 || true");
+    check_true(
+        "(object.metadata.name == 'a' ? object.spec : object.metadata.name).startsWith('a')",
+    );
+    check_false_to_us("type(object.spec) == map || object.spec.startsWith('a')");
+}
+
+/// No warning of ours, whatever upstream says.
+#[track_caller]
+fn check_false_to_us(expression: &str) {
+    let (_, truthful) = n_warnings(&json!({"validations": [{"expression": expression}]}));
+    assert_eq!(truthful, 0, "{expression}");
+}
+
+#[test]
+fn variables_keep_their_types() {
+    let check = |expression: &str, wanted: usize| {
+        let spec = json!({
+            "variables": [
+                {"name": "pod", "expression": "object.kind == 'Pod' ? object.spec : object.spec.template.spec"},
+                {"name": "all", "expression": "variables.pod.containers + variables.pod.?initContainers.orValue([])"},
+                {"name": "names", "expression": "variables.all.map(c, {'image': dyn(c.image), 'n': dyn(size(c.ports))})"},
+            ],
+            "validations": [{"expression": expression}],
+        });
+        assert_eq!(n_warnings(&spec).1, wanted, "{expression}");
+    };
+    check("variables.pod.hostNetwork == true", 0);
+    check("variables.pod.hostNetwrok == true", 1);
+    check("variables.all.all(c, c.image.endsWith('a'))", 0);
+    check("variables.all.all(c, c.imaeg.endsWith('a'))", 1);
+    check(
+        "variables.all.exists(c, c.ports.exists(p, p.containerPort > 80))",
+        0,
+    );
+    check(
+        "variables.all.exists(c, c.ports.exists(p, p.containerPort.startsWith('80')))",
+        1,
+    );
+    check("variables.names.all(n, n.image != '' && n.n > 0)", 0);
+    check("variables.names.all(n, n.name != '')", 1);
+    check("variables.names.all(n, n.n.startsWith('a'))", 1);
+    check(
+        "has(variables.pod) && variables.?pod.?hostNetwork.orValue(false)",
+        0,
+    );
+}
+
+#[test]
+fn operations() {
+    let all = json!({"resources": ["deployments"], "operations": ["CREATE", "UPDATE", "DELETE"]});
+    let failing = &["undefined field 'x'"][..];
+    check_on(
+        &all,
+        "request.operation == 'DELETE' ? oldObject.spec.replicas > 0 : object.spec.replicas > 0",
+        &[],
+    );
+    check_on(
+        &all,
+        "request.operation != 'CREATE' || object.spec.x == 1",
+        failing,
+    );
+    check_on(
+        &all,
+        "request.operation == 'CONNECT' ? object.spec.x == 1 : true",
+        &[],
+    );
+    check_on(&all, "object == null || object.spec.x == 1", failing);
+    check_on(&all, "oldObject == null || oldObject.spec.x == 1", failing);
+    // It fails for DELETE, and not for the others.
+    check_on(&all, "object.spec.replicas > 0", &[]);
+    let create = json!({"resources": ["deployments"], "operations": ["CREATE"]});
+    check_on(&create, "oldObject == null || oldObject.spec.x == 1", &[]);
+    check_on(
+        &create,
+        "request.operation == 'UPDATE' ? object.spec.x == 1 : true",
+        &[],
+    );
+    check_on(
+        &create,
+        "oldObject.spec.replicas > 0",
+        &["it is null in every request"],
+    );
+    check_on(
+        &create,
+        "has(object.spec.paused) || oldObject.spec.replicas > 0",
+        &["WARNING"],
+    );
+    let delete = json!({"resources": ["deployments"], "operations": ["DELETE"]});
+    check_on(
+        &delete,
+        "object.spec.replicas > 0",
+        &["it is null in every request"],
+    );
+    check_on(&delete, "oldObject.spec.replicas > 0", &[]);
+    check_on(&delete, "object != null && object.spec.x == 1", &[]);
+}
+
+#[test]
+fn subresources_have_kinds_of_their_own() {
+    let both = json!({"resources": ["deployments", "deployments/scale"], "operations": ["UPDATE"]});
+    check_on(&both, "object.spec.replicas > 1", &[]);
+    check_on(
+        &both,
+        "object.spec.replicas > 'a'",
+        &["Kind=Scale: ERROR", "Kind=Deployment: ERROR"],
+    );
+    check_on(
+        &both,
+        "object.spec.template.spec.hostNetwork == true",
+        &["Kind=Scale: ERROR"],
+    );
+    check_on(
+        &both,
+        "request.subResource == 'scale' || object.spec.template.spec.hostNetwork",
+        &[],
+    );
+    check_on(
+        &both,
+        "has(request.subResource) || object.spec.template.spec.hostNetwork",
+        &[],
+    );
+    check_on(
+        &both,
+        "request.?subResource.orValue('') == 'scale' || object.spec.template.spec.hostNetwork",
+        &[],
+    );
+    let (_, outcome) = outcomes(both, &json!({"validations": [{"expression": "true"}]}));
+    assert_eq!(outcome.subresource_kinds.len(), 1);
+    assert_eq!(outcome.checked.len(), 2);
+}
+
+#[test]
+fn a_wildcard_means_any_kind() {
+    let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
+    check_on(&wild, "object.spec.hostNetwork == true", &[]);
+    check_on(
+        &wild,
+        "has(object.spec.hostNetwork) && object.spec.hostNetwork",
+        &[],
+    );
+    check_on(
+        &wild,
+        "object.metadata.nmae != ''",
+        &["Kind=Pod: ERROR", "none of the 2 kinds"],
+    );
+    let (_, outcome) = outcomes(wild, &json!({"validations": [{"expression": "true"}]}));
+    assert_eq!(outcome.checked, []);
+    assert_eq!(outcome.by_wildcard.checked.len(), 2);
+    // A kind that is named too is meant.
+    let named = json!({"resources": ["*", "deployments"]});
+    check_on(
+        &named,
+        "object.spec.hostNetwork == true",
+        &["Kind=Deployment: ERROR"],
+    );
+}
+
+#[test]
+fn excluded_resources_are_not_checked() {
+    let check = |excluded: Value, wanted: usize| {
+        let spec = json!({
+            "matchConstraints": {"excludeResourceRules": [excluded]},
+            "validations": [{"expression": "object.spec.replicas > 1 || object.spec.x == 1"}],
+        });
+        let (_, outcome) = outcomes(json!({"resources": ["pods", "deployments"]}), &spec);
+        assert_eq!(outcome.checked.len(), wanted, "{:?}", outcome.checked);
+    };
+    let rule = |operation: &str, names: Value| {
+        json!({"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["pods"],
+            "operations": [operation], "resourceNames": names})
+    };
+    check(rule("*", json!([])), 1);
+    check(rule("CREATE", json!([])), 1);
+    check(rule("UPDATE", json!([])), 2);
+    check(rule("*", json!(["one"])), 2);
+}
+
+#[test]
+fn tests_for_a_field_that_no_kind_has() {
+    let pods = json!({"resources": ["pods"]});
+    let vain = &[
+        "Kind=Pod: WARNING: <input>:1:4: undefined field 'template'",
+        "always false",
+    ];
+    check_on(
+        &pods,
+        "has(object.spec.template) && object.spec.template.spec.hostNetwork",
+        vain,
+    );
+    let both = json!({"resources": ["pods", "deployments"]});
+    check_on(
+        &both,
+        "has(object.spec.template) && object.spec.template.spec.hostNetwork",
+        &[],
+    );
+    let all = "object.spec.containers.all(c, has(c.imge) && c.image != '')";
+    check_on(&pods, all, &["WARNING: <input>:1:34"]);
+}
+
+#[test]
+fn what_is_required_is_there() {
+    // `template` is required of deployments, so that the other branch is for pods only.
+    check_false("has(object.spec.template) ? true : object.spec.hostNetwork == true");
+    check_false_to_us(
+        "(!has(object.spec.template) && object.spec.hostNetwork) || has(object.spec.template)",
+    );
+}
+
+#[test]
+fn errors_that_are_absorbed() {
+    check_false("object.spec.hostNetwork || true");
+    check_false("!(object.spec.hostNetwork && false)");
+    check_false("['Pod', 'Deployment'].exists(k, k == object.kind) || object.spec.hostNetwork");
+    check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
+}
+
+#[test]
+fn values_of_requests() {
+    check_false_to_us("namespaceObject.metadata.name == 'a'");
+    check_true("namespaceObject.metadata.creationTimestamp < timestamp('2024-01-01T00:00:00Z')");
+    check_true("namespaceObject.metadata.UID != ''");
+    check_false_to_us("request.userInfo.groups.exists(g, g == 'a') && !request.dryRun");
+    check_true("request.userInfo.groups.exists(g, g > dyn(1))");
+}
+
+#[test]
+fn optionals_that_are_none() {
+    check_false("object.spec.volumes.orValue([]).all(v, v != '') || true");
+    check_false("object.spec.replicas.orValue(1) == 1");
+    check_true("object.spec.replicas.hasValue()");
+    check_true("object.spec.?containers.optMap(c, c.startsWith('a')).orValue(true)");
+    check_false_to_us("optional.none().hasValue() ? object.spec.x == 1 : true");
+    check_false_to_us("optional.of('a').orValue('b') == 'a' || object.spec.x == 1");
+}
+
+#[test]
+fn messages_are_evaluated_where_the_validation_fails() {
+    let check = |expression: &str, wanted: usize| {
+        let spec = json!({"validations": [{
+            "expression": expression,
+            "messageExpression": "'replicas: ' + string(object.spec.replicas) + object.spec.template.spec.paused",
+        }]});
+        assert_eq!(n_warnings(&spec).1, wanted, "{expression}");
+    };
+    check("object.metadata.name == 'a'", 1);
+    check("object.metadata.name == 'a' || true", 0);
+}
+
+#[test]
+fn hostile_expressions_end() {
+    let mut nested = "object.spec.containers".to_owned();
+    for _ in 0..12 {
+        nested = format!("{nested}.map(c, [dyn(c), dyn([c])]).filter(c, c != [])");
+    }
+    let deep = format!("{}object.spec{}", "[".repeat(100), "]".repeat(100));
+    let loops = (0..10).fold("true".to_owned(), |body, n| {
+        format!("object.spec.containers.all(c{n}, {body})")
+    });
+    let mut variables = vec![json!({"name": "v0", "expression": "[object.spec]"})];
+    for n in 1..60 {
+        let last = n - 1;
+        variables.push(json!({"name": format!("v{n}"),
+            "expression": format!("{{'a': dyn(variables.v{last}), 'b': dyn([variables.v{last}]), 'c': dyn(variables.v{last})}}")}));
+    }
+    let spec = json!({
+        "variables": variables,
+        "validations": [
+            {"expression": format!("{nested} != []")},
+            {"expression": format!("{deep} != []")},
+            {"expression": loops},
+            {"expression": "variables.v59.a.a.a != []"},
+        ],
+    });
+    let started = std::time::Instant::now();
+    n_warnings(&spec);
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
 }

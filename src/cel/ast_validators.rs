@@ -7,7 +7,7 @@
 
 mod format;
 
-use super::ast::{Ast, Expr, ExprId, Literal, MapEntry};
+use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::SourceMap;
@@ -111,7 +111,7 @@ impl Validator<'_> {
     fn check_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) {
         let mut first: Option<Type> = None;
         for (n, &element) in elements.iter().enumerate() {
-            let optional = optional_indices.iter().any(|&index| index as usize == n);
+            let optional = is_optional(optional_indices, n);
             let type_ = self.part_type(element, optional);
             match &first {
                 None => first = Some(type_),

@@ -8,6 +8,7 @@ pub mod ast;
 pub mod ast_validators;
 pub mod checker;
 pub mod civil;
+pub mod cost;
 pub mod decls;
 pub mod diagnostic;
 pub mod env;

@@ -8,6 +8,7 @@
 mod args;
 pub mod authz;
 pub mod cidr;
+pub mod cost;
 pub mod cost_runtime;
 pub mod environment;
 pub mod format;

@@ -24,6 +24,62 @@ pub struct MatchedResource {
     pub by_wildcard: bool,
 }
 
+/// The operations that a rule is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Operations(u8);
+
+impl Operations {
+    /// The names of the operations, in the order in which they are looked at.
+    pub(super) const NAMES: [&'static str; 4] = ["UPDATE", "CREATE", "DELETE", "CONNECT"];
+
+    fn bit(name: &str) -> u8 {
+        match Self::NAMES.iter().position(|known| *known == name) {
+            Some(idx) => 1 << idx,
+            None if name == "*" => 0b1111,
+            None => 0,
+        }
+    }
+
+    fn of(names: &[String]) -> Self {
+        if names.is_empty() {
+            return Self(Self::bit("*"));
+        }
+        Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
+    }
+
+    /// The operations of which requests for `resource` exist at all.
+    ///
+    /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources
+    /// and their verbs).
+    fn possible(resource: &str) -> Self {
+        let names: &[&str] = match resource.split_once('/') {
+            None => &["CREATE", "UPDATE", "DELETE"],
+            Some((_, "binding" | "eviction" | "token")) => &["CREATE"],
+            Some((_, "exec" | "attach" | "portforward" | "proxy")) => &["CONNECT"],
+            Some(_) => &["UPDATE"],
+        };
+        Self(names.iter().fold(0, |bits, name| bits | Self::bit(name)))
+    }
+
+    /// The names of the operations.
+    pub(super) fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES
+            .into_iter()
+            .filter(move |name| self.0 & Self::bit(name) != 0)
+    }
+}
+
+/// A resource that rules match, with all that they say of it.
+#[derive(Clone, Debug)]
+pub(super) struct Target<'a> {
+    /// The resource.
+    pub(super) resource: &'a ApiResource,
+    /// Whether it is matched by a wildcard only.
+    pub(super) by_wildcard: bool,
+    /// The operations of the rules, those left out that no request has.
+    pub(super) operations: Operations,
+}
+
 /// A resource that a rule names and that nothing serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnservedResource {
@@ -60,6 +116,81 @@ fn rules(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
         .unwrap_or_default()
 }
 
+fn excluded(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
+    policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.match_constraints.as_ref())
+        .and_then(|constraints| constraints.exclude_resource_rules.as_deref())
+        .unwrap_or_default()
+}
+
+/// The operations that no rule takes out again. A rule about certain objects takes out none.
+fn without_excluded(
+    operations: Operations,
+    resource: &ApiResource,
+    excluded: &[NamedRuleWithOperations],
+) -> Operations {
+    excluded
+        .iter()
+        .filter(|rule| list(rule.resource_names.as_ref()).is_empty())
+        .filter(|rule| {
+            let names = list(rule.resources.as_ref());
+            names.iter().any(|name| matches_rule(rule, name, resource))
+        })
+        .fold(operations, |left, rule| {
+            Operations(left.0 & !Operations::of(list(rule.operations.as_ref())).0)
+        })
+}
+
+/// Whether `rule` tells `resource` from others: not by wildcards alone.
+fn is_by_wildcard(rule: &NamedRuleWithOperations, name: &str, resource: &ApiResource) -> bool {
+    name.contains('*') || !list(rule.api_groups.as_ref()).contains(&resource.gvr.group)
+}
+
+/// The resources that the rules of `policy` match, sorted.
+pub(super) fn targets<'a>(
+    policy: &ValidatingAdmissionPolicy,
+    mapper: &'a RestMapper,
+) -> Vec<Target<'a>> {
+    let excluded = excluded(policy);
+    let mut targets: Vec<Target<'a>> = Vec::new();
+    for rule in rules(policy) {
+        let wanted = Operations::of(list(rule.operations.as_ref()));
+        for name in list(rule.resources.as_ref()) {
+            for resource in &mapper.resources {
+                if !matches_rule(rule, name, resource) {
+                    continue;
+                }
+                let operations = without_excluded(wanted, resource, excluded);
+                if operations.0 == 0 {
+                    continue;
+                }
+                let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
+                targets.push(Target {
+                    resource,
+                    by_wildcard: is_by_wildcard(rule, name, resource),
+                    operations: if possible == 0 {
+                        operations
+                    } else {
+                        Operations(possible)
+                    },
+                });
+            }
+        }
+    }
+    targets.sort_by(|a, b| a.resource.gvr.cmp(&b.resource.gvr));
+    targets.dedup_by(|later, kept| {
+        let same = later.resource.gvr == kept.resource.gvr;
+        if same {
+            kept.by_wildcard &= later.by_wildcard;
+            kept.operations.0 |= later.operations.0;
+        }
+        same
+    });
+    targets
+}
+
 /// Resolves the rules of `policy` against what is served.
 #[must_use]
 pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Matches {
@@ -74,9 +205,11 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
                     continue;
                 }
                 n_found += 1;
-                let wildcard = name.contains('*')
-                    || !list(rule.api_groups.as_ref()).contains(&resource.gvr.group);
-                let set = if wildcard {
+                let operations = Operations::of(list(rule.operations.as_ref()));
+                if without_excluded(operations, resource, excluded(policy)).0 == 0 {
+                    continue;
+                }
+                let set = if is_by_wildcard(rule, name, resource) {
                     &mut by_wildcard
                 } else {
                     &mut named
@@ -187,16 +320,43 @@ fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<Stri
         })
 }
 
-/// The kinds of all resources that rules match by name, wildcards left out, sorted.
+/// The most kinds that are taken from wildcards.
+const MAX_WILDCARD_KINDS: usize = 100;
+
+/// The kinds of all resources that rules match by name, sorted.
+pub(super) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {
+    let named = targets.iter().filter(|target| !target.by_wildcard);
+    let kinds: BTreeSet<_> = named.map(|target| target.resource.gvk.clone()).collect();
+    kinds.into_iter().collect()
+}
+
+/// The kinds that rules match by wildcards only, and those among them that are too many.
+///
+/// The kinds of Kubernetes itself come first: of a cluster's own kinds there may be hundreds.
+pub(super) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
+    let named = named_kinds(targets);
+    let by_wildcard = targets.iter().map(|target| &target.resource.gvk);
+    let kinds: BTreeSet<_> = by_wildcard
+        .filter(|gvk| named.binary_search(gvk).is_err())
+        .cloned()
+        .collect();
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    let is_own = |gvk: &Gvk| gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io");
+    kinds.sort_by_key(is_own);
+    let rest = kinds.split_off(kinds.len().min(MAX_WILDCARD_KINDS));
+    kinds.sort();
+    (kinds, rest)
+}
+
+/// The kinds of all resources that rules match, by name or by wildcards, sorted; not more of the latter
+/// than can be checked.
 #[must_use]
 pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
-    let kinds: BTreeSet<_> = resolve(policy, mapper)
-        .resources
-        .into_iter()
-        .filter(|resource| !resource.by_wildcard)
-        .map(|resource| resource.gvk)
-        .collect();
-    kinds.into_iter().collect()
+    let targets = targets(policy, mapper);
+    let mut kinds = named_kinds(&targets);
+    kinds.extend(wildcard_kinds(&targets).0);
+    kinds.sort();
+    kinds
 }
 
 /// The most kinds that upstream takes from one rule.

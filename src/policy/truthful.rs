@@ -1,189 +1,535 @@
-//! Where the `truthful` profile differs from upstream's type checker: one rule for each finding of that
-//! checker which is no trouble at run time, with its reason.
+//! The `truthful` profile: what cannot be evaluated for one kind.
 //!
-//! A rule is asked only about expressions that compile without schemas: what the API server refuses is
-//! trouble whatever the reason.
+//! Each expression is followed once for all requests that are alike: for each operation and each resource
+//! of the kind, where the policy asks for these. What the API server refuses is trouble whatever is
+//! evaluated, and is the checker's.
 
-use super::narrowing::Reached;
-use crate::cel::ast::Expr;
-use crate::cel::checker::CheckedAst;
-use crate::cel::diagnostic::{Code, Diagnostic, Diagnostics};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::compile::CompiledPolicy;
+use super::environment::{Declared, VariableTypes, authorizer_types, evaluated_types, policy_env};
+use super::expressions::{Checked, PolicyExpression, Role};
+use super::flow::presence::presence;
+use super::flow::value::{Const, Object, Shape, Value};
+use super::flow::{self, Facts, Issue, Outcome, Variable};
+use super::matching::{Operations, Target};
+use crate::cel::ast::{Expr, ExprId, Literal};
+use crate::cel::diagnostic::Code;
+use crate::cel::env::Env;
 use crate::cel::types::Type;
+use crate::schema::Gvk;
 
-/// A rule: its name, why such findings are no trouble, and the test for them.
-struct Rule {
-    /// A stable name, for tests and for the documentation.
-    name: &'static str,
-    /// Why the API server evaluates such an expression without error.
-    reason: &'static str,
-    applies: fn(&Diagnostic, &CheckedAst) -> bool,
+/// The steps that the expressions of a policy may take for all kinds together.
+const STEPS: u32 = 3_000_000;
+
+/// The most resources of one kind that are told apart.
+const MAX_RESOURCES: usize = 8;
+
+/// The profile at work on one policy.
+pub(super) struct Judge<'a> {
+    policy: &'a CompiledPolicy,
+    params: Option<&'a Type>,
+    env: Env,
+    needs: Needs,
+    budget: u32,
+    keeps_traces: bool,
 }
 
-/// All rules.
-static RULES: &[Rule] = &[
-    Rule {
-        name: "equality",
-        reason: "values of unlike types, null among them, compare as unequal; membership likewise",
-        applies: |finding, checked| {
-            is_call(finding, checked, &["_==_", "_!=_"])
-                || (is_call(finding, checked, &["@in"])
-                    && arg_types(finding, checked).get(1).is_some_and(is_container))
-        },
-    },
-    Rule {
-        name: "list-concatenation",
-        reason: "lists are concatenated whatever their elements are",
-        applies: |finding, checked| {
-            is_call(finding, checked, &["_+_"])
-                && arg_types(finding, checked)
-                    .iter()
-                    .all(|type_| matches!(type_, Type::List(_)))
-        },
-    },
-    Rule {
-        name: "unlike-branches",
-        reason: "a conditional gives one of its branches, which need not be alike",
-        applies: |finding, checked| {
-            is_call(finding, checked, &["_?_:_"])
-                && arg_types(finding, checked)
-                    .first()
-                    .is_some_and(|condition| {
-                        *condition == Type::Bool || condition.is_dyn_or_error()
-                    })
-        },
-    },
-    Rule {
-        name: "unlike-default",
-        reason: "an optional gives its own value or the other one, which need not be alike",
-        applies: |finding, checked| {
-            is_call(finding, checked, &["orValue", "or"])
-                && arg_types(finding, checked)
-                    .first()
-                    .is_some_and(|receiver| receiver.optional_value().is_some())
-        },
-    },
-    Rule {
-        name: "mixed-literal",
-        reason: "the literal compiles without schemas, and may hold values of unlike types",
-        applies: |finding, _| finding.code == Code::MixedLiteral,
-    },
-    Rule {
-        name: "untyped-field",
-        reason: "the schema declares the field without a type, or lets objects hold fields that it does not \
-                 declare: Quantity, preserved unknown fields",
-        applies: |finding, checked| {
-            if finding.code != Code::UndefinedField {
-                return false;
+/// What an expression came by.
+#[derive(Debug)]
+pub(super) struct Trace {
+    n: usize,
+    visited: Vec<bool>,
+    excused: Vec<ExprId>,
+}
+
+impl Trace {
+    /// Whether `id` is evaluated.
+    pub(super) fn is_visited(&self, id: ExprId) -> bool {
+        self.visited.get(id.index()).copied().unwrap_or(false)
+    }
+
+    /// Whether `id` cannot be evaluated, to no effect.
+    pub(super) fn is_excused(&self, id: ExprId) -> bool {
+        self.excused.contains(&id)
+    }
+}
+
+/// What was found for one kind.
+#[derive(Debug, Default)]
+pub(super) struct Judged {
+    /// By the index of the expression.
+    pub(super) found: Vec<(usize, Finding)>,
+    /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
+    pub(super) absent: Vec<(usize, ExprId, String)>,
+    /// The other tests for a field.
+    pub(super) present: Vec<(usize, ExprId)>,
+    /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
+    evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
+    /// What the expressions came by, where that was asked for.
+    traces: Option<Vec<Trace>>,
+}
+
+/// What is wrong with an expression for one kind.
+#[derive(Debug)]
+pub(super) enum Finding {
+    /// What cannot be evaluated.
+    Issues(Vec<Issue>),
+    /// What the API server refuses.
+    Refused(String),
+}
+
+/// What the expressions of a policy ask for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Needs {
+    operations: bool,
+    resources: bool,
+}
+
+impl Needs {
+    fn of(policy: &CompiledPolicy) -> Self {
+        let mut needs = Self::default();
+        for ast in policy.expressions().iter().filter_map(|e| e.parsed().ok()) {
+            for (_, expr) in ast.iter() {
+                match expr {
+                    Expr::Ident(name) => needs.operations |= &**name == "oldObject",
+                    Expr::Literal(Literal::Null) => needs.operations = true,
+                    Expr::Select { field, .. } => needs.add_field(field),
+                    Expr::Literal(Literal::String(text)) => needs.add_field(text),
+                    _ => {}
+                }
             }
-            let Some((operand, field)) = selection(finding, checked) else {
-                return false;
+        }
+        needs
+    }
+
+    fn add_field(&mut self, field: &str) {
+        self.operations |= field == "operation";
+        self.resources |= matches!(
+            field,
+            "resource" | "subResource" | "requestResource" | "requestSubResource"
+        );
+    }
+}
+
+/// Requests that are alike.
+#[derive(Clone, Copy, Debug)]
+struct Context<'a> {
+    /// The operation; `None` where it does not matter.
+    operation: Option<&'static str>,
+    /// The resource; `None` where there are several and it does not matter.
+    target: Option<&'a Target<'a>>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(policy: &'a CompiledPolicy, params: Option<&'a Type>) -> Self {
+        let env = policy_env(&Declared {
+            object: &Type::Dyn,
+            params: params.map(|_| &Type::Dyn),
+            authorizer: true,
+            request_resource: true,
+        });
+        Self {
+            policy,
+            params,
+            env,
+            needs: Needs::of(policy),
+            budget: STEPS,
+            keeps_traces: false,
+        }
+    }
+
+    /// This one, keeping what the expressions came by.
+    pub(super) fn with_traces(mut self) -> Self {
+        self.keeps_traces = true;
+        self
+    }
+
+    /// Whether there are no steps left.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.budget == 0
+    }
+
+    /// What is wrong for objects of `gvk`, which `targets` hold.
+    pub(super) fn judge(&mut self, gvk: &Gvk, object: &Type, targets: &[&Target<'_>]) -> Judged {
+        let mut judged = Judged {
+            traces: self.keeps_traces.then(Vec::new),
+            ..Judged::default()
+        };
+        let mut types = Vec::new();
+        for context in self.contexts(targets) {
+            self.judge_context(gvk, object, context, &mut types, &mut judged);
+        }
+        judged.find_null();
+        self.judge_refused(object, &types, &mut judged);
+        judged.found.sort_by_key(|(n, _)| *n);
+        judged
+    }
+
+    fn contexts<'t>(&self, targets: &'t [&'t Target<'t>]) -> Vec<Context<'t>> {
+        let mut contexts = Vec::new();
+        let split: Vec<&[&Target<'_>]> = if self.needs.resources && targets.len() <= MAX_RESOURCES {
+            targets.chunks(1).collect()
+        } else {
+            vec![targets]
+        };
+        for part in split {
+            let target = match part {
+                [only] => Some(*only),
+                _ => None,
             };
-            match operand.optional_value().unwrap_or(&operand) {
-                Type::Struct(object) => object
-                    .fields
-                    .as_ref()
-                    .is_some_and(|fields| fields.may_hold(&field)),
-                _ => false,
+            let operations = Operations::NAMES.into_iter().filter(|name| {
+                let has = |target: &&Target<'_>| target.operations.names().any(|n| n == *name);
+                part.iter().any(has)
+            });
+            let operations: Vec<_> = operations.collect();
+            if self.needs.operations || *operations == ["DELETE"] {
+                contexts.extend(operations.into_iter().map(|operation| Context {
+                    operation: Some(operation),
+                    target,
+                }));
+            } else {
+                contexts.push(Context {
+                    operation: None,
+                    target,
+                });
             }
-        },
-    },
-    Rule {
-        name: "presence-test",
-        reason: "a test for a field that is not declared is false, and no error",
-        applies: |finding, checked| {
-            finding.code == Code::UndefinedField
-                && matches!(
-                    expr(finding, checked),
-                    Some(Expr::Select {
-                        test_only: true,
-                        ..
-                    })
-                )
-        },
-    },
-    Rule {
-        name: "optional-selection",
-        reason: "an optional selection of a field that is not declared gives none, and no error",
-        applies: |finding, checked| {
-            finding.code == Code::UndefinedField
-                && (is_function(finding, checked, &["_?._"])
-                    || selection(finding, checked)
-                        .is_some_and(|(operand, _)| operand.optional_value().is_some()))
-        },
-    },
-    Rule {
-        name: "object-as-map",
-        reason: "objects are maps at run time: they can be indexed, measured and iterated over",
-        applies: |finding, checked| match finding.code {
-            Code::NotARange => finding
-                .expr
-                .is_some_and(|range| matches!(checked.type_of(range), Type::Struct(_))),
-            Code::NoMatchingOverload => {
-                is_function(finding, checked, &["_[_]", "_[?_]", "size"])
-                    && arg_types(finding, checked)
-                        .first()
-                        .is_some_and(|type_| matches!(type_, Type::Struct(_)))
+        }
+        contexts
+    }
+
+    /// Follows all expressions for the requests of `context`; keeps the types of the variables.
+    fn judge_context(
+        &mut self,
+        gvk: &Gvk,
+        object: &Type,
+        context: Context<'_>,
+        types: &mut Vec<(usize, Type)>,
+        judged: &mut Judged,
+    ) {
+        let env = self.env.clone();
+        let mut facts = Facts {
+            env: &env,
+            roots: roots(gvk, object, self.params, context),
+            variables: Vec::new(),
+        };
+        let mut variables: Vec<(usize, String, Option<Outcome>)> = Vec::new();
+        for (n, variable) in expressions(self.policy, Role::Variable) {
+            let name = variable.name.clone().unwrap_or_default();
+            let outcome = self.follow(n, variable, &facts);
+            let value = outcome
+                .as_ref()
+                .map_or_else(Value::unknown, |outcome| outcome.value.clone());
+            if !types.iter().any(|(known, _)| *known == n) {
+                types.push((n, value.to_type()));
             }
-            _ => false,
-        },
-    },
-    Rule {
-        name: "null-variable",
-        reason: "what is null in one case is an object in the other, and the null is guarded against",
-        applies: |finding, checked| {
-            finding.code == Code::NoFieldSelection
-                && selection(finding, checked).is_some_and(|(operand, _)| operand == Type::Null)
-        },
-    },
-];
+            let parsed = variable.parsed().ok();
+            let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
+            // The last variable of a name counts.
+            facts.variables.retain(|known| known.name != name);
+            variables.retain(|(_, known, _)| *known != name);
+            facts.variables.push(Variable {
+                name: name.clone(),
+                value,
+                presence,
+            });
+            variables.push((n, name, outcome));
+        }
+        let mut reached: Vec<(usize, Outcome)> = Vec::new();
+        for (n, condition) in expressions(self.policy, Role::MatchCondition) {
+            let Some(outcome) = self.follow(n, condition, &facts) else {
+                continue;
+            };
+            // A match condition that is false hides all else, the errors of others too.
+            if outcome.value.as_bool() == Some(false) {
+                return;
+            }
+            reached.push((n, outcome));
+        }
+        let mut is_denied = true;
+        for (n, expression) in self.policy.expressions().iter().enumerate() {
+            match expression.role {
+                Role::MessageExpression if !is_denied => continue,
+                Role::Variable | Role::MatchCondition => continue,
+                Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
+            }
+            let Some(outcome) = self.follow(n, expression, &facts) else {
+                is_denied = true;
+                continue;
+            };
+            if expression.role == Role::Validation {
+                // The message of a validation that always holds is of no use to anyone.
+                is_denied = outcome.value.as_bool() != Some(true);
+            }
+            reached.push((n, outcome));
+        }
+        // Variables are evaluated when something that is reached reads them.
+        let mut pending: Vec<String> = Vec::new();
+        for (n, outcome) in reached {
+            pending.extend(outcome.reads.iter().cloned());
+            judged.add(n, outcome);
+        }
+        while let Some(name) = pending.pop() {
+            let found = variables.iter_mut().find(|(_, known, _)| *known == name);
+            if let Some((n, _, outcome)) = found
+                && let Some(outcome) = outcome.take()
+            {
+                pending.extend(outcome.reads.iter().cloned());
+                judged.add(*n, outcome);
+            }
+        }
+    }
 
-/// The names of the rules with their reasons, in the order in which they are asked.
-pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
-    RULES.iter().map(|rule| (rule.name, rule.reason))
+    /// Follows an expression that the API server accepts.
+    fn follow(
+        &mut self,
+        n: usize,
+        expression: &PolicyExpression,
+        facts: &Facts<'_>,
+    ) -> Option<Outcome> {
+        let ast = expression.parsed().ok()?;
+        (self.policy.compiles(n) && self.budget > 0)
+            .then(|| flow::follow(ast, facts, &mut self.budget))
+    }
+
+    /// The checker's findings about expressions that the API server refuses.
+    fn judge_refused(&self, object: &Type, types: &[(usize, Type)], judged: &mut Judged) {
+        let all = self.policy.expressions().iter().enumerate();
+        let refused: Vec<_> = all.filter(|(n, _)| !self.policy.compiles(*n)).collect();
+        if refused.is_empty() {
+            return;
+        }
+        let mut env = policy_env(&Declared {
+            object,
+            params: self.params,
+            authorizer: true,
+            request_resource: true,
+        });
+        let mut variables = VariableTypes::default();
+        for (n, variable) in expressions(self.policy, Role::Variable) {
+            let found = types.iter().find(|(known, _)| *known == n);
+            let type_ = found.map_or(Type::Dyn, |(_, type_)| type_.clone());
+            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+        }
+        env.set_variable("variables", variables.to_type());
+        for (n, expression) in refused {
+            let mut found = match expression.check(&env) {
+                Checked::Unparsed(found) => found.clone(),
+                Checked::Failed(_, found) => found,
+                Checked::Passed(_) => continue,
+            };
+            found.retain(|finding| finding.code != Code::TooComplex);
+            if !found.is_empty() {
+                let text = found.render(&expression.text);
+                judged.found.push((n, Finding::Refused(text)));
+            }
+        }
+    }
 }
 
-/// Keeps the findings that are trouble at run time.
-pub(super) fn keep_true(found: &mut Diagnostics, checked: &CheckedAst, reached: &Reached) {
-    found.retain(|finding| {
-        let reachable = finding.expr.is_none_or(|id| reached.is_reachable(id));
-        reachable && !RULES.iter().any(|rule| (rule.applies)(finding, checked))
-    });
+/// The expressions of one role, with their indices.
+fn expressions(
+    policy: &CompiledPolicy,
+    role: Role,
+) -> impl Iterator<Item = (usize, &PolicyExpression)> {
+    let all = policy.expressions().iter().enumerate();
+    all.filter(move |(_, e)| e.role == role)
 }
 
-fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {
-    finding.expr.map(|id| checked.ast().expr(id))
-}
+impl Judged {
+    fn add(&mut self, n: usize, outcome: Outcome) {
+        self.present
+            .extend(outcome.present.into_iter().map(|id| (n, id)));
+        let absent = outcome.absent.into_iter();
+        self.absent.extend(absent.map(|(id, field)| (n, id, field)));
+        for issue in outcome.issues {
+            self.add_issue(n, issue);
+        }
+        let (n_evaluated, null) = self.evaluated.entry(n).or_default();
+        if let Some(first) = outcome.null.first() {
+            null.push(*first);
+        }
+        *n_evaluated += 1;
+        if let Some(traces) = &mut self.traces {
+            traces.push(Trace {
+                n,
+                visited: outcome.visited,
+                excused: outcome.excused,
+            });
+        }
+    }
 
-/// Whether the finding is about a call of one of `functions`.
-fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
-    matches!(expr(finding, checked), Some(Expr::Call { function, .. }) if functions.contains(&&**function))
-}
-
-/// Whether no overload of one of `functions` was found.
-fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
-    finding.code == Code::NoMatchingOverload && is_function(finding, checked, functions)
-}
-
-/// The types of receiver and arguments of the call that the finding is about.
-fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
-    match expr(finding, checked) {
-        Some(Expr::Call { target, args, .. }) => target
+    /// What the expression of the index `n` came by, for each sort of request.
+    pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
+        self.traces
             .iter()
-            .chain(args)
-            .map(|&arg| checked.type_of(arg))
-            .collect(),
-        _ => Vec::new(),
+            .flatten()
+            .filter(move |trace| trace.n == n)
+    }
+
+    /// Whether something at `id` in the expression of the index `n` is told.
+    pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
+        self.found
+            .iter()
+            .filter(|(known, _)| *known == n)
+            .any(|(_, finding)| match finding {
+                Finding::Refused(_) => true,
+                Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
+            })
+    }
+
+    /// Finds the expressions that select from null in every request.
+    fn find_null(&mut self) {
+        let evaluated = std::mem::take(&mut self.evaluated);
+        for (n, (n_evaluated, null)) in evaluated {
+            if let Some(id) = null.first()
+                && null.len() == n_evaluated
+            {
+                let message = "type 'null' does not support field selection: it is null in every request that \
+                               the rules match";
+                let issue = Issue {
+                    id: *id,
+                    code: Code::NoFieldSelection,
+                    message: message.to_owned(),
+                };
+                self.add_issue(n, issue);
+            }
+        }
+    }
+
+    /// Adds something that cannot be evaluated in the expression of the index `n`.
+    pub(super) fn add_issue(&mut self, n: usize, issue: Issue) {
+        match self.found.iter_mut().find(|(known, _)| *known == n) {
+            Some((_, Finding::Issues(issues))) => {
+                if !issues.contains(&issue) {
+                    issues.push(issue);
+                }
+            }
+            Some((_, Finding::Refused(_))) => {}
+            None => self.found.push((n, Finding::Issues(vec![issue]))),
+        }
     }
 }
 
-/// What is selected from, and the field, where the finding is about a selection.
-fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
-    match expr(finding, checked)? {
-        Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),
-        _ => None,
+impl Finding {
+    /// The text of the finding about `expression`.
+    pub(super) fn render(&self, expression: &PolicyExpression) -> String {
+        match self {
+            Self::Refused(text) => text.clone(),
+            Self::Issues(issues) => match expression.parsed() {
+                Ok(ast) => {
+                    flow::to_diagnostics(issues, ast, &expression.text).render(&expression.text)
+                }
+                Err(found) => found.render(&expression.text),
+            },
+        }
     }
 }
 
-fn is_container(type_: &Type) -> bool {
-    matches!(type_, Type::List(_) | Type::Map(_) | Type::Struct(_)) || type_.is_dyn_or_error()
+/// The values that expressions begin with, as far as they are known of requests that are alike.
+fn roots(
+    gvk: &Gvk,
+    object: &Type,
+    params: Option<&Type>,
+    context: Context<'_>,
+) -> Vec<(&'static str, Value)> {
+    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
+    let subject = with_known(
+        object,
+        vec![
+            ("kind", text(&gvk.kind)),
+            ("apiVersion", text(&gvk.api_version())),
+        ],
+    );
+    let null = || Value::constant(Const::Null);
+    let (new, old) = match context.operation {
+        Some("CREATE" | "CONNECT") => (subject, null()),
+        Some("DELETE") => (null(), subject),
+        _ => (subject.clone(), subject),
+    };
+    let (request, namespace) = evaluated_types();
+    let is_namespaced = context.target.map(|target| target.resource.namespaced);
+    // Requests for namespaces are themselves in a namespace, that of their name.
+    let namespace = match is_namespaced {
+        Some(false) if gvk.group.is_empty() && gvk.kind == "Namespace" => Value::unknown(),
+        Some(false) => null(),
+        Some(true) => with_known(&namespace, Vec::new()),
+        None => Value::from_type(&namespace),
+    };
+    let (authorizer, resource_check) = authorizer_types();
+    let mut roots = vec![
+        ("object", new),
+        ("oldObject", old),
+        ("namespaceObject", namespace),
+        ("request", request_value(&request, gvk, context)),
+        ("authorizer", Value::plain(authorizer)),
+        ("authorizer.requestResource", Value::plain(resource_check)),
+    ];
+    roots.extend(params.map(|params| ("params", Value::from_type(params))));
+    roots
+}
+
+fn request_value(request: &Type, gvk: &Gvk, context: Context<'_>) -> Value {
+    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
+    let field = |name: &str| match request {
+        Type::Struct(object) => object
+            .fields
+            .as_ref()
+            .and_then(|fields| fields.field_type(&object.name, name))
+            .unwrap_or(Type::Dyn),
+        _ => Type::Dyn,
+    };
+    let group_version_kind = vec![
+        ("group", text(&gvk.group)),
+        ("version", text(&gvk.version)),
+        ("kind", text(&gvk.kind)),
+    ];
+    let mut known = vec![
+        ("kind", with_known(&field("kind"), group_version_kind)),
+        (
+            "requestKind",
+            with_known(&field("requestKind"), vec![("kind", text(&gvk.kind))]),
+        ),
+    ];
+    if let Some(operation) = context.operation {
+        known.push(("operation", text(operation)));
+    }
+    if let Some(target) = context.target {
+        let gvr = &target.resource.gvr;
+        let (resource, subresource) = gvr.resource.split_once('/').unwrap_or((&gvr.resource, ""));
+        let resources = vec![
+            ("group", text(&gvr.group)),
+            ("version", text(&gvr.version)),
+            ("resource", text(resource)),
+        ];
+        known.push(("resource", with_known(&field("resource"), resources)));
+        known.push((
+            "requestResource",
+            with_known(
+                &field("requestResource"),
+                vec![("resource", text(resource))],
+            ),
+        ));
+        // It is left out where it is empty.
+        let subresource = if subresource.is_empty() {
+            Value::never()
+        } else {
+            text(subresource)
+        };
+        known.push(("subResource", subresource.clone()));
+        known.push(("requestSubResource", subresource));
+    }
+    with_known(request, known)
+}
+
+/// An object of which some fields are known.
+fn with_known(type_: &Type, known: Vec<(&'static str, Value)>) -> Value {
+    match type_ {
+        Type::Struct(object) if object.fields.is_some() => Value::of(Shape::Object(Object {
+            type_: object.clone(),
+            known: Some(known.into()),
+        })),
+        _ => Value::from_type(type_),
+    }
 }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role};
-use super::matching::{self, MatchedResource};
-use super::narrowing::{Const, KnownFacts, narrow};
-use super::{param_kind, truthful};
-use crate::cel::diagnostic::{Code, Diagnostics};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
+use super::matching::{self, Target};
+use super::param_kind;
+use super::truthful::Judge;
+use super::verdicts::Verdicts;
 use crate::cel::env::Env;
-use crate::cel::types::Type;
+use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::types::{StructType, Type};
 use crate::schema::Gvk;
 use crate::schema::decl_type::DeclType;
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -54,13 +55,30 @@ pub struct UncheckedKind {
 pub struct TypeCheck {
     /// The warnings, in the order of the policy's fields.
     pub warnings: Vec<Warning>,
+    /// The kinds that rules match by name and that were checked, sorted.
+    pub checked: Vec<Gvk>,
+    /// The kinds that rules match by name and that were not checked.
+    pub unchecked: Vec<UncheckedKind>,
+    /// The kinds that rules match by wildcards only.
+    pub by_wildcard: WildcardKinds,
+    /// Those of the checked kinds that rules match as subresources, sorted.
+    pub subresource_kinds: Vec<Gvk>,
+    /// The kind of the params with whether its schema was found, where the policy has a paramKind.
+    pub params: Option<(Gvk, bool)>,
+}
+
+/// What became of the kinds that rules match by wildcards only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WildcardKinds {
     /// The kinds that were checked, sorted.
     pub checked: Vec<Gvk>,
     /// The kinds that were not checked.
     pub unchecked: Vec<UncheckedKind>,
-    /// The kind of the params with whether its schema was found, where the policy has a paramKind.
-    pub params: Option<(Gvk, bool)>,
 }
+
+/// How much is done for one policy in the upstream profile: nodes checked, each for each kind, and bytes of
+/// warnings. The kinds that are left then are not checked.
+const MAX_WORK: usize = 4_000_000;
 
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]
@@ -79,9 +97,51 @@ pub fn type_check(
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        type_check_here(policy, mapper, schemas, profile)
+    })
+}
+
+fn type_check_here(
+    policy: &CompiledPolicy,
+    mapper: &RestMapper,
+    schemas: &dyn SchemaResolver,
+    profile: Profile,
+) -> TypeCheck {
     let mut outcome = TypeCheck::default();
+    let params_kind = param_kind(policy.policy());
+    let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
+        Resolution::Found(schema) => params_type(&schema, gvk, profile),
+        Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
+    });
+    outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
+    match profile {
+        Profile::Upstream => {
+            let (typed, unchecked) = resolve(
+                matching::upstream_kinds(policy.policy(), mapper),
+                schemas,
+                profile,
+            );
+            outcome.unchecked = unchecked;
+            check_as_upstream(policy, params.as_ref(), typed, &mut outcome);
+        }
+        Profile::Truthful => {
+            check_truthfully(policy, params.as_ref(), mapper, schemas, &mut outcome);
+        }
+    }
+    outcome
+}
+
+/// The types of the kinds that have one, and the others.
+fn resolve(
+    kinds: Vec<Gvk>,
+    schemas: &dyn SchemaResolver,
+    profile: Profile,
+) -> (Vec<(Gvk, Type)>, Vec<UncheckedKind>) {
     let mut typed = Vec::new();
-    for gvk in kinds_to_check(policy, mapper, profile) {
+    let mut unchecked = Vec::new();
+    for gvk in kinds {
         let (reason, unavailable) = match schemas.resolve(&gvk) {
             Resolution::Found(schema) => {
                 let type_ = object_type(&schema, &gvk, profile);
@@ -91,33 +151,41 @@ pub fn type_check(
             Resolution::NotFound => ("no schema is published".to_owned(), false),
             Resolution::Unavailable(reason) => (reason, true),
         };
-        outcome.unchecked.push(UncheckedKind {
+        unchecked.push(UncheckedKind {
             gvk,
             reason,
             unavailable,
         });
     }
-    let params_kind = param_kind(policy.policy());
-    let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
-        Resolution::Found(schema) => object_type(&schema, gvk, profile),
-        Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
-    });
-    outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
+    (typed, unchecked)
+}
 
-    let matched = matching::resolve(policy.policy(), mapper).resources;
+fn check_as_upstream(
+    policy: &CompiledPolicy,
+    params: Option<&Type>,
+    typed: Vec<(Gvk, Type)>,
+    outcome: &mut TypeCheck,
+) {
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut work = 0;
     for (gvk, object) in typed {
+        if work > MAX_WORK {
+            outcome.unchecked.push(UncheckedKind {
+                gvk,
+                reason: "the policy is too large to be checked for so many kinds".to_owned(),
+                unavailable: false,
+            });
+            continue;
+        }
+        work += policy.n_nodes();
         let kind = KindContext {
             policy,
             object: &object,
-            params: params.as_ref(),
-            facts: known_facts(&gvk, &matched),
+            params,
         };
-        let found = match profile {
-            Profile::Upstream => kind.check_as_upstream(),
-            Profile::Truthful => kind.check_truthfully(),
-        };
-        for (n, rendered) in found {
+        let text_left = TextLeft::default();
+        for (n, rendered) in kind.check(&text_left) {
+            work += rendered.len();
             issues
                 .entry(n)
                 .or_default()
@@ -125,7 +193,12 @@ pub fn type_check(
         }
         outcome.checked.push(gvk);
     }
-    outcome.warnings = issues
+    outcome.warnings = warnings(policy, issues);
+}
+
+/// The warnings of the texts for each expression, by its index.
+fn warnings(policy: &CompiledPolicy, texts: BTreeMap<usize, Vec<String>>) -> Vec<Warning> {
+    texts
         .into_iter()
         .filter_map(|(n, texts)| {
             let expression = policy.expressions().get(n)?;
@@ -134,205 +207,142 @@ pub fn type_check(
                 warning: texts.join("\n"),
             })
         })
-        .collect();
+        .collect()
+}
+
+fn check_truthfully(
+    policy: &CompiledPolicy,
+    params: Option<&Type>,
+    mapper: &RestMapper,
+    schemas: &dyn SchemaResolver,
+    outcome: &mut TypeCheck,
+) {
+    let targets = matching::targets(policy.policy(), mapper);
+    let (by_wildcard, too_many) = matching::wildcard_kinds(&targets);
+    let mut judge = Judge::new(policy, params);
+    let mut verdicts = Verdicts::default();
+    let mut run = |kinds: Vec<Gvk>, is_wildcard: bool| {
+        let (typed, mut unchecked) = resolve(kinds, schemas, Profile::Truthful);
+        let mut checked = Vec::new();
+        for (gvk, object) in typed {
+            if judge.is_exhausted() {
+                unchecked.push(UncheckedKind {
+                    gvk,
+                    reason: "the policy is too large to be followed for all kinds".to_owned(),
+                    unavailable: false,
+                });
+                continue;
+            }
+            let of_kind = |target: &&Target<'_>| target.resource.gvk == gvk;
+            let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
+            let judged = judge.judge(&gvk, &object, &of_kind);
+            verdicts.add(gvk.clone(), is_wildcard, judged);
+            checked.push(gvk);
+        }
+        (checked, unchecked)
+    };
+    (outcome.checked, outcome.unchecked) = run(matching::named_kinds(&targets), false);
+    (outcome.by_wildcard.checked, outcome.by_wildcard.unchecked) = run(by_wildcard, true);
     outcome
+        .by_wildcard
+        .unchecked
+        .extend(too_many.into_iter().map(|gvk| UncheckedKind {
+            gvk,
+            reason: "more kinds than are checked for one policy".to_owned(),
+            unavailable: false,
+        }));
+    let is_complete = outcome.unchecked.is_empty() && outcome.by_wildcard.unchecked.is_empty();
+    let of_subresource = |gvk: &&Gvk| {
+        targets
+            .iter()
+            .any(|target| target.resource.gvk == **gvk && target.resource.gvr.is_subresource())
+    };
+    let checked = outcome.checked.iter();
+    outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
+    outcome.warnings = warnings(policy, verdicts.into_texts(policy, is_complete));
 }
 
 /// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,
 /// where timestamps, for one, are strings.
-fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
     match profile {
         Profile::Upstream => schema.cel_type(&gvk.type_name()),
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
 }
 
-/// What is known of requests for objects of `gvk`.
-fn known_facts(gvk: &Gvk, matched: &[MatchedResource]) -> KnownFacts {
-    let mut paths: Vec<(&'static str, Arc<str>)> = Vec::new();
-    let mut know = |path, value: &str| paths.push((path, Arc::from(value)));
-    know("object.kind", &gvk.kind);
-    know("oldObject.kind", &gvk.kind);
-    know("object.apiVersion", &gvk.api_version());
-    know("oldObject.apiVersion", &gvk.api_version());
-    know("request.kind.group", &gvk.group);
-    know("request.kind.version", &gvk.version);
-    know("request.kind.kind", &gvk.kind);
-    let mut resources = matched.iter().filter(|resource| resource.gvk == *gvk);
-    if let (Some(only), None) = (resources.next(), resources.next()) {
-        let (resource, subresource) = only
-            .gvr
-            .resource
-            .split_once('/')
-            .unwrap_or((&only.gvr.resource, ""));
-        know("request.resource.group", &only.gvr.group);
-        know("request.resource.version", &only.gvr.version);
-        know("request.resource.resource", resource);
-        know("request.subResource", subresource);
-    }
-    KnownFacts {
-        paths,
-        variables: Vec::new(),
+/// The type of params of `gvk`. Upstream names it by the clock, as it does the type of objects, so that the
+/// two are never the same, not even of one kind.
+fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+    match profile {
+        Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),
+        Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
 }
 
-/// One kind of object, and the policy that is checked for it.
-struct KindContext<'a> {
-    policy: &'a CompiledPolicy,
-    object: &'a Type,
-    params: Option<&'a Type>,
-    facts: KnownFacts,
+/// One kind of object, and the policy that is checked for it as upstream checks it.
+pub(super) struct KindContext<'a> {
+    pub(super) policy: &'a CompiledPolicy,
+    pub(super) object: &'a Type,
+    pub(super) params: Option<&'a Type>,
 }
 
-/// The index of an expression in its policy, and the text of its findings.
-type Found = Vec<(usize, String)>;
-
-impl KindContext<'_> {
-    fn env(&self, request_resource: bool) -> Env {
+impl<'a> KindContext<'a> {
+    fn env(&self) -> Env {
         policy_env(&Declared {
             object: self.object,
             params: self.params,
             authorizer: true,
-            request_resource,
+            request_resource: false,
         })
     }
 
-    fn expressions(&self) -> impl Iterator<Item = (usize, &PolicyExpression)> {
+    fn expressions(&self) -> impl Iterator<Item = (usize, &'a PolicyExpression)> + use<'a> {
         self.policy.expressions().iter().enumerate()
     }
 
+    /// The index of each expression in error, with the text.
+    fn check<'t>(
+        &self,
+        text_left: &'t TextLeft,
+    ) -> impl Iterator<Item = (usize, String)> + use<'a, 't> {
+        let findings = move |(n, expression, checked): (usize, &PolicyExpression, Checked<'_>)| {
+            Some((n, findings(expression, &checked, text_left)?))
+        };
+        self.check_all().into_iter().filter_map(findings)
+    }
+
     /// Upstream's answer: variables silently, then validations and their messages.
-    fn check_as_upstream(&self) -> Found {
+    pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, Checked<'a>)> {
         let mut variables = VariableTypes::default();
-        let mut env = self.env(false);
+        let mut env = self.env();
         env.set_variable("variables", variables.to_type());
         for (_, variable) in self.expressions().filter(|(_, e)| e.role == Role::Variable) {
             let type_ = match variable.check(&env) {
                 Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
             };
+            // The environment lets go of the variables, so that adding one copies none.
+            env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
         }
         self.expressions()
             .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
-            .filter_map(|(n, expression)| Some((n, findings(expression, &expression.check(&env))?)))
+            .map(|(n, expression)| (n, expression, expression.check(&env)))
             .collect()
     }
-
-    /// All expressions; only what is trouble at run time.
-    fn check_truthfully(mut self) -> Found {
-        let mut env = self.env(true);
-        let mut types = VariableTypes::default();
-        env.set_variable("variables", types.to_type());
-        let mut found = Found::new();
-        let mut variables: Vec<(String, Judged)> = Vec::new();
-        for (n, variable) in self.policy.expressions().iter().enumerate() {
-            if variable.role != Role::Variable {
-                continue;
-            }
-            let name = variable.name.clone().unwrap_or_default();
-            let judged = self.judge(n, variable, &env);
-            types.add(&name, judged.type_.clone());
-            env.set_variable("variables", types.to_type());
-            self.facts
-                .variables
-                .push((name.clone(), judged.value.clone()));
-            variables.push((name, judged));
-        }
-        let mut read: Vec<String> = Vec::new();
-        // A match condition that is false for the kind hides all else.
-        let mut matches = true;
-        for (n, condition) in self
-            .expressions()
-            .filter(|(_, e)| e.role == Role::MatchCondition)
-        {
-            let judged = self.judge(n, condition, &env);
-            matches &= judged.value != Some(Const::Bool(false));
-            found.extend(judged.finding);
-            read.extend(judged.variables);
-        }
-        if !matches {
-            return Found::new();
-        }
-        for (n, expression) in self.expressions() {
-            if matches!(expression.role, Role::Variable | Role::MatchCondition) {
-                continue;
-            }
-            let judged = self.judge(n, expression, &env);
-            found.extend(judged.finding);
-            read.extend(judged.variables);
-        }
-        // Variables are evaluated when something that is reached reads them.
-        let mut seen = 0;
-        while let Some(name) = read.get(seen).cloned() {
-            seen += 1;
-            if read.iter().take(seen - 1).any(|earlier| *earlier == name) {
-                continue;
-            }
-            for (_, judged) in variables.iter().filter(|(known, _)| *known == name) {
-                found.extend(judged.finding.clone());
-                read.extend(judged.variables.iter().cloned());
-            }
-        }
-        found.sort();
-        found
-    }
-
-    fn judge(&self, n: usize, expression: &PolicyExpression, env: &Env) -> Judged {
-        let (checked, mut found) = match expression.check(env) {
-            Checked::Unparsed(found) => {
-                let finding = (!is_beyond_us(found)).then(|| (n, found.render(&expression.text)));
-                return Judged {
-                    finding,
-                    type_: Type::Dyn,
-                    value: None,
-                    variables: Vec::new(),
-                };
-            }
-            Checked::Failed(checked, found) => (checked, found),
-            Checked::Passed(checked) => (checked, Diagnostics::default()),
-        };
-        let is_sound = found.is_empty();
-        found.retain(|finding| finding.code != Code::TooComplex);
-        let reached = narrow(&checked, &self.facts);
-        if self.policy.compiles(n) {
-            truthful::keep_true(&mut found, &checked, &reached);
-        }
-        Judged {
-            finding: (!found.is_empty()).then(|| (n, found.render(&expression.text))),
-            type_: if is_sound {
-                checked.output_type()
-            } else {
-                Type::Dyn
-            },
-            value: reached.value,
-            variables: reached.variables,
-        }
-    }
 }
 
-/// Whether an expression was given up for its size: that is told by the policy's compilation, and is no
-/// warning about types.
-fn is_beyond_us(found: &Diagnostics) -> bool {
-    found
-        .as_slice()
-        .iter()
-        .any(|finding| finding.code == Code::TooComplex)
-}
-
-/// What became of one expression in the truthful profile.
-struct Judged {
-    finding: Option<(usize, String)>,
-    type_: Type,
-    value: Option<Const>,
-    variables: Vec<String>,
-}
-
-fn findings(expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
-    match checked {
-        Checked::Unparsed(found) => Some(found.render(&expression.text)),
-        Checked::Failed(_, found) => Some(found.render(&expression.text)),
-        Checked::Passed(_) => None,
-    }
+fn findings(
+    expression: &PolicyExpression,
+    checked: &Checked<'_>,
+    text_left: &TextLeft,
+) -> Option<String> {
+    let found = match checked {
+        Checked::Unparsed(found) => found,
+        Checked::Failed(_, found) => found,
+        Checked::Passed(_) => return None,
+    };
+    Some(text_left.render(found, &expression.text))
 }

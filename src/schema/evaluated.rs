@@ -67,4 +67,10 @@ impl FieldTypes for Evaluated {
     fn may_hold(&self, field: &str) -> bool {
         FieldTypes::may_hold(&*self.0, field)
     }
+
+    fn is_required(&self, field: &str) -> bool {
+        self.0
+            .declared_field(field)
+            .is_some_and(|field| field.required)
+    }
 }

@@ -15,9 +15,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
+use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
-pub use super::params::{NotServed, ParamKindState};
-use super::{message, params, warnings};
+pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
+use super::probes::ProbesState;
+use super::{bindings, message, params, probes, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
@@ -36,6 +38,10 @@ pub struct Observed<'a> {
     pub types: Checked<Types<'a>>,
     /// Its paramKind.
     pub params: ParamKindState,
+    /// Its bindings.
+    pub bindings: BindingsState,
+    /// Its probes.
+    pub probes: ProbesState,
     /// The conditions that count for `Ready`.
     pub ready_requires: &'a BTreeSet<ConditionType>,
 }
@@ -73,7 +79,7 @@ pub struct Types<'a> {
 pub struct Matched {
     /// How many served resources.
     pub n_resources: usize,
-    /// How many of them are matched by a wildcard only; their kinds are not type-checked.
+    /// How many of them are matched by a wildcard only.
     pub n_by_wildcard: usize,
     /// The resources that rules name and nothing serves.
     pub unserved: Vec<UnservedResource>,
@@ -101,10 +107,14 @@ impl From<Matches> for Matched {
 pub struct Typed {
     /// The warnings.
     pub warnings: Vec<Warning>,
-    /// How many kinds were checked.
+    /// How many kinds that rules match by name were checked.
     pub n_checked: usize,
-    /// The kinds that were not checked.
+    /// The kinds that rules match by name and that were not checked.
     pub unchecked: Vec<UncheckedKind>,
+    /// How many kinds that rules match by wildcards only were checked.
+    pub n_checked_by_wildcard: usize,
+    /// The kinds that rules match by wildcards only and that were not checked.
+    pub unchecked_by_wildcard: Vec<UncheckedKind>,
     /// The kind of the params with whether its schema was found, where there is a paramKind.
     pub params: Option<(Gvk, bool)>,
 }
@@ -115,6 +125,8 @@ impl From<TypeCheck> for Typed {
             warnings: outcome.warnings,
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
+            n_checked_by_wildcard: outcome.by_wildcard.checked.len(),
+            unchecked_by_wildcard: outcome.by_wildcard.unchecked,
             params: outcome.params,
         }
     }
@@ -219,6 +231,14 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         (
             ConditionType::TypeChecked,
             type_checked(observed, fails_closed),
+        ),
+        (
+            ConditionType::ProbesPassed,
+            probes::verdict(&observed.probes),
+        ),
+        (
+            ConditionType::Bound,
+            bindings::verdict(&observed.bindings, fails_closed),
         ),
     ];
     let keeps_warnings = found.iter().any(|(type_, verdict)| {
@@ -425,33 +445,46 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
         return Verdict::broken_off();
     };
     let gaps = gaps(observed, types);
-    let (n_checked, n_kinds) = (types.n_checked, types.n_checked + types.unchecked.len());
-    let coverage = if types.unchecked.is_empty() {
-        format!("{} checked", message::count(n_checked, "kind"))
-    } else {
-        format!("{n_checked} of {} checked", message::count(n_kinds, "kind"))
-    };
+    let (n_checked, n_kinds) = (
+        types.n_checked + types.n_checked_by_wildcard,
+        types.n_checked
+            + types.unchecked.len()
+            + types.n_checked_by_wildcard
+            + types.unchecked_by_wildcard.len(),
+    );
+    let coverage = coverage(types);
     let not_checked = if gaps.is_empty() {
         String::new()
     } else {
         format!("; not checked: {}", message::list(&gaps))
     };
-    if let Some(first) = types.warnings.first() {
+    let is_failure = |warning: &&Warning| !warnings::is_only_vain(&warning.warning);
+    let failing = types.warnings.iter().find(is_failure);
+    if let Some(first) = failing.or(types.warnings.first()) {
         let more = match types.warnings.len() {
             1 => String::new(),
             n => format!(" and {} more", n - 1),
         };
-        let why = warnings::headline(&first.warning)
-            .map(|(kind, what)| format!(" ({what} on {kind})"))
-            .unwrap_or_default();
+        let headline = warnings::headline(&first.warning);
+        let text = if failing.is_some() {
+            let why = headline
+                .map(|(kind, what)| format!(" ({what} on {kind})"))
+                .unwrap_or_default();
+            format!(
+                "{}{more} may fail when evaluated{why}, {}",
+                first.field_ref,
+                when_evaluated(fails_closed),
+            )
+        } else {
+            let why = headline
+                .map(|(_, what)| format!(" ({what})"))
+                .unwrap_or_default();
+            format!("{}{more} may not do what is meant{why}", first.field_ref)
+        };
         return Verdict::new(
             ConditionStatus::False,
             Reason::ExpressionWarnings,
-            format!(
-                "{}{more} may fail when evaluated{why}, {}; {coverage}{not_checked}",
-                first.field_ref,
-                when_evaluated(fails_closed),
-            ),
+            format!("{text}; {coverage}{not_checked}"),
         );
     }
     let (status, reason, text) = if n_kinds == 0 {
@@ -490,7 +523,8 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
 
 /// What type checking did not see, each with its reason.
 fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
-    let kinds = types.unchecked.iter().map(|unchecked| {
+    let unchecked = types.unchecked.iter().chain(&types.unchecked_by_wildcard);
+    let kinds = unchecked.map(|unchecked| {
         let gvk = &unchecked.gvk;
         format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
     });
@@ -512,12 +546,33 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let groups = groups
         .iter()
         .map(|(group, _)| format!("{group} (not discovered)"));
-    let has_wildcards = match observed.matches {
-        Checked::Done(matches) => matches.n_by_wildcard > 0,
-        Checked::BrokenOff => false,
+    kinds.chain(params).chain(groups).collect()
+}
+
+/// Which of the matched kinds were checked.
+///
+/// The kinds that wildcards match are counted only where one of them was not checked: each CRD that comes or
+/// goes would change the message, and cost a write of every policy with a wildcard.
+fn coverage(types: &Typed) -> String {
+    let share = |n_checked: usize, n_unchecked: usize| match n_unchecked {
+        0 => message::count(n_checked, "kind"),
+        n => format!("{n_checked} of {}", message::count(n_checked + n, "kind")),
     };
-    let wildcards = has_wildcards.then(|| "resources matched by wildcards".to_owned());
-    kinds.chain(params).chain(groups).chain(wildcards).collect()
+    let named = share(types.n_checked, types.unchecked.len());
+    let has_named = types.n_checked + types.unchecked.len() > 0;
+    let by_wildcard = match types.unchecked_by_wildcard.len() {
+        0 if types.n_checked_by_wildcard == 0 => return format!("{named} checked"),
+        0 => "all kinds matched by wildcards".to_owned(),
+        n => format!(
+            "{} matched by wildcards",
+            share(types.n_checked_by_wildcard, n)
+        ),
+    };
+    if has_named {
+        format!("{named} and {by_wildcard} checked")
+    } else {
+        format!("{by_wildcard} checked")
+    }
 }
 
 /// The condition `Ready`.
@@ -549,6 +604,8 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
     }
     let unknown: Vec<String> = counting()
         .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
+        // That nobody wrote a probe is no gap of the checks.
+        .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
         .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
         .collect();
     let text = if unknown.is_empty() {

@@ -103,15 +103,32 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
 /// The first kind of a warning and what is wrong there: `apps/v1 Deployment` and
 /// `undefined field 'replicsa'`.
 ///
-/// The text is `<kind>: ERROR: <input>:<line>:<column>: <message>`, and more lines.
+/// The text is `<kind>: ERROR: <input>:<line>:<column>: <message>`, and more lines; `WARNING` stands in
+/// place of `ERROR` where nothing fails.
 pub(super) fn headline(warning: &str) -> Option<(String, &str)> {
     let first = warning.lines().next()?;
-    let (kind, issue) = first.split_once(": ERROR: <input>:")?;
+    let (kind, issue) = first
+        .split_once(": ERROR: <input>:")
+        .or_else(|| first.split_once(": WARNING: <input>:"))?;
     let mut parts = issue.splitn(3, ':');
     let (_line, _column, message) = (parts.next()?, parts.next()?, parts.next()?);
     let (group_version, kind) = kind.split_once(", Kind=")?;
     let kind = format!("{} {kind}", group_version.trim_start_matches('/'));
     Some((kind, message.trim()))
+}
+
+/// Whether a warning tells of nothing that fails, but only of tests in vain.
+pub(super) fn is_only_vain(warning: &str) -> bool {
+    let has = |severity: &str| {
+        let (inner, first) = (
+            format!(": {severity}: <input>:"),
+            format!("{severity}: <input>:"),
+        );
+        warning
+            .lines()
+            .any(|line| line.starts_with(&first) || line.contains(&inner))
+    };
+    has("WARNING") && !has("ERROR")
 }
 
 /// The text of one warning, whole kinds left out from its end where it is longer than `max_bytes`.

@@ -9,7 +9,9 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
-use e2e::parity::{bench, compile, documents, eval, pair, share, typecheck, write_line};
+use e2e::parity::{
+    admit, bench, compile, decided, documents, eval, pair, share, typecheck, write_line,
+};
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
 
@@ -33,6 +35,14 @@ enum Command {
         #[command(flatten)]
         policies: PolicyArgs,
     },
+    /// What upstream warns of and the truthful profile does not, with the rule that says why; fails if a
+    /// difference has none.
+    Differences {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
     /// Compile policies, one JSON object a line.
     Compile {
         /// As on creation, as the admission plugin does, or both.
@@ -40,6 +50,20 @@ enum Command {
         mode: ModeArg,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Decide cases of admission, one JSON object a line.
+    Admit {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// Files of cases, one JSON object a line, or - for standard input.
+        #[arg(required = true, value_name = "CASES")]
+        paths: Vec<PathBuf>,
+    },
+    /// Decide the cases of a corpus whose decision is known.
+    Decided {
+        /// The directory of the corpus: policies, and cases/*.jsonl.
+        #[arg(long, value_name = "DIR")]
+        corpus: PathBuf,
     },
     /// Evaluate single expressions, one JSON object a line.
     Eval {
@@ -150,6 +174,7 @@ enum ModeArg {
 enum WhatArg {
     Typecheck,
     Compile,
+    Admit,
 }
 
 impl From<WhatArg> for bench::What {
@@ -157,6 +182,7 @@ impl From<WhatArg> for bench::What {
         match what {
             WhatArg::Typecheck => Self::Typecheck,
             WhatArg::Compile => Self::Compile,
+            WhatArg::Admit => Self::Admit,
         }
     }
 }
@@ -202,6 +228,17 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             }
             true
         }
+        Command::Differences { schemas, policies } => {
+            let schemas = schemas.load()?;
+            let mut all_explained = true;
+            for doc in documents::load_policies(&policies.paths)? {
+                for line in typecheck::differences(&doc, &schemas) {
+                    all_explained &= line.rule.is_some();
+                    write_line(out, &line)?;
+                }
+            }
+            all_explained
+        }
         Command::Compile { mode, policies } => {
             let modes: &[_] = match mode {
                 ModeArg::New => &[CompileMode::New],
@@ -214,6 +251,14 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                 }
             }
             true
+        }
+        Command::Admit { schemas, paths } => {
+            admit::run(&paths, &schemas.load()?, out)?;
+            true
+        }
+        Command::Decided { corpus } => {
+            let tally = decided::run(&corpus, out)?;
+            tally.expected == tally.of
         }
         Command::Eval { cases } => {
             eval::run(&cases, out)?;

@@ -15,6 +15,7 @@ use serde_json::{Value as Json, json};
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker;
 use vap_status_controller::cel::civil;
+use vap_status_controller::cel::cost::UnknownSizes;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
 use vap_status_controller::cel::eval::{Bindings, Limits, Program};
@@ -24,6 +25,7 @@ use vap_status_controller::cel::value::{Timestamp, Value};
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
+use vap_status_controller::library::cost;
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -31,6 +33,7 @@ use vap_status_controller::schema::adapter::{self, ValueSchema};
 use vap_status_controller::schema::decl_type::DeclType;
 use vap_status_controller::schema::{Gvk, OpenApiDocument};
 
+use super::compile::CostLine;
 use super::guard::{Panic, guard};
 use super::write_line;
 
@@ -63,6 +66,8 @@ pub struct EvalLine {
     check_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<Tagged>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +156,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
         return Ok(());
     }
     line.output_type = Some(checked.output_type().declared_string());
+    line.cost = Some(cost::estimate(&checked, &UnknownSizes).into());
     let program = Program::plan(&checked, &env, &KubernetesRuntime)?;
     let limit = case.cost_limit.unwrap_or(PER_CALL_LIMIT);
     let evaluation = program.eval(&bindings, Limits::of_cost(limit));

@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 use vap_status_controller::policy::compile::CompiledPolicy;
+use vap_status_controller::policy::rules;
 use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::Gvk;
 
@@ -24,9 +25,15 @@ pub struct TypecheckLine {
     /// The name of the policy.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The kinds that were checked.
+    /// The kinds that were checked as those of resources only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<TypeRef>,
+    /// The kinds that were checked, and are those of subresources too; upstream has none.
+    #[serde(rename = "subresourceTypes", skip_serializing_if = "Vec::is_empty")]
+    pub subresource_types: Vec<TypeRef>,
+    /// The kinds that were checked, and are matched by wildcards only; upstream has none.
+    #[serde(rename = "wildcardTypes", skip_serializing_if = "Vec::is_empty")]
+    pub wildcard_types: Vec<TypeRef>,
     /// The kind of the params.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<ParamsRef>,
@@ -104,7 +111,13 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
     line.name = policy.metadata.name.clone().unwrap_or_default();
     match guard(|| check(policy, schemas, profile)) {
         Ok(outcome) => {
-            line.types = outcome.checked.iter().map(TypeRef::from).collect();
+            let is_resource = |gvk: &&Gvk| !outcome.subresource_kinds.contains(gvk);
+            let checked = || outcome.checked.iter();
+            line.types = checked().filter(is_resource).map(TypeRef::from).collect();
+            let of_subresources = outcome.subresource_kinds.iter();
+            line.subresource_types = of_subresources.map(TypeRef::from).collect();
+            let by_wildcard = outcome.by_wildcard.checked.iter();
+            line.wildcard_types = by_wildcard.map(TypeRef::from).collect();
             line.params = outcome.params.map(|(gvk, typed)| ParamsRef {
                 type_ref: TypeRef::from(&gvk),
                 typed,
@@ -112,6 +125,8 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
             let types = line
                 .types
                 .iter()
+                .chain(&line.subresource_types)
+                .chain(&line.wildcard_types)
                 .chain(line.params.iter().map(|params| &params.type_ref));
             let mut kinds: Vec<&str> = types.map(|type_ref| type_ref.kind.as_str()).collect();
             kinds.sort_by_key(|kind| Reverse(kind.len()));
@@ -128,6 +143,44 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
         Err(panic) => line.panic = Some(panic),
     }
     line
+}
+
+/// A finding of upstream's that the truthful profile does not give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DifferenceLine {
+    /// The file.
+    pub file: String,
+    /// The place of the document in its file.
+    pub index: usize,
+    /// The field of the policy.
+    #[serde(rename = "fieldRef")]
+    pub field_ref: String,
+    /// The kind.
+    pub kind: String,
+    /// What upstream says.
+    pub message: String,
+    /// The rule that says why it is no trouble.
+    pub rule: Option<&'static str>,
+}
+
+/// The findings of upstream's type checker that the truthful profile does not give.
+#[must_use]
+pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
+    let Ok(policy) = &doc.policy else {
+        return Vec::new();
+    };
+    let compiled = CompiledPolicy::new(policy);
+    rules::differences(&compiled, &schemas.mapper, &schemas.types)
+        .into_iter()
+        .map(|difference| DifferenceLine {
+            file: doc.file.clone(),
+            index: doc.index,
+            field_ref: difference.field_ref,
+            kind: difference.gvk.to_string(),
+            message: difference.message,
+            rule: difference.rule,
+        })
+        .collect()
 }
 
 /// Replaces the digits behind a kind by `#`, as the oracle does. The names of our types have no

@@ -16,6 +16,7 @@ mod cost;
 mod fold;
 mod machine;
 mod message;
+mod native;
 mod node;
 mod optimize;
 mod plan;

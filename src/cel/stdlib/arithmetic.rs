@@ -219,12 +219,13 @@ fn modulo(_: &Context, args: &[Value]) -> Outcome {
     }
 }
 
-/// Source: cel-go `common/types`, `Negate` of each type.
+/// Source: cel-go `common/stdlib/standard.go` (`operators.Negate`), `common/types`, `Negate` of each type.
 fn negate(_: &Context, args: &[Value]) -> Outcome {
     match args {
         [Value::Int(value)] => int(value.checked_neg()),
         [Value::Double(value)] => Ok(Value::Double(-value)),
         [Value::Duration(nanos)] => duration(nanos.checked_neg()),
+        // A `bool` can be negated, too, but not by this operator.
         _ => Err(EvalError::no_such_overload()),
     }
 }

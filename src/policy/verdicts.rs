@@ -1,0 +1,165 @@
+//! From what was found for each kind to the warnings of a policy.
+//!
+//! - A rule that names a kind means that kind: what cannot be evaluated for it is warned about.
+//! - A wildcard means any kind: that an expression asks for what some of them lack is no trouble as long as
+//!   it can be evaluated for one.
+//! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
+//!   hardly meant. That is told by `WARNING` in place of `ERROR`.
+
+use std::collections::BTreeMap;
+
+use super::compile::CompiledPolicy;
+use super::expressions::PolicyExpression;
+use super::flow::Issue;
+use super::truthful::{Finding, Judged};
+use crate::cel::diagnostic::Code;
+use crate::schema::Gvk;
+
+/// How long a warning may become by kinds that wildcards match, in bytes.
+const MAX_SHOWN_BYTES: usize = 32 * 1024;
+
+/// What was found for all kinds.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts {
+    kinds: Vec<Kind>,
+}
+
+/// What was found for one kind.
+#[derive(Debug)]
+struct Kind {
+    gvk: Gvk,
+    is_by_wildcard: bool,
+    judged: Judged,
+    /// Tests for a field that no kind has, by the index of the expression.
+    vain: Vec<(usize, Issue)>,
+}
+
+impl Verdicts {
+    /// Adds what was found for objects of `gvk`.
+    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, judged: Judged) {
+        self.kinds.push(Kind {
+            gvk,
+            is_by_wildcard,
+            judged,
+            vain: Vec::new(),
+        });
+    }
+
+    /// The texts about each expression, by its index; `is_complete` tells whether all kinds were looked at.
+    pub(super) fn into_texts(
+        mut self,
+        policy: &CompiledPolicy,
+        is_complete: bool,
+    ) -> BTreeMap<usize, Vec<String>> {
+        if is_complete {
+            self.find_vain_tests();
+        }
+        self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
+        let n_wildcard = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
+        let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        for (n, expression) in policy.expressions().iter().enumerate() {
+            let failing = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
+            let n_failing = failing.filter(|kind| kind.fails(n)).count();
+            let is_hopeless = n_failing > 0 && n_failing == n_wildcard;
+            let mut n_shown_bytes = 0;
+            let mut of_expression = Vec::new();
+            for kind in &self.kinds {
+                let shows_failure = !kind.is_by_wildcard || is_hopeless;
+                let text = kind.text(n, expression, shows_failure);
+                if text.is_empty() {
+                    continue;
+                }
+                if kind.is_by_wildcard {
+                    // What the API server refuses, it refuses whatever the kind.
+                    n_shown_bytes += if kind.is_refused(n) {
+                        MAX_SHOWN_BYTES / 2 + 1
+                    } else {
+                        text.len()
+                    };
+                }
+                if !kind.is_by_wildcard || n_shown_bytes <= MAX_SHOWN_BYTES {
+                    of_expression.push(format!("{}: {text}\n", kind.gvk));
+                }
+            }
+            let Some(last) = of_expression.last_mut() else {
+                continue;
+            };
+            match n_wildcard {
+                _ if !is_hopeless => {}
+                1 => *last += "the one kind that the wildcards match cannot be evaluated so\n",
+                n => {
+                    *last += &format!(
+                        "none of the {n} kinds that the wildcards match can be evaluated so\n"
+                    );
+                }
+            }
+            texts.insert(n, of_expression);
+        }
+        texts
+    }
+
+    /// Finds the tests for a field that no kind has.
+    fn find_vain_tests(&mut self) {
+        let mut vain: Vec<(usize, usize, Issue)> = Vec::new();
+        for (k, kind) in self.kinds.iter().enumerate() {
+            for (n, id, field) in &kind.judged.absent {
+                let has_field = |kind: &Kind| kind.judged.present.contains(&(*n, *id));
+                if self.kinds.iter().any(has_field) {
+                    continue;
+                }
+                let issue = Issue {
+                    id: *id,
+                    code: Code::UndefinedField,
+                    message: format!(
+                        "undefined field '{field}': no kind that the rules match has it, so that has() is \
+                         always false"
+                    ),
+                };
+                vain.push((k, *n, issue));
+            }
+        }
+        for (k, n, issue) in vain {
+            if let Some(kind) = self.kinds.get_mut(k)
+                && !kind.vain.contains(&(n, issue.clone()))
+            {
+                kind.vain.push((n, issue));
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn fails(&self, n: usize) -> bool {
+        self.judged.found.iter().any(|(known, _)| *known == n)
+    }
+
+    fn is_refused(&self, n: usize) -> bool {
+        let mut found = self.judged.found.iter();
+        found.any(|(known, finding)| *known == n && matches!(finding, Finding::Refused(_)))
+    }
+
+    /// The text about the expression of the index `n`; empty where there is nothing to say.
+    fn text(&self, n: usize, expression: &PolicyExpression, shows_failure: bool) -> String {
+        let found = self.judged.found.iter().find(|(known, _)| *known == n);
+        let mut parts = Vec::new();
+        if let Some((_, finding)) = found
+            && shows_failure
+        {
+            parts.push(finding.render(expression));
+        }
+        let vain = self.vain.iter().filter(|(known, _)| *known == n);
+        let vain: Vec<_> = vain.map(|(_, issue)| issue.clone()).collect();
+        if !vain.is_empty() {
+            let text = Finding::Issues(vain).render(expression);
+            // Each finding begins with its severity.
+            let lines = text
+                .lines()
+                .map(|line| match line.strip_prefix("ERROR: <input>:") {
+                    Some(rest) => format!("WARNING: <input>:{rest}"),
+                    None => line.to_owned(),
+                });
+            parts.push(lines.collect::<Vec<_>>().join("\n"));
+        }
+        parts.join("\n")
+    }
+}
