@@ -2,8 +2,10 @@
 //! types are right.
 //!
 //! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
-//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), in the order of
-//! `k8s.io/apiserver` `pkg/cel/environment/base.go`.
+//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), `ext/formatting.go`
+//! (`stringFormatValidator`), in the order of `k8s.io/apiserver` `pkg/cel/environment/base.go`.
+
+mod format;
 
 use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
@@ -43,6 +45,9 @@ pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
     }
     for (function, is_valid) in LITERAL_CHECKS {
         validator.check_literals(function, *is_valid);
+    }
+    for (id, message) in format::mistakes(checked) {
+        validator.report(id, Code::InvalidLiteral, message);
     }
 }
 

@@ -12,10 +12,12 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, parse_all};
 use crate::cel::checker::CheckedAst;
+use crate::cel::cost::{CostEstimate, SizeEstimator};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
+use crate::library::cost;
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,31 +158,73 @@ impl CompiledPolicy {
     /// Compiles all expressions without schemas, in the order in which the API server does.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
-        compile_all(&self.policy, &self.expressions, mode)
+        run_on_deep_stack(self.is_deep(), || {
+            collect(&self.policy, &self.expressions, mode)
+        })
+    }
+
+    /// Whether compiling takes much of the stack.
+    fn is_deep(&self) -> bool {
+        self.expressions.iter().any(PolicyExpression::is_deep)
+    }
+
+    /// [`CompiledPolicy::compile`] with an estimate of what each sound expression costs.
+    ///
+    /// The API server estimates no costs of policies: it measures them, and stops what exceeds
+    /// [`PER_CALL_LIMIT`](crate::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
+    /// objects, any expression that iterates over a part of one has an estimate without bound.
+    #[must_use]
+    pub fn compile_with_costs(
+        &self,
+        mode: CompileMode,
+        sizes: &dyn SizeEstimator,
+    ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        self.compile_each(mode, |expression, checked, _| {
+            let cost = checked.map(|checked| cost::estimate(&checked, sizes));
+            compiled.push((expression, cost));
+        });
+        compiled
+    }
+
+    /// Compiles all expressions without schemas, in the order in which the API server does, and hands
+    /// each to `visit`, with its checked tree if it is sound, and the environment that it is
+    /// compiled in.
+    pub fn compile_each(
+        &self,
+        mode: CompileMode,
+        visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env),
+    ) {
+        compile_in_order(&self.policy, &self.expressions, mode, visit);
     }
 }
 
 /// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
 #[must_use]
 pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
-    compile_all(policy, &parse_all(policy), mode)
+    let expressions = parse_all(policy);
+    let is_deep = expressions.iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || collect(policy, &expressions, mode))
 }
 
-fn compile_all(
+fn collect(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
     mode: CompileMode,
 ) -> Vec<CompiledExpression> {
-    run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
-        compile_in_order(policy, expressions, mode)
-    })
+    let mut compiled = Vec::with_capacity(expressions.len());
+    compile_in_order(policy, expressions, mode, |expression, _, _| {
+        compiled.push(expression);
+    });
+    compiled
 }
 
 fn compile_in_order(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
     mode: CompileMode,
-) -> Vec<CompiledExpression> {
+    mut visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env),
+) {
     let dyn_type = Type::Dyn;
     let has_params = policy
         .spec
@@ -199,24 +243,25 @@ fn compile_in_order(
     let declares_variables = mode == CompileMode::Stored || has_variables;
 
     let text_left = TextLeft::default();
-    let mut compiled = Vec::with_capacity(expressions.len());
+    let mut compile = |expression: &PolicyExpression, env: &Env| {
+        let (outcome, checked) = outcome(expression, env, mode, &text_left);
+        let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+        let field_ref = expression.field_ref.clone();
+        visit(CompiledExpression { field_ref, outcome }, checked, env);
+        type_
+    };
     let of_role = |role| expressions.iter().filter(move |e| e.role == role);
     if mode == CompileMode::New {
-        compiled.extend(
-            of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode, &text_left)),
-        );
+        for condition in of_role(Role::MatchCondition) {
+            compile(condition, &plain);
+        }
     }
     for variable in of_role(Role::Variable) {
         env.set_variable("variables", variables.to_type());
-        let outcome = compile_one(variable, &env, mode, &text_left);
-        let type_ = outcome
-            .outcome
-            .as_ref()
-            .map_or(Type::Dyn, variable_type_upstream);
+        let type_ = compile(variable, &env);
         // The environment lets go of the variables, so that adding one copies none.
         env.set_variable("variables", Type::Dyn);
         variables.add(variable.name.as_deref().unwrap_or_default(), type_);
-        compiled.push(outcome);
     }
     if declares_variables {
         env.set_variable("variables", variables.to_type());
@@ -224,14 +269,15 @@ fn compile_in_order(
         env = plain;
     }
     if mode == CompileMode::Stored {
-        compiled
-            .extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode, &text_left)));
+        for condition in of_role(Role::MatchCondition) {
+            compile(condition, &env);
+        }
     }
     let mut message_env = None;
     for expression in expressions {
         match expression.role {
             Role::Validation | Role::AuditAnnotation => {
-                compiled.push(compile_one(expression, &env, mode, &text_left));
+                compile(expression, &env);
             }
             Role::MessageExpression => {
                 let env = message_env.get_or_insert_with(|| {
@@ -244,48 +290,40 @@ fn compile_in_order(
                     }
                     env
                 });
-                compiled.push(compile_one(expression, env, mode, &text_left));
+                compile(expression, env);
             }
             Role::MatchCondition | Role::Variable => {}
         }
     }
-    compiled
 }
 
-fn compile_one(
-    expression: &PolicyExpression,
-    env: &Env,
-    mode: CompileMode,
-    text_left: &TextLeft,
-) -> CompiledExpression {
-    CompiledExpression {
-        field_ref: expression.field_ref.clone(),
-        outcome: outcome(expression, env, mode, text_left),
-    }
-}
-
+/// The type of the result, or what is wrong; and the checked tree of a sound expression.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
     mode: CompileMode,
     text_left: &TextLeft,
-) -> Result<Type, CompileError> {
+) -> (Result<Type, CompileError>, Option<CheckedAst>) {
     if mode == CompileMode::New
         && expression.role != Role::Variable
         && expression.text.trim().is_empty()
     {
-        return Err(CompileError {
+        let error = CompileError {
             required: true,
             kind: CompileFindingKind::Failed,
             message: "expression is not specified".into(),
-        });
+        };
+        return (Err(error), None);
     }
     let trimmed = trimmed(expression, mode);
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
-        Checked::Unparsed(found) => Err(compile_error(found, &expression.text, text_left)),
-        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text, text_left)),
-        Checked::Passed(checked) => check_result_type(expression.role, &checked),
+        Checked::Unparsed(found) => (Err(compile_error(found, &expression.text, text_left)), None),
+        Checked::Failed(_, found) => (Err(compile_error(&found, &expression.text, text_left)), None),
+        Checked::Passed(checked) => match check_result_type(expression.role, &checked) {
+            Ok(type_) => (Ok(type_), Some(checked)),
+            Err(error) => (Err(error), None),
+        },
     }
 }
 
