@@ -319,7 +319,10 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => (Err(compile_error(found, &expression.text, text_left)), None),
-        Checked::Failed(_, found) => (Err(compile_error(&found, &expression.text, text_left)), None),
+        Checked::Failed(_, found) => (
+            Err(compile_error(&found, &expression.text, text_left)),
+            None,
+        ),
         Checked::Passed(checked) => match check_result_type(expression.role, &checked) {
             Ok(type_) => (Ok(type_), Some(checked)),
             Err(error) => (Err(error), None),
