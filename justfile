@@ -25,6 +25,10 @@ doc *args:
 deny *args:
     @./dev deny {{args}}
 
+# the CRD in crds/, from the Rust types
+crds *args:
+    @./dev crds {{args}}
+
 # the alert rules, by promtool
 alerts *args:
     @./dev alerts {{args}}
@@ -33,6 +37,10 @@ alerts *args:
 oracle *args:
     @./dev oracle {{args}}
 
+# remake the built-in schemas from Kubernetes' OpenAPI documents; `--check` only compares
+schemas *args:
+    @./dev schemas {{args}}
+
 # share of the corpus on which our answers equal upstream's
 parity *args:
     @./dev parity {{args}}
@@ -40,6 +48,14 @@ parity *args:
 # tests on a real API server; builds the control plane when it is missing (8 minutes, once)
 e2e *args:
     @./dev e2e {{args}}
+
+# Kubernetes' own tests of type checking, with our controller in the place of its own
+k8s-e2e *args:
+    @./dev k8s-e2e {{args}}
+
+# the tests of the language's specification; prints the counts
+conformance *args:
+    @./dev conformance {{args}}
 
 # a real control plane, sample policies, the controller, the table, a live change
 demo *args:

@@ -7,6 +7,7 @@
 //! - [`library`]: the CEL libraries and limits of the Kubernetes API server.
 //! - [`schema`]: OpenAPI and CRD schemas as CEL types.
 //! - [`policy`]: the model of a ValidatingAdmissionPolicy, compiled and type-checked.
+//! - [`probe`]: sample requests with what a policy must decide.
 //! - [`status`]: findings as conditions and warnings.
 //! - [`controller`], [`server`], [`telemetry`]: the process in the cluster.
 //! - [`cli`]: the kubectl plugin.
@@ -16,6 +17,7 @@ pub mod cli;
 pub mod controller;
 pub mod library;
 pub mod policy;
+pub mod probe;
 pub mod schema;
 pub mod server;
 pub mod status;

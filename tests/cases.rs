@@ -1,9 +1,23 @@
-//! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`.
+//! Cases of the language as Markdown: `tests/cases/<pass>/<topic>.md`. Those of whole policies are in
+//! `tests/policies.rs`, those of costs in `tests/costs.rs`.
 //!
-//! A block of language `vars` declares variables (`name: type`) for the blocks below it. A block of
-//! language `cel` holds cases parted by blank lines: an expression, then what must be said of it, each as a
-//! comment of its own line: `// type: T` for the type of a sound expression, `// error: LINE:COLUMN: TEXT`
-//! for each finding, in the order of their places.
+//! A block of language `vars` declares variables (`name: type`) for the blocks below it, one of language
+//! `functions` functions of a case's own (`id: name(type) -> type`), one of language `types` object types
+//! (`name { field: type; ... }`) and constants (`name = number`). A block of language `cel` holds cases
+//! parted by blank lines: an expression, then what must be said of it, each as a comment of its own line.
+//! In a block of language `cel-json` the expression is a JSON string, for characters that no editor keeps.
+//! With the word `plain` behind the language the environment is cel-go's standard library alone, and the
+//! validators of Kubernetes, which follow the checker, do not run; with the word `same-type` numbers of unlike
+//! types do not compare.
+//!
+//! | comment | what must hold |
+//! |---|---|
+//! | `// type: T` | the expression is sound and of the type |
+//! | `// error: LINE:COLUMN: TEXT` | a finding; all are written, in the order of their places |
+//! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, for findings at these places |
+//! | `// tree: TREE` | the parsed tree, as cel-go's tests print it, without white space |
+//! | `// places: TREE` | the same with the places |
+//! | `// checked: TREE` | the same with types and overloads |
 
 #![allow(
     clippy::indexing_slicing,
@@ -19,12 +33,55 @@ use std::sync::Arc;
 
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker;
+use vap_status_controller::cel::decls::Overload;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::diagnostic::Diagnostics;
-use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::env::{Env, Library};
+use vap_status_controller::cel::stdlib::{self, comparison};
 use vap_status_controller::cel::syntax;
-use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type};
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+
+#[path = "support/notation.rs"]
+mod notation;
+#[path = "support/tree.rs"]
+mod tree;
+
+use notation::Objects;
+
+/// What the cases of a block may name, and how they are judged.
+#[derive(Default)]
+struct Setting {
+    objects: Objects,
+    variables: Vec<Variable>,
+    overloads: Vec<Overload>,
+    plain: bool,
+    same_type: bool,
+}
+
+impl Setting {
+    fn env(&self) -> Env {
+        let mut library = if self.plain {
+            let mut library = Library::default();
+            stdlib::add_types_to(&mut library);
+            for rows in stdlib::TABLES {
+                library.add_overloads(rows);
+            }
+            library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
+            library
+        } else {
+            Library::clone(base_env(KubernetesVersion::LATEST).library())
+        };
+        if self.same_type {
+            library.retain_overloads(|row| !comparison::is_cross_type(row));
+        }
+        for overload in &self.overloads {
+            library.add_overload(overload.clone());
+        }
+        self.objects.add_to(&mut library);
+        Env::new(Arc::new(library)).extend_types(self.objects.types())
+    }
+}
 
 #[test]
 fn cases() {
@@ -33,17 +90,36 @@ fn cases() {
     let mut failures = String::new();
     for file in markdown_files(&root) {
         let text = std::fs::read_to_string(&file).unwrap();
-        let mut variables = Vec::new();
+        let mut setting = Setting::default();
         for block in blocks(&text) {
-            match block.language {
-                "vars" => variables = block.lines.iter().map(|line| variable(line)).collect(),
-                "cel" => {
+            let mut words = block.language.split(' ');
+            let language = words.next().unwrap_or_default();
+            (setting.plain, setting.same_type) = (false, false);
+            for word in words {
+                match word {
+                    "plain" => setting.plain = true,
+                    "same-type" => setting.same_type = true,
+                    other => panic!("{}: a block is {other:?}", file.display()),
+                }
+            }
+            let lines = || block.lines.iter();
+            match language {
+                "types" => setting.objects = Objects::read(&block.lines),
+                "vars" => {
+                    let variable = |line: &&str| notation::variable(line, &setting.objects);
+                    setting.variables = lines().map(variable).collect();
+                }
+                "functions" => {
+                    let overload = |line: &&str| notation::overload(line, &setting.objects);
+                    setting.overloads = lines().map(overload).collect();
+                }
+                "cel" | "cel-json" => {
                     for case in block.lines.split(|line| line.trim().is_empty()) {
                         if case.is_empty() {
                             continue;
                         }
                         n_cases += 1;
-                        if let Err(difference) = check_case(case, &variables) {
+                        if let Err(difference) = check_case(case, language, &setting) {
                             let _ = writeln!(failures, "{}: {difference}", file.display());
                         }
                     }
@@ -62,7 +138,9 @@ fn markdown_files(root: &Path) -> Vec<PathBuf> {
     while let Some(folder) = pending.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
+            if path.ends_with("cases/policy") || path.ends_with("cases/cost") {
+                // Those are of tests/policies.rs and of tests/costs.rs.
+            } else if path.is_dir() {
                 pending.push(path);
             } else if path.extension().is_some_and(|extension| extension == "md") {
                 files.push(path);
@@ -100,13 +178,32 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-fn check_case(case: &[&str], variables: &[Variable]) -> Result<(), String> {
-    let (expected, source): (Vec<&str>, Vec<&str>) = case
-        .iter()
-        .partition(|line| line.starts_with("// type: ") || line.starts_with("// error: "));
+/// The comments that say what is expected; the first two belong together.
+const KINDS: [&str; 6] = ["type", "error", "syntax error", "tree", "places", "checked"];
+
+fn kind_of(line: &str) -> Option<&'static str> {
+    let comment = line.strip_prefix("// ")?;
+    KINDS.into_iter().find(|kind| {
+        comment
+            .strip_prefix(kind)
+            .is_some_and(|c| c.starts_with(": "))
+    })
+}
+
+fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), String> {
+    let (expected, source): (Vec<&str>, Vec<&str>) =
+        case.iter().partition(|line| kind_of(line).is_some());
     assert!(!expected.is_empty(), "nothing is expected of {source:?}");
-    let text = source.join("\n");
-    let actual = describe(&text, variables);
+    let mut text = source.join("\n");
+    if language == "cel-json" {
+        text = serde_json::from_str(&text).unwrap();
+    }
+    let mut actual = Vec::new();
+    let mut kinds: Vec<_> = expected.iter().filter_map(|line| kind_of(line)).collect();
+    kinds.dedup();
+    for kind in kinds {
+        actual.extend(describe(kind, &text, setting));
+    }
     if actual == expected {
         return Ok(());
     }
@@ -117,23 +214,41 @@ fn check_case(case: &[&str], variables: &[Variable]) -> Result<(), String> {
     ))
 }
 
-fn describe(text: &str, variables: &[Variable]) -> Vec<String> {
-    let env: Env = base_env(KubernetesVersion::LATEST).extend(variables.iter().cloned());
+/// What there is to say of `text` in comments of the kind `kind`.
+fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     let (ast, found) = syntax::parse(text);
     let Some(ast) = ast else {
-        return errors(&found);
+        return if kind == "syntax error" {
+            let mut places: Vec<_> = found.as_slice().iter().map(|d| d.location).collect();
+            places.sort();
+            let places = places
+                .iter()
+                .map(|at| format!("{}:{}", at.line, at.column + 1));
+            let places: Vec<_> = places.collect();
+            vec![format!("// {kind}: {}", places.join(", "))]
+        } else {
+            errors(&found)
+        };
     };
+    match kind {
+        "tree" => return vec![format!("// {kind}: {}", tree::plain(&ast))],
+        "places" => return vec![format!("// {kind}: {}", tree::places(&ast, text))],
+        _ => {}
+    }
+    let env = setting.env().extend(setting.variables.iter().cloned());
     let (checked, mut found) = checker::check(&Arc::new(ast), text, &env);
-    if found.is_empty() {
+    if found.is_empty() && !setting.plain {
         ast_validators::validate(&checked, text, &mut found);
     }
-    if found.is_empty() {
-        vec![format!(
+    if !found.is_empty() {
+        return errors(&found);
+    }
+    match kind {
+        "checked" => vec![format!("// {kind}: {}", tree::checked(&checked))],
+        _ => vec![format!(
             "// type: {}",
             checked.output_type().declared_string()
-        )]
-    } else {
-        errors(&found)
+        )],
     }
 }
 
@@ -151,44 +266,4 @@ fn errors(found: &Diagnostics) -> Vec<String> {
             )
         })
         .collect()
-}
-
-fn variable(line: &str) -> Variable {
-    let (name, type_) = line.split_once(": ").unwrap();
-    Variable::new(name, parse_type(type_.trim()))
-}
-
-fn parse_type(text: &str) -> Type {
-    if let Some(inner) = text
-        .strip_prefix("list(")
-        .and_then(|rest| rest.strip_suffix(')'))
-    {
-        return Type::list(parse_type(inner));
-    }
-    if let Some(inner) = text
-        .strip_prefix("map(")
-        .and_then(|rest| rest.strip_suffix(')'))
-    {
-        let (key, value) = inner.split_once(", ").unwrap();
-        return Type::map(parse_type(key), parse_type(value));
-    }
-    if let Some(inner) = text
-        .strip_prefix("optional_type(")
-        .and_then(|rest| rest.strip_suffix(')'))
-    {
-        return Type::optional(parse_type(inner));
-    }
-    match text {
-        "dyn" => Type::Dyn,
-        "null" => Type::Null,
-        "bool" => Type::Bool,
-        "int" => Type::Int,
-        "uint" => Type::Uint,
-        "double" => Type::Double,
-        "string" => Type::String,
-        "bytes" => Type::Bytes,
-        "duration" => Type::Duration,
-        "timestamp" => Type::Timestamp,
-        opaque => Type::opaque(opaque, Vec::new()),
-    }
 }

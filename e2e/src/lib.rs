@@ -1,9 +1,12 @@
 //! What the end-to-end tests, the demo and the benches share.
 
+pub mod builtin;
+pub mod conformance;
 pub mod control_plane;
 pub mod controller;
 pub mod corpus;
 pub mod demo;
+pub mod kubernetes;
 pub mod live;
 pub mod parity;
 

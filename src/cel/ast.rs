@@ -133,6 +133,12 @@ pub struct Comprehension {
     pub result: ExprId,
 }
 
+/// Whether the element `n` is one of those written with `?`, which are sorted.
+#[must_use]
+pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
+    u32::try_from(n).is_ok_and(|n| optional_indices.binary_search(&n).is_ok())
+}
+
 static UNSPECIFIED: Expr = Expr::Unspecified;
 
 /// An expression tree with the place of each node.
@@ -270,6 +276,16 @@ pub struct AstBuilder {
 }
 
 impl AstBuilder {
+    /// A builder with room for `n` nodes.
+    #[must_use]
+    pub fn with_capacity(n: usize) -> Self {
+        Self {
+            exprs: Vec::with_capacity(n),
+            offsets: Vec::with_capacity(n),
+            depths: Vec::with_capacity(n),
+        }
+    }
+
     /// Adds `expr` at the place `offset`. Its parts must have been added before.
     pub fn add(&mut self, offset: u32, expr: Expr) -> ExprId {
         let id = ExprId(to_u32(self.exprs.len()));
@@ -290,13 +306,6 @@ impl AstBuilder {
     #[must_use]
     pub fn offset(&self, id: ExprId) -> u32 {
         self.offsets.get(id.index()).copied().unwrap_or(0)
-    }
-
-    /// Moves `id` to the place `offset`.
-    pub fn set_offset(&mut self, id: ExprId, offset: u32) {
-        if let Some(slot) = self.offsets.get_mut(id.index()) {
-            *slot = offset;
-        }
     }
 
     /// How many nodes there are.

@@ -2,10 +2,12 @@
 //! types are right.
 //!
 //! Source: cel-go `cel/validator.go` (`ValidateHomogeneousAggregateLiterals`,
-//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), in the order of
-//! `k8s.io/apiserver` `pkg/cel/environment/base.go`.
+//! `ValidateDurationLiterals`, `ValidateTimestampLiterals`, `ValidateRegexLiterals`), `ext/formatting.go`
+//! (`stringFormatValidator`), in the order of `k8s.io/apiserver` `pkg/cel/environment/base.go`.
 
-use super::ast::{Ast, Expr, ExprId, Literal, MapEntry};
+mod format;
+
+use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::SourceMap;
@@ -43,6 +45,9 @@ pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
     }
     for (function, is_valid) in LITERAL_CHECKS {
         validator.check_literals(function, *is_valid);
+    }
+    for (id, message) in format::mistakes(checked) {
+        validator.report(id, Code::InvalidLiteral, message);
     }
 }
 
@@ -106,7 +111,7 @@ impl Validator<'_> {
     fn check_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) {
         let mut first: Option<Type> = None;
         for (n, &element) in elements.iter().enumerate() {
-            let optional = optional_indices.iter().any(|&index| index as usize == n);
+            let optional = is_optional(optional_indices, n);
             let type_ = self.part_type(element, optional);
             match &first {
                 None => first = Some(type_),

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::types::{StructType, Type, TypeParam};
+use super::value::{EvalError, Traits, Value};
 
 /// A type in a signature, as a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,34 @@ pub enum CallStyle {
     Member,
 }
 
+/// What the implementations of functions are given beside their arguments.
+///
+/// It is passed on, and has no use of its own yet.
+#[derive(Debug, Default)]
+pub struct Context {
+    _private: (),
+}
+
+/// The implementation of an overload; the arguments are values, never errors.
+pub type Implementation = fn(&Context, &[Value]) -> Result<Value, EvalError>;
+
+/// How an overload is evaluated.
+#[derive(Clone, Copy, Debug)]
+pub enum Binding {
+    /// By the operators of the evaluator itself, or not at all.
+    None,
+    /// By a function for this overload; the types of the arguments are held against the signature
+    /// before it is called.
+    ///
+    /// Source: cel-go `common/decls/decls.go`, `OverloadDecl.guardedFunctionOp`.
+    Overload(Implementation),
+    /// By one function for all overloads of its function, which are held against no signature; the first
+    /// argument must have one of the traits, if there are any.
+    ///
+    /// Source: cel-go `common/decls/decls.go`, `SingletonFunctionBinding`.
+    Singleton(Implementation, Traits),
+}
+
 /// One overload of a function.
 #[derive(Clone, Copy, Debug)]
 pub struct OverloadRow {
@@ -103,6 +132,18 @@ pub struct OverloadRow {
     pub result: Sig,
     /// The upstream file and symbol that declare it.
     pub source: &'static str,
+    /// How it is evaluated.
+    pub binding: Binding,
+    /// Whether a call that the check resolved to this overload alone is evaluated without holding the
+    /// arguments against the signature.
+    ///
+    /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
+    pub unguarded: bool,
+    /// Whether an error in the first of two arguments keeps the second from being evaluated; else both are
+    /// evaluated, which shows in the cost.
+    ///
+    /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
+    pub in_order: bool,
 }
 
 impl OverloadRow {
@@ -122,6 +163,9 @@ impl OverloadRow {
             args,
             result,
             source,
+            binding: Binding::None,
+            unguarded: false,
+            in_order: false,
         }
     }
 
@@ -141,7 +185,43 @@ impl OverloadRow {
             args,
             result,
             source,
+            binding: Binding::None,
+            unguarded: false,
+            in_order: false,
         }
+    }
+
+    /// This overload, evaluated by `implementation`.
+    #[must_use]
+    pub const fn evaluated_by(mut self, implementation: Implementation) -> Self {
+        self.binding = Binding::Overload(implementation);
+        self
+    }
+
+    /// This overload, evaluated by `implementation` as are all others of its function, for first arguments
+    /// with one of `traits`.
+    #[must_use]
+    pub const fn evaluated_as_singleton(
+        mut self,
+        implementation: Implementation,
+        traits: Traits,
+    ) -> Self {
+        self.binding = Binding::Singleton(implementation, traits);
+        self
+    }
+
+    /// This overload, whose second argument is not evaluated if the first is an error.
+    #[must_use]
+    pub const fn evaluated_in_order(mut self) -> Self {
+        self.in_order = true;
+        self
+    }
+
+    /// This overload, with arguments that are not held against the signature.
+    #[must_use]
+    pub const fn without_guards(mut self) -> Self {
+        self.unguarded = true;
+        self
     }
 }
 

@@ -85,6 +85,10 @@ pub struct Diagnostic {
 /// Source: cel-go `common/errors.go`, `maxErrorsToReport`.
 const MAX_REPORTED: usize = 100;
 
+/// A rendering that has come to this many bytes ends with a count of what was left out. Upstream has no such
+/// bound, and 3 MB of text for an expression of 16 KB.
+const MAX_RENDERED_BYTES: usize = 128 * 1024;
+
 /// Lines longer than this, in bytes, are not shown.
 ///
 /// Source: cel-go `common/error.go`, `maxSnippetLength`.
@@ -159,17 +163,28 @@ impl Diagnostics {
     /// cel-go's text: an `ERROR:` line each with the source line and a caret, sorted by place.
     #[must_use]
     pub fn render(&self, text: &str) -> String {
+        self.render_within(text, MAX_RENDERED_BYTES)
+    }
+
+    /// As [`Self::render`], in about `max_bytes`, but always with the first finding.
+    #[must_use]
+    pub fn render_within(&self, text: &str, max_bytes: usize) -> String {
         let source = SourceMap::new(text);
         let mut sorted: Vec<_> = self.reported.iter().collect();
         sorted.sort_by_key(|diagnostic| diagnostic.location);
         let mut out = String::new();
-        for (n, diagnostic) in sorted.iter().enumerate() {
-            if n > 0 {
+        let mut n_shown = 0;
+        for diagnostic in sorted {
+            if n_shown > 0 && out.len() > max_bytes {
+                break;
+            }
+            if n_shown > 0 {
                 out.push('\n');
             }
+            n_shown += 1;
             render_one(diagnostic, text, &source, &mut out);
         }
-        let n_truncated = self.n_found - self.reported.len();
+        let n_truncated = self.n_found - n_shown;
         if n_truncated > 0 {
             let _ = write!(out, "\n{n_truncated} more errors were truncated");
         }

@@ -34,21 +34,27 @@ impl Library {
     /// with an overload of the same id and signature.
     pub fn add_overloads(&mut self, rows: &'static [OverloadRow]) {
         for row in rows {
-            self.namespaces.extend(first_part(row.function));
-            let function = self
-                .functions
-                .entry(row.function)
-                .or_insert_with(|| Function {
-                    name: row.function,
-                    overloads: Vec::new(),
-                });
-            if !function
-                .overloads
-                .iter()
-                .any(|overload| overload.row.id == row.id)
-            {
-                function.overloads.push(Overload::new(row));
-            }
+            self.add_overload(Overload::new(row));
+        }
+    }
+
+    /// Adds one overload, as [`Library::add_overloads`] does; its types need not be those of its row.
+    pub fn add_overload(&mut self, overload: Overload) {
+        let row = overload.row;
+        self.namespaces.extend(first_part(row.function));
+        let function = self
+            .functions
+            .entry(row.function)
+            .or_insert_with(|| Function {
+                name: row.function,
+                overloads: Vec::new(),
+            });
+        if !function
+            .overloads
+            .iter()
+            .any(|other| other.row.id == row.id)
+        {
+            function.overloads.push(overload);
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Source: cel-go `common/types/types.go` (`Type`, `Kind`), `checker/format.go` (`FormatCELType`).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -162,6 +163,30 @@ impl StructType {
     }
 }
 
+/// What sets the names of two types apart that read the same: no name can have it otherwise.
+///
+/// It is a part of the name, so that the types of nested fields, whose names begin with that of their
+/// owner, are set apart too.
+const APART: char = '\u{1}';
+
+impl StructType {
+    /// A name that reads as `name` and is another type's.
+    #[must_use]
+    pub fn name_apart(name: &str) -> String {
+        format!("{name}{APART}")
+    }
+
+    /// The name as messages show it.
+    #[must_use]
+    pub fn shown_name(&self) -> Cow<'_, str> {
+        if self.name.contains(APART) {
+            Cow::Owned(self.name.replace(APART, ""))
+        } else {
+            Cow::Borrowed(&self.name)
+        }
+    }
+}
+
 impl PartialEq for StructType {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -264,7 +289,7 @@ impl Type {
             Self::Timestamp => "google.protobuf.Timestamp".into(),
             Self::List(_) => "list".into(),
             Self::Map(_) => "map".into(),
-            Self::Struct(object) => object.name.to_string(),
+            Self::Struct(object) => object.shown_name().into_owned(),
             Self::Opaque(opaque) => opaque.name.to_string(),
             Self::Type(_) => "type".into(),
             Self::Param(TypeParam::Declared(name)) => (*name).into(),
@@ -314,7 +339,7 @@ impl fmt::Display for Type {
             Self::Wrapper(_) => write!(f, "wrapper({})", self.type_name()),
             Self::List(elem) => write!(f, "list({elem})"),
             Self::Map(entry) => write!(f, "map({}, {})", entry.0, entry.1),
-            Self::Struct(object) => f.write_str(&object.name),
+            Self::Struct(object) => f.write_str(&object.shown_name()),
             Self::Opaque(opaque) => {
                 f.write_str(&opaque.name)?;
                 if opaque.params.is_empty() {

@@ -15,6 +15,20 @@ Exit status:
 A policy marked Stale has been changed since its status was written. NoStatus means
 that no condition Ready has ever been written: is vap-status-controller running?";
 
+/// Examples and exit statuses of `check`.
+const CHECK_HELP: &str = "\
+Examples:
+  kubectl vap check policies/
+  kubectl vap check policy.yaml --crds crds/
+  kustomize build . | kubectl vap check -
+  kubectl get validatingadmissionpolicies -o yaml | kubectl vap check -
+  kubectl vap check policies/ -o sarif > vap.sarif
+
+Exit status:
+  0  no errors and no warnings (or --exit-zero); notes do not count without --strict
+  1  errors or warnings
+  2  wrong use, or something of the input could not be read";
+
 /// Reads and explains ValidatingAdmissionPolicies and their status.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version, about)]
@@ -33,6 +47,12 @@ pub enum Command {
     /// conditions of one policy, and the warnings about its expressions.
     #[command(after_help = EXIT_HELP)]
     Status(StatusArgs),
+    /// Check policies in files, without a cluster
+    ///
+    /// Policies are compiled and type-checked as vap-status-controller does it, against Kubernetes
+    /// 1.36's own APIs and the CustomResourceDefinitions of the input.
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArgs),
 }
 
 /// `status`.
@@ -57,6 +77,61 @@ pub struct StatusArgs {
     /// Which cluster to read.
     #[command(flatten)]
     pub connection: Connection,
+}
+
+/// `check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
+    /// the input are used in any case
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
+    /// Whose answers: `truthful` warns of what may fail when evaluated; `upstream` gives the answers
+    /// of kube-controller-manager, quirks included
+    #[arg(long, value_enum, default_value = "truthful", value_name = "PROFILE")]
+    pub profile: CheckProfile,
+    /// The form of the output: text with marked lines, stable `json`, `github` annotations, or
+    /// `sarif`
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_default_value = true
+    )]
+    pub output: CheckOutput,
+    /// What could not be checked counts as a finding
+    #[arg(long)]
+    pub strict: bool,
+    /// End with 0 also when there are findings
+    #[arg(long)]
+    pub exit_zero: bool,
+}
+
+/// Whose answers `check` gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckProfile {
+    /// What may fail when evaluated.
+    Truthful,
+    /// Those of kube-controller-manager.
+    Upstream,
+}
+
+/// The form of the output of `check`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckOutput {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// For GitHub Actions.
+    Github,
+    /// For code scanning.
+    Sarif,
 }
 
 /// The form of the output.

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::schema::SchemaError;
+
 /// A failure of the plugin itself. What is wrong with a policy is never one.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CliError {
@@ -54,6 +56,9 @@ pub(crate) enum CliError {
     /// The asynchronous runtime does not start.
     #[error("cannot start: {0}")]
     Runtime(#[source] io::Error),
+    /// The built-in schemas cannot be read: an error of the build.
+    #[error("this build is broken: {0}")]
+    Builtin(#[from] SchemaError),
     /// Standard output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[source] io::Error),

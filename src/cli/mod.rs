@@ -1,13 +1,14 @@
 //! The kubectl plugin: what a person reads of the statuses, and how.
 //!
 //! Takes the command line and the terminal, gives text, JSON or YAML and an exit status. Only
-//! [`status`] talks to a cluster; everything else is pure and works on the plain structs of
-//! [`report`]. It knows nothing of how a status comes about.
+//! [`status`] talks to a cluster, and only [`input`] reads files; everything else is pure.
 
 pub mod age;
 pub mod args;
+pub mod check;
 mod error;
 pub mod exit;
+pub mod input;
 pub mod render;
 pub mod report;
 pub mod status;
@@ -16,7 +17,9 @@ mod text;
 
 use std::io::{self, Write};
 
-use args::{Args, Command, Output, StatusArgs};
+use crate::policy::typecheck::Profile;
+
+use args::{Args, CheckArgs, CheckOutput, CheckProfile, Command, Output, StatusArgs};
 use error::CliError;
 use exit::Exit;
 use report::StatusReport;
@@ -29,6 +32,7 @@ use terminal::Terminal;
 pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let outcome = match &args.command {
         Command::Status(status) => run_status(status, terminal, out, err),
+        Command::Check(check) => run_check(check, terminal, out, err),
     };
     match outcome {
         Ok(exit) => exit,
@@ -67,9 +71,59 @@ fn run_status(
             _ => render::table(&report, now, terminal, args.output == Output::Wide),
         },
     };
+    write(out, &text).map(|()| exit)
+}
+
+/// `kubectl vap check`.
+fn run_check(
+    args: &CheckArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let options = check::Options {
+        paths: args.paths.clone(),
+        crds: args.crds.clone(),
+        profile: match args.profile {
+            CheckProfile::Truthful => Profile::Truthful,
+            CheckProfile::Upstream => Profile::Upstream,
+        },
+    };
+    let report = check::run(&options, &mut io::stdin())?;
+    let text = match args.output {
+        CheckOutput::Text => check::render::text(&report, terminal),
+        CheckOutput::Json => json(&report)?,
+        CheckOutput::Github => check::annotations::github(&report),
+        CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
+    };
+    write(out, &text)?;
+    if report.summary.policies == 0 && report.findings.is_empty() {
+        let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy among the input");
+        if options.paths.iter().any(|path| path.as_os_str() == "-") {
+            // Most likely the command before the pipe has failed.
+            return Ok(Exit::WrongUse);
+        }
+    }
+    Ok(match report.exit(args.strict) {
+        Exit::Findings if args.exit_zero => Exit::Clean,
+        exit => exit,
+    })
+}
+
+/// As JSON with a newline at the end.
+fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
+    serde_json::to_string_pretty(value)
+        .map(|text| text + "\n")
+        .map_err(|error| CliError::Format {
+            format: "json",
+            reason: error.to_string(),
+        })
+}
+
+/// Writes all of `text`; a reader that has gone away is no failure.
+fn write(out: &mut dyn Write, text: &str) -> Result<(), CliError> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(exit),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(exit),
-        Err(error) => Err(CliError::Write(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write(error)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }

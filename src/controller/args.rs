@@ -46,7 +46,7 @@ pub struct RunArguments {
         value_name = "CONDITIONS",
         value_delimiter = ',',
         value_parser = required_condition,
-        default_value = "Compiled,ResourcesMatched,ParamsResolved,TypeChecked"
+        default_value = "Compiled,ResourcesMatched,ParamsResolved,TypeChecked,ProbesPassed"
     )]
     pub ready_requires: Vec<ConditionType>,
 
@@ -172,8 +172,7 @@ mod tests {
         let settings = run(&[]).unwrap().settings();
         assert_eq!(settings.profile, Profile::Truthful);
         assert_eq!(settings.refresh_interval, Duration::from_secs(10));
-        let all_but_ready: BTreeSet<_> = ConditionType::ALL.into_iter().skip(1).collect();
-        assert_eq!(settings.ready_requires, all_but_ready);
+        assert_eq!(settings.ready_requires, ConditionType::COUNTING.into());
     }
 
     #[test]
@@ -196,7 +195,8 @@ mod tests {
         for (options, text) in [
             (
                 ["--ready-requires", "Ready"],
-                "expected one of Compiled, ResourcesMatched, ParamsResolved, TypeChecked",
+                "expected one of Compiled, ResourcesMatched, ParamsResolved, TypeChecked, \
+                 ProbesPassed, Bound",
             ),
             (
                 ["--ready-requires", "compiled"],

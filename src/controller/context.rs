@@ -7,16 +7,23 @@ use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
+use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
+use super::FIELD_MANAGER;
+use super::bindings::Bindings;
 use super::complaints::Complaints;
+use super::params::Params;
+use super::probes::Probes;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
 use super::world::World;
 use crate::policy::typecheck::Profile;
+use crate::probe::api::PolicyProbe;
+use crate::schema::{Gvk, Gvr};
 use crate::status::condition::ConditionType;
 use crate::telemetry::Metrics;
 
@@ -33,21 +40,40 @@ pub struct Settings {
     pub concurrency: usize,
 }
 
+/// What is known, as far as it must be before a verdict can be given.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and any may come first"
+)]
+struct Known {
+    world: bool,
+    policies: bool,
+    /// The bindings, or that we may not read them.
+    bindings: bool,
+    /// The probes, or that there are none or that we may not read them.
+    probes: bool,
+}
+
 /// What all tasks share.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
     pub(crate) store: Store,
+    pub(crate) bindings: Bindings,
+    pub(crate) params: Params,
+    pub(crate) probes: Probes,
     pub(crate) queue: Queue,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
+    pub(crate) recorder: Recorder,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
-    /// Whether there is a first picture of the world, and all policies are known.
-    is_started: watch::Sender<(bool, bool)>,
+    /// What is known by now.
+    known: watch::Sender<Known>,
 }
 
 impl fmt::Debug for Context {
@@ -58,21 +84,33 @@ impl fmt::Debug for Context {
     }
 }
 
+/// Who publishes our events.
+fn reporter() -> Reporter {
+    Reporter {
+        controller: FIELD_MANAGER.to_owned(),
+        instance: std::env::var("HOSTNAME").ok(),
+    }
+}
+
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
+            recorder: Recorder::new(client.clone(), reporter()),
             client,
             settings,
             store: Store::default(),
+            bindings: Bindings::default(),
+            params: Params::default(),
+            probes: Probes::default(),
             queue: Queue::default(),
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
             now: Timestamp::now,
             world: RwLock::default(),
-            is_started: watch::Sender::new((false, false)),
+            known: watch::Sender::default(),
         }
     }
 
@@ -89,23 +127,61 @@ impl Context {
     /// Puts a new picture in the place of the latest.
     pub(crate) fn set_world(&self, world: World) {
         *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(world);
-        self.is_started
-            .send_modify(|(has_world, _)| *has_world = true);
+        self.known.send_modify(|known| known.world = true);
+    }
+
+    /// Tells of new pictures of the world, among other things.
+    pub(crate) fn news(&self) -> watch::Receiver<impl Sized + use<>> {
+        self.known.subscribe()
+    }
+
+    /// Whether the cluster serves probes; `None` before the first picture.
+    pub(crate) fn serves_probes(&self) -> Option<bool> {
+        let gvr = Gvr::new(
+            PolicyProbe::group(&()),
+            PolicyProbe::version(&()),
+            PolicyProbe::plural(&()),
+        );
+        let is_known = self.known.borrow().world;
+        is_known.then(|| self.world().mapper.resource(&gvr).is_some())
     }
 
     /// Notes that all policies are known.
     pub(crate) fn set_policies_listed(&self) {
-        self.is_started
-            .send_modify(|(_, has_policies)| *has_policies = true);
+        self.known.send_modify(|known| known.policies = true);
+    }
+
+    /// Notes that all bindings are known, or that we may not read them.
+    pub(crate) fn set_bindings_listed(&self) {
+        self.known.send_modify(|known| known.bindings = true);
+    }
+
+    /// Notes that all probes are known, or that we may not read them.
+    pub(crate) fn set_probes_listed(&self) {
+        self.known.send_modify(|known| known.probes = true);
+    }
+
+    /// Puts the policies into the queue whose params are of the kind `gvk`.
+    pub(crate) fn touch_params(&self, gvk: &Gvk) {
+        for name in self.store.with_param_kind(gvk) {
+            self.queue.add(&name);
+        }
+    }
+
+    /// Puts all policies into the queue.
+    pub(crate) fn touch_all(&self) {
+        for name in self.store.names() {
+            self.queue.add(&name);
+        }
     }
 
     /// Waits until a verdict can be given: before, it would be one about half of the facts.
     pub(crate) async fn started(&self) {
-        let mut is_started = self.is_started.subscribe();
+        let mut known = self.known.subscribe();
         // The sender lives as long as `self`.
         drop(
-            is_started
-                .wait_for(|(world, policies)| *world && *policies)
+            known
+                .wait_for(|known| known.world && known.policies && known.bindings && known.probes)
                 .await,
         );
     }

@@ -47,6 +47,11 @@ impl Dependencies {
         }
     }
 
+    /// The kind of the params.
+    pub(crate) fn param_kind(&self) -> Option<&Gvk> {
+        self.param_kind.as_ref()
+    }
+
     /// Whether `change` may change the status.
     pub(crate) fn are_touched_by(&self, change: &Change) -> bool {
         (self.has_suggestions && !change.resources.is_empty())

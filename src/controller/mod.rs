@@ -6,16 +6,22 @@
 
 mod apply;
 pub mod args;
+mod bindings;
+mod bound;
 mod check;
 mod complaints;
 mod context;
 mod crds;
 mod discovery;
 pub mod error;
+mod events;
 mod http;
 mod mapper;
 mod observe;
 mod openapi;
+mod params;
+mod probes;
+mod probing;
 mod queue;
 mod readiness;
 mod reconcile;
@@ -24,6 +30,7 @@ mod schemas;
 mod settle;
 pub mod startup;
 mod store;
+mod upkeep;
 mod watch;
 mod world;
 
@@ -72,8 +79,11 @@ impl Controller {
         let context = self.context;
         let mut tasks = JoinSet::new();
         tasks.spawn(watch::policies(Arc::clone(&context)));
+        tasks.spawn(watch::bindings(Arc::clone(&context)));
+        tasks.spawn(watch::probes(Arc::clone(&context)));
         tasks.spawn(watch::crds(Arc::clone(&context), signals.clone()));
         tasks.spawn(watch::api_services(Arc::clone(&context), signals));
+        tasks.spawn(upkeep::upkeep(Arc::clone(&context)));
         tasks.spawn(Refresher::new(Arc::clone(&context)).run(received));
         reconcile::work(context, stop).await;
         // The watches end with the set.

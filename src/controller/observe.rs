@@ -5,16 +5,22 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::bound::{self, Bindings};
 use super::check::{Interrupted, Outcome, Record, check};
 use super::context::Context;
 use super::crds::{self, Crds};
+use super::probing::{self, Probed};
 use super::store::Entry;
 use super::world::World;
 use crate::policy;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
-use crate::status::compute::{Checked, Compiled, NotServed, Observed, ParamKindState, Types};
+use crate::status::bindings::BindingsState;
+use crate::status::compute::{
+    Checked, Compiled, NotServed, Observed, ParamKindState, ParamsState, Types,
+};
 use crate::status::condition::ConditionType;
+use crate::status::probes::ProbesState;
 
 /// What was observed, owned.
 #[derive(Debug)]
@@ -22,11 +28,13 @@ pub(crate) struct Facts {
     policy: Arc<ValidatingAdmissionPolicy>,
     record: Arc<Record>,
     params: ParamKindState,
+    bindings: BindingsState,
+    probes: Result<Probed, ProbesState>,
 }
 
 /// Observes a policy in `world`.
 pub(crate) async fn observe(
-    context: &Context,
+    context: &Arc<Context>,
     entry: &Entry,
     world: &World,
 ) -> Result<Facts, Interrupted> {
@@ -44,24 +52,64 @@ pub(crate) async fn observe(
             metrics,
             store,
             ..
-        } = context;
+        } = &**context;
         let record = check(&policy, world, schemas, settings.profile, metrics).await?;
         let record = Arc::new(record);
         store.note(policy.metadata.name.as_deref().unwrap_or_default(), &record);
         record
     };
-    let params = param_kind_state(&policy, &world.mapper, &world.crds);
+    let bindings = bound::bindings_of(context, &policy);
+    let params = params_of(context, &policy, world, bindings.as_ref());
+    let bindings = match bindings {
+        Ok(bindings) => {
+            let resource = bound::param_resource(&policy, world);
+            bound::bindings_state(&policy, &bindings, resource)
+        }
+        Err(state) => state,
+    };
+    let probes = probing::run_probes(context, &policy, world).await;
     Ok(Facts {
         policy,
         record,
         params,
+        bindings,
+        probes,
     })
+}
+
+/// What is known of the paramKind of `policy` and of the params that its bindings refer to.
+fn params_of(
+    context: &Arc<Context>,
+    policy: &ValidatingAdmissionPolicy,
+    world: &World,
+    bindings: Result<&Bindings, &BindingsState>,
+) -> ParamKindState {
+    match param_kind_state(policy, &world.mapper, &world.crds) {
+        ParamKindState::Served(gvk, _) => {
+            let params = match bound::param_resource(policy, world) {
+                Some(resource) => bound::params_state(context, bindings, resource),
+                None => ParamsState::NotReferred,
+            };
+            ParamKindState::Served(gvk, params)
+        }
+        other => other,
+    }
 }
 
 impl Facts {
     /// Whether waiting may lead to more.
     pub(crate) fn is_waiting(&self) -> bool {
         self.record.is_waiting()
+    }
+
+    /// Whether the params were asked for and will be known soon; there is a sign when they are.
+    pub(crate) fn is_reading_params(&self) -> bool {
+        matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))
+    }
+
+    /// What the probes came to, where they are known.
+    pub(crate) fn probed(&self) -> Option<&Probed> {
+        self.probes.as_ref().ok()
     }
 
     /// The facts as they are computed with.
@@ -99,6 +147,11 @@ impl Facts {
             matches,
             types,
             params: self.params.clone(),
+            bindings: self.bindings.clone(),
+            probes: match &self.probes {
+                Ok(probed) => probed.state(),
+                Err(state) => state.clone(),
+            },
             ready_requires,
         }
     }
@@ -123,7 +176,7 @@ fn param_kind_state(
         Gvk::new("", text(&param_kind.api_version), text(&param_kind.kind))
     });
     if mapper.resources_of_kind(&gvk).next().is_some() {
-        return ParamKindState::Served(gvk);
+        return ParamKindState::Served(gvk, ParamsState::NotReferred);
     }
     let group_version = gvk.api_version();
     if let Some((_, reason)) = mapper
@@ -236,13 +289,9 @@ mod tests {
     #[test]
     fn what_is_served_decides() {
         let (mapper, none) = (mapper(), Crds::new());
-        check(("v1", "ConfigMap"), &mapper, &none, ParamKindState::Served);
-        check(
-            ("example.com/v2", "Limit"),
-            &mapper,
-            &none,
-            ParamKindState::Served,
-        );
+        let served = |gvk| ParamKindState::Served(gvk, ParamsState::NotReferred);
+        check(("v1", "ConfigMap"), &mapper, &none, served);
+        check(("example.com/v2", "Limit"), &mapper, &none, served);
         check(("down.example.com/v1", "Limit"), &mapper, &none, |gvk| {
             ParamKindState::Undiscovered {
                 gvk,

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::telemetry::metrics::Source;
 
-/// What must be in step with the cluster before a verdict is given.
-const NEEDED: [Source; 5] = [
+/// What must be in step with the cluster before a verdict is given. Probes are not there in every
+/// cluster.
+const NEEDED: [Source; 6] = [
     Source::Policies,
+    Source::Bindings,
     Source::Crds,
     Source::ApiServices,
     Source::Discovery,
@@ -72,6 +74,11 @@ impl Readiness {
         })
     }
 
+    /// What permission `source` lacks, if it does.
+    pub(crate) fn refusal(&self, source: Source) -> Option<String> {
+        self.lock().get(&source)?.refusal.clone()
+    }
+
     /// Notes that `source` cannot be read, for lack of a permission.
     pub(crate) fn refused(&self, source: Source, text: String) {
         self.lock().entry(source).or_default().refusal = Some(text);
@@ -134,7 +141,14 @@ mod tests {
             .collect();
         assert_eq!(
             names,
-            ["policies", "crds", "apiservices", "discovery", "openapi"]
+            [
+                "policies",
+                "bindings",
+                "crds",
+                "apiservices",
+                "discovery",
+                "openapi"
+            ]
         );
         assert!(
             readiness
@@ -142,6 +156,6 @@ mod tests {
                 .into_iter()
                 .all(|(_, problem)| problem.is_none())
         );
-        assert_eq!(NEEDED.len(), Source::ALL.len());
+        assert_eq!(NEEDED.len() + 1, Source::ALL.len());
     }
 }

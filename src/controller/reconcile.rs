@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -12,11 +13,13 @@ use super::apply::apply;
 use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
+use super::events;
 use super::observe::observe;
+use super::probing::{self, Probed};
 use super::store::Origin;
 use crate::status::condition::{ConditionStatus, ConditionType};
 use crate::status::{DesiredStatus, compute};
-use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample};
+use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample, ProbeSample};
 
 /// How long writes that were begun may take once the process is told to stop. A pod is killed some
 /// seconds later.
@@ -49,18 +52,34 @@ impl Failure {
 }
 
 /// Brings the status of the policy `name` up to date.
-pub(crate) async fn reconcile(context: &Context, name: &str) -> Result<Done, Failure> {
+pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
+    let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
         context.metrics.remove_policy(name);
+        if let Ok(probed) = probing::probes_without_policy(context, name) {
+            probing::write_statuses(context, &probed, None, now).await?;
+        }
         return Ok(Done {
             outcome: Outcome::Deleted,
             is_waiting: false,
         });
     };
     let facts = observe(context, &entry, &context.world()).await?;
-    let now = (context.now)();
+    let generation = entry.policy.metadata.generation;
+    if facts.is_reading_params() && is_told(&entry.policy) {
+        // What was said of this generation stands until the params are known, which gives a sign.
+        return Ok(Done {
+            outcome: Outcome::Unchanged,
+            is_waiting: false,
+        });
+    }
     let desired = compute(&facts.observed(&context.settings.ready_requires), now);
-    context.metrics.set_policy(name, sample(&desired));
+    let probes = facts.probed().map(Probed::samples).unwrap_or_default();
+    context.metrics.set_policy(name, sample(&desired, probes));
+    if let Some(probed) = facts.probed() {
+        let generation = Some(generation.unwrap_or_default());
+        probing::write_statuses(context, probed, generation, now).await?;
+    }
 
     let is_waiting = facts.is_waiting();
     if desired.is_met_by(entry.policy.status.as_ref()) {
@@ -77,6 +96,7 @@ pub(crate) async fn reconcile(context: &Context, name: &str) -> Result<Done, Fai
         });
     };
     tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
+    events::publish(context, &entry.policy, &desired);
     context.store.put(written, Origin::Update);
     Ok(Done {
         outcome: Outcome::Applied,
@@ -93,7 +113,15 @@ fn ready(desired: &DesiredStatus) -> String {
     }
 }
 
-fn sample(desired: &DesiredStatus) -> PolicySample {
+/// Whether the status says something of this very generation.
+fn is_told(policy: &ValidatingAdmissionPolicy) -> bool {
+    let status = policy.status.as_ref();
+    status.is_some_and(|status| {
+        status.observed_generation == policy.metadata.generation && status.conditions.is_some()
+    })
+}
+
+fn sample(desired: &DesiredStatus, probes: Vec<ProbeSample>) -> PolicySample {
     let conditions = desired.conditions.iter().filter_map(|condition| {
         let type_ = ConditionType::from_name(&condition.type_)?;
         Some((type_.as_str(), ConditionStatus::of(condition).as_str()))
@@ -101,6 +129,7 @@ fn sample(desired: &DesiredStatus) -> PolicySample {
     PolicySample {
         conditions: conditions.collect(),
         n_warnings: desired.expression_warnings.len(),
+        probes,
     }
 }
 
@@ -139,7 +168,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
 }
 
 /// Reconciles one name of the queue and gives it back.
-async fn process(context: &Context, name: &str) {
+async fn process(context: &Arc<Context>, name: &str) {
     let start = Instant::now();
     context.metrics.set_queue_length(context.queue.len());
     let done = AssertUnwindSafe(reconcile(context, name))

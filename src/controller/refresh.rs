@@ -182,7 +182,13 @@ impl Refresher {
 
     /// Notes the watches that are in step: where nothing changes they give no sign themselves.
     fn note_watches(&self) {
-        for source in [Source::Policies, Source::Crds, Source::ApiServices] {
+        for source in [
+            Source::Policies,
+            Source::Bindings,
+            Source::Probes,
+            Source::Crds,
+            Source::ApiServices,
+        ] {
             if self.context.readiness.is_in_step(source) {
                 self.context.metrics.synced(source);
             }

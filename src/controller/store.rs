@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::check::Record;
 use super::mapper::Dependencies;
 use super::world::Change;
-use crate::schema::GroupVersion;
+use crate::schema::{GroupVersion, Gvk};
 
 /// The policies, by name.
 #[derive(Debug, Default)]
@@ -129,6 +129,24 @@ impl Store {
             .iter()
             .filter(|(_, entry)| entry.dependencies.are_touched_by(change));
         touched.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The policies whose params are of the kind `gvk`.
+    pub(crate) fn with_param_kind(&self, gvk: &Gvk) -> Vec<String> {
+        let entries = self.lock();
+        let of_kind = entries
+            .iter()
+            .filter(|(_, entry)| entry.dependencies.param_kind() == Some(gvk));
+        of_kind.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// The kinds of the params of all policies.
+    pub(crate) fn param_kinds(&self) -> BTreeSet<Gvk> {
+        let entries = self.lock();
+        entries
+            .values()
+            .filter_map(|entry| entry.dependencies.param_kind().cloned())
+            .collect()
     }
 
     /// The group versions whose schemas policies were checked against.

@@ -27,7 +27,7 @@ const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionp
 pub(super) fn settings() -> Settings {
     Settings {
         profile: Profile::Truthful,
-        ready_requires: ConditionType::ALL.into_iter().skip(1).collect(),
+        ready_requires: ConditionType::COUNTING.into(),
         refresh_interval: Duration::from_secs(10),
         concurrency: 4,
     }
@@ -74,6 +74,10 @@ fn context(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", DOCUMENT)],
     ));
+    context.bindings.retain(&BTreeSet::new());
+    context.set_bindings_listed();
+    context.probes.retain(&BTreeSet::new());
+    context.set_probes_listed();
     context.store.put(policy(expression), Origin::Update);
     (Arc::new(context), log)
 }

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Resource};
 use kube_runtime::watcher::{self, Config, Event, watcher};
@@ -22,6 +24,7 @@ use super::crds::{Crd, Crds, CustomResourceDefinition};
 use super::error::{Error, describe};
 use super::refresh::Signal;
 use super::store::Origin;
+use crate::probe::api::PolicyProbe;
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
@@ -71,6 +74,89 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: Origin) {
     if context.store.put(policy, from) {
         context.queue.add(&name);
     }
+}
+
+/// Follows the bindings.
+pub(crate) async fn bindings(context: Arc<Context>) {
+    let mut listed = BTreeSet::new();
+    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(context.client.clone());
+    let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
+    follow(&context, Source::Bindings, api, |event| match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(binding) => {
+            listed.extend(binding.metadata.name.clone());
+            touch(context.bindings.put(binding));
+        }
+        Event::InitDone => {
+            touch(context.bindings.retain(&listed));
+            listed.clear();
+            context.set_bindings_listed();
+        }
+        Event::Apply(binding) => touch(context.bindings.put(binding)),
+        Event::Delete(binding) => {
+            let name = binding.metadata.name.unwrap_or_default();
+            touch(context.bindings.remove(&name).into_iter().collect());
+        }
+    })
+    .await;
+}
+
+/// Follows the probes while their kind is served.
+pub(crate) async fn probes(context: Arc<Context>) {
+    let mut news = context.news();
+    loop {
+        match context.serves_probes() {
+            Some(true) => {
+                tokio::select! {
+                    () = served_probes(&context) => {}
+                    () = until_probes_are_gone(&context) => {
+                        tracing::info!("PolicyProbe is not served any more");
+                    }
+                }
+                continue;
+            }
+            Some(false) => {
+                for name in context.probes.retain(&BTreeSet::new()) {
+                    context.queue.add(&name);
+                }
+                context.set_probes_listed();
+            }
+            None => {}
+        }
+        // The sender lives as long as the context.
+        drop(news.changed().await);
+    }
+}
+
+async fn until_probes_are_gone(context: &Context) {
+    let mut news = context.news();
+    while context.serves_probes() != Some(false) {
+        drop(news.changed().await);
+    }
+}
+
+async fn served_probes(context: &Context) {
+    let mut listed = BTreeSet::new();
+    let api: Api<PolicyProbe> = Api::all(context.client.clone());
+    let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
+    follow(context, Source::Probes, api, |event| match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(probe) => {
+            listed.extend(probe.metadata.name.clone());
+            touch(context.probes.put(probe));
+        }
+        Event::InitDone => {
+            touch(context.probes.retain(&listed));
+            listed.clear();
+            context.set_probes_listed();
+        }
+        Event::Apply(probe) => touch(context.probes.put(probe)),
+        Event::Delete(probe) => {
+            let name = probe.metadata.name.unwrap_or_default();
+            touch(context.probes.remove(&name).into_iter().collect());
+        }
+    })
+    .await;
 }
 
 /// Follows the CRDs.
@@ -191,8 +277,12 @@ fn is_streaming_refused(error: &watcher::Error) -> bool {
 }
 
 fn in_step(context: &Context, source: Source) {
+    let was_refused = context.readiness.refusal(source).is_some();
     context.readiness.synced(source);
     context.metrics.synced(source);
+    if was_refused && matches!(source, Source::Bindings | Source::Probes) {
+        context.touch_all();
+    }
     if context.complaints.end(source.as_str()) {
         tracing::info!(what = source.as_str(), "watching again");
     }
@@ -230,7 +320,17 @@ fn report<K: Resource<DynamicType = ()>>(
         if context.complaints.are_due(what) {
             tracing::error!("{text}; trying again until then");
         }
+        let is_new = context.readiness.refusal(source).is_none();
         context.readiness.refused(source, text);
+        // What we may not read is a fact too: nothing waits for it.
+        match source {
+            Source::Bindings => context.set_bindings_listed(),
+            Source::Probes => context.set_probes_listed(),
+            _ => return,
+        }
+        if is_new {
+            context.touch_all();
+        }
     } else {
         let text = format!("cannot watch {resource}: {text}");
         if context.complaints.are_due(what) {

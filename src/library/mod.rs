@@ -5,15 +5,20 @@
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 
+mod args;
 pub mod authz;
 pub mod cidr;
+pub mod cost;
+pub mod cost_runtime;
 pub mod environment;
 pub mod format;
 pub mod ip;
 pub mod limits;
 pub mod lists;
+pub mod net;
 pub mod quantity;
 pub mod regex;
+pub mod runtime;
 pub mod semver;
 pub mod types;
 pub mod url;

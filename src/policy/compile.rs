@@ -5,15 +5,20 @@
 //! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, parse_all};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft, parse_all};
 use crate::cel::checker::CheckedAst;
+use crate::cel::cost::{CostEstimate, SizeEstimator};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
+use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
+use crate::library::cost;
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +77,8 @@ pub struct CompiledPolicy {
     policy: ValidatingAdmissionPolicy,
     expressions: Vec<PolicyExpression>,
     findings: Vec<CompileFinding>,
+    /// The fields that the findings are about.
+    failed: HashSet<String>,
 }
 
 impl CompiledPolicy {
@@ -88,6 +95,7 @@ impl CompiledPolicy {
             policy: slim,
             expressions,
             findings: Vec::new(),
+            failed: HashSet::new(),
         };
         compiled.findings = compiled
             .compile(CompileMode::Stored)
@@ -101,6 +109,11 @@ impl CompiledPolicy {
                 })
             })
             .chain(self_reading_variables(&compiled.expressions))
+            .collect();
+        compiled.failed = compiled
+            .findings
+            .iter()
+            .map(|finding| finding.field_ref.clone())
             .collect();
         compiled
     }
@@ -126,12 +139,15 @@ impl CompiledPolicy {
     /// Whether the expression of the index `n` compiles without schemas.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
-        self.expressions.get(n).is_some_and(|expression| {
-            !self
-                .findings
-                .iter()
-                .any(|finding| finding.field_ref == expression.field_ref)
-        })
+        self.expressions
+            .get(n)
+            .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
+    }
+
+    /// How many nodes the trees of the expressions have: what a check takes is in proportion.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.expressions.iter().map(PolicyExpression::n_nodes).sum()
     }
 
     /// How many expressions the policy has.
@@ -143,100 +159,178 @@ impl CompiledPolicy {
     /// Compiles all expressions without schemas, in the order in which the API server does.
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
-        let dyn_type = Type::Dyn;
-        let has_params = self
-            .policy
-            .spec
-            .as_ref()
-            .is_some_and(|spec| spec.param_kind.is_some());
-        let declared = Declared {
-            object: &dyn_type,
-            params: has_params.then_some(&dyn_type),
-            authorizer: true,
-            request_resource: true,
-        };
-        let plain = policy_env(&declared);
-        let plain_message = policy_env(&Declared {
-            authorizer: false,
-            ..declared
-        });
-        let mut variables = VariableTypes::default();
-        let with_variables = |env: &Env, variables: &VariableTypes| {
-            let mut env = env.clone();
-            env.set_variable("variables", variables.to_type());
-            env
-        };
-        let has_variables = self.expressions.iter().any(|e| e.role == Role::Variable);
-        let declares_variables = mode == CompileMode::Stored || has_variables;
-
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        let of_role = |role| self.expressions.iter().filter(move |e| e.role == role);
-        if mode == CompileMode::New {
-            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &plain, mode)));
-        }
-        for variable in of_role(Role::Variable) {
-            let outcome = compile_one(variable, &with_variables(&plain, &variables), mode);
-            let type_ = outcome
-                .outcome
-                .as_ref()
-                .map_or(Type::Dyn, variable_type_upstream);
-            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
-            compiled.push(outcome);
-        }
-        let (env, message_env) = if declares_variables {
-            (
-                with_variables(&plain, &variables),
-                with_variables(&plain_message, &variables),
-            )
-        } else {
-            (plain, plain_message)
-        };
-        if mode == CompileMode::Stored {
-            compiled.extend(of_role(Role::MatchCondition).map(|e| compile_one(e, &env, mode)));
-        }
-        for expression in &self.expressions {
-            match expression.role {
-                Role::Validation | Role::AuditAnnotation => {
-                    compiled.push(compile_one(expression, &env, mode));
-                }
-                Role::MessageExpression => {
-                    compiled.push(compile_one(expression, &message_env, mode));
-                }
-                Role::MatchCondition | Role::Variable => {}
-            }
-        }
+        self.compile_each(mode, |expression, _, _| compiled.push(expression));
         compiled
     }
-}
 
-fn compile_one(expression: &PolicyExpression, env: &Env, mode: CompileMode) -> CompiledExpression {
-    CompiledExpression {
-        field_ref: expression.field_ref.clone(),
-        outcome: outcome(expression, env, mode),
+    /// [`CompiledPolicy::compile`] with an estimate of what each sound expression costs.
+    ///
+    /// The API server estimates no costs of policies: it measures them, and stops what exceeds
+    /// [`PER_CALL_LIMIT`](crate::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
+    /// objects, any expression that iterates over a part of one has an estimate without bound.
+    #[must_use]
+    pub fn compile_with_costs(
+        &self,
+        mode: CompileMode,
+        sizes: &(dyn SizeEstimator + Sync),
+    ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        self.compile_each(mode, |expression, checked, _| {
+            let cost = checked.map(|checked| cost::estimate(&checked, sizes));
+            compiled.push((expression, cost));
+        });
+        compiled
+    }
+
+    /// Compiles all expressions without schemas, in the order in which the API server does, and hands
+    /// each to `visit`, with its checked tree if it is sound, and the environment that it is
+    /// compiled in.
+    pub fn compile_each(
+        &self,
+        mode: CompileMode,
+        visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env) + Send,
+    ) {
+        compile_all(&self.policy, &self.expressions, mode, visit);
     }
 }
 
+/// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
+#[must_use]
+pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
+    let expressions = parse_all(policy);
+    let mut compiled = Vec::with_capacity(expressions.len());
+    compile_all(policy, &expressions, mode, |expression, _, _| {
+        compiled.push(expression);
+    });
+    compiled
+}
+
+fn compile_all(
+    policy: &ValidatingAdmissionPolicy,
+    expressions: &[PolicyExpression],
+    mode: CompileMode,
+    visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env) + Send,
+) {
+    // The work may have to be begun anew on this stack, and only one of the two ever runs.
+    let visit = Mutex::new(visit);
+    run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
+        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
+        compile_in_order(policy, expressions, mode, &mut *visit);
+    });
+}
+
+fn compile_in_order(
+    policy: &ValidatingAdmissionPolicy,
+    expressions: &[PolicyExpression],
+    mode: CompileMode,
+    visit: &mut impl FnMut(CompiledExpression, Option<CheckedAst>, &Env),
+) {
+    let dyn_type = Type::Dyn;
+    let has_params = policy
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.param_kind.is_some());
+    let declared = Declared {
+        object: &dyn_type,
+        params: has_params.then_some(&dyn_type),
+        authorizer: true,
+        request_resource: true,
+    };
+    let plain = policy_env(&declared);
+    let mut variables = VariableTypes::default();
+    let mut env = plain.clone();
+    let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
+    let declares_variables = mode == CompileMode::Stored || has_variables;
+
+    let text_left = TextLeft::default();
+    let mut compile = |expression: &PolicyExpression, env: &Env| {
+        let (outcome, checked) = outcome(expression, env, mode, &text_left);
+        let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+        let field_ref = expression.field_ref.clone();
+        visit(CompiledExpression { field_ref, outcome }, checked, env);
+        type_
+    };
+    let of_role = |role| expressions.iter().filter(move |e| e.role == role);
+    if mode == CompileMode::New {
+        for condition in of_role(Role::MatchCondition) {
+            compile(condition, &plain);
+        }
+    }
+    for variable in of_role(Role::Variable) {
+        env.set_variable("variables", variables.to_type());
+        let type_ = compile(variable, &env);
+        // The environment lets go of the variables, so that adding one copies none.
+        env.set_variable("variables", Type::Dyn);
+        variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+    }
+    if declares_variables {
+        env.set_variable("variables", variables.to_type());
+    } else {
+        env = plain;
+    }
+    if mode == CompileMode::Stored {
+        for condition in of_role(Role::MatchCondition) {
+            compile(condition, &env);
+        }
+    }
+    let mut message_env = None;
+    for expression in expressions {
+        match expression.role {
+            Role::Validation | Role::AuditAnnotation => {
+                compile(expression, &env);
+            }
+            Role::MessageExpression => {
+                let env = message_env.get_or_insert_with(|| {
+                    let mut env = policy_env(&Declared {
+                        authorizer: false,
+                        ..declared
+                    });
+                    if declares_variables {
+                        env.set_variable("variables", variables.to_type());
+                    }
+                    env
+                });
+                compile(expression, env);
+            }
+            Role::MatchCondition | Role::Variable => {}
+        }
+    }
+}
+
+/// The type of the result, or what is wrong; and the checked tree of a sound expression.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
     mode: CompileMode,
-) -> Result<Type, CompileError> {
+    text_left: &TextLeft,
+) -> (Result<Type, CompileError>, Option<CheckedAst>) {
     if mode == CompileMode::New
         && expression.role != Role::Variable
         && expression.text.trim().is_empty()
     {
-        return Err(CompileError {
+        let error = CompileError {
             required: true,
             kind: CompileFindingKind::Failed,
             message: "expression is not specified".into(),
-        });
+        };
+        return (Err(error), None);
     }
     let trimmed = trimmed(expression, mode);
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
-        Checked::Unparsed(found) => Err(compile_error(found, &expression.text)),
-        Checked::Failed(_, found) => Err(compile_error(&found, &expression.text)),
-        Checked::Passed(checked) => check_result_type(expression.role, &checked),
+        Checked::Unparsed(found) => {
+            let error = compile_error(found, &expression.text, text_left);
+            (Err(error), None)
+        }
+        Checked::Failed(_, found) => {
+            let error = compile_error(&found, &expression.text, text_left);
+            (Err(error), None)
+        }
+        Checked::Passed(checked) => match check_result_type(expression.role, &checked) {
+            Ok(type_) => (Ok(type_), Some(checked)),
+            Err(error) => (Err(error), None),
+        },
     }
 }
 
@@ -257,7 +351,7 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
     })
 }
 
-fn compile_error(found: &Diagnostics, text: &str) -> CompileError {
+fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> CompileError {
     let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
     let kind = if unsupported {
         CompileFindingKind::Unsupported
@@ -267,7 +361,7 @@ fn compile_error(found: &Diagnostics, text: &str) -> CompileError {
     CompileError {
         required: false,
         kind,
-        message: format!("compilation failed: {}", found.render(text)),
+        message: format!("compilation failed: {}", text_left.render(found, text)),
     }
 }
 
@@ -314,14 +408,13 @@ fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFindin
         .iter()
         .filter(|e| e.role == Role::Variable)
         .collect();
+    let in_cycles = super::variables::self_reading(&variables);
+    let mut seen = HashSet::new();
     let mut findings = Vec::new();
-    for (n, variable) in variables.iter().enumerate() {
+    for variable in &variables {
         let name = variable.name.as_deref().unwrap_or_default();
-        let is_second = variables
-            .iter()
-            .take(n)
-            .any(|earlier| earlier.name == variable.name);
-        if is_second && super::variables::reads_itself(name, &variables) {
+        let is_second = !seen.insert(name);
+        if is_second && in_cycles.contains(name) {
             findings.push(CompileFinding {
                 field_ref: variable.field_ref.clone(),
                 kind: CompileFindingKind::Unsafe,

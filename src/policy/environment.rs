@@ -4,6 +4,7 @@
 //! `BuildNamespaceType`, `createEnvForOpts`), `plugin/policy/validating/typechecking.go`
 //! (`buildEnvSet`), `pkg/admission/plugin/cel/composition.go`.
 
+use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use crate::cel::decls::Variable;
@@ -248,33 +249,55 @@ const VARIABLES: &str = "kubernetes.variables";
 
 /// The variables of a policy that have been compiled so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct VariableTypes(Vec<(Arc<str>, Type)>);
+pub(super) struct VariableTypes(Arc<VariableFields>);
+
+/// The variables in the order of their declaration, and where each is.
+#[derive(Clone, Debug, Default)]
+struct VariableFields {
+    types: Vec<(Arc<str>, Type)>,
+    places: HashMap<Arc<str>, usize>,
+}
 
 impl VariableTypes {
     /// Adds the variable `name`; a second one of its name replaces the first.
+    ///
+    /// Copies those that are there already while a type made of them is in use.
     pub(super) fn add(&mut self, name: &str, type_: Type) {
-        match self.0.iter_mut().find(|(known, _)| **known == *name) {
-            Some((_, known)) => *known = type_,
-            None => self.0.push((name.into(), type_)),
+        let fields = Arc::make_mut(&mut self.0);
+        let known = fields
+            .places
+            .get(name)
+            .and_then(|&place| fields.types.get_mut(place));
+        if let Some((_, known)) = known {
+            *known = type_;
+            return;
         }
+        let name: Arc<str> = name.into();
+        fields.places.insert(Arc::clone(&name), fields.types.len());
+        fields.types.push((name, type_));
     }
 
     /// The type of `variables`.
     pub(super) fn to_type(&self) -> Type {
-        Type::Struct(StructType::new(VARIABLES, Arc::new(self.clone())))
+        let fields: Arc<dyn FieldTypes> = Arc::<VariableFields>::clone(&self.0);
+        Type::Struct(StructType::new(shared_name(), fields))
     }
 }
 
-impl FieldTypes for VariableTypes {
+/// The name of the type of `variables`, without a copy.
+fn shared_name() -> Arc<str> {
+    static NAME: LazyLock<Arc<str>> = LazyLock::new(|| VARIABLES.into());
+    Arc::clone(&NAME)
+}
+
+impl FieldTypes for VariableFields {
     fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
-        self.0
-            .iter()
-            .find(|(name, _)| **name == *field)
-            .map(|(_, type_)| type_.clone())
+        let place = *self.places.get(field)?;
+        self.types.get(place).map(|(_, type_)| type_.clone())
     }
 
     fn field_names(&self) -> Vec<&str> {
-        let mut names: Vec<_> = self.0.iter().map(|(name, _)| &**name).collect();
+        let mut names: Vec<_> = self.types.iter().map(|(name, _)| &**name).collect();
         names.sort_unstable();
         names
     }

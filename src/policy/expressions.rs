@@ -1,5 +1,6 @@
 //! The expressions of a policy, parsed once.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -42,6 +43,34 @@ pub struct PolicyExpression {
     parsed: Result<Arc<Ast>, Diagnostics>,
 }
 
+/// How many bytes of findings may still be written for a policy: beyond it, only the first finding of an
+/// expression is.
+#[derive(Debug)]
+pub(super) struct TextLeft(Cell<usize>);
+
+/// More than an object in the cluster can hold.
+const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+
+impl Default for TextLeft {
+    fn default() -> Self {
+        Self(Cell::new(MAX_TEXT_BYTES))
+    }
+}
+
+impl TextLeft {
+    /// The text of `found` in the expression `text`.
+    pub(super) fn render(&self, found: &Diagnostics, text: &str) -> String {
+        let left = self.0.get();
+        let rendered = if left > 0 {
+            found.render(text)
+        } else {
+            found.render_within(text, 0)
+        };
+        self.0.set(left.saturating_sub(rendered.len()));
+        rendered
+    }
+}
+
 /// The outcome of checking an expression in an environment.
 pub(super) enum Checked<'a> {
     /// The text could not be parsed.
@@ -54,7 +83,18 @@ pub(super) enum Checked<'a> {
 
 impl PolicyExpression {
     pub(super) fn new(field_ref: String, role: Role, name: Option<&str>, text: &str) -> Self {
-        let (ast, found) = syntax::parse(text);
+        let mut n_left = MAX_NODES;
+        Self::new_within(&mut n_left, field_ref, role, name, text)
+    }
+
+    fn new_within(
+        n_left: &mut usize,
+        field_ref: String,
+        role: Role,
+        name: Option<&str>,
+        text: &str,
+    ) -> Self {
+        let (ast, found) = syntax::parse_within(text, n_left);
         let parsed = ast.map(Arc::new).ok_or(found);
         Self {
             field_ref,
@@ -71,6 +111,16 @@ impl PolicyExpression {
     /// The findings of the parser.
     pub fn parsed(&self) -> Result<&Arc<Ast>, &Diagnostics> {
         self.parsed.as_ref()
+    }
+
+    /// How many nodes the tree has.
+    pub(super) fn n_nodes(&self) -> usize {
+        self.parsed.as_ref().map_or(0, |ast| ast.len())
+    }
+
+    /// Whether checking takes much of the stack.
+    pub(super) fn is_deep(&self) -> bool {
+        self.parsed.as_ref().is_ok_and(|ast| checker::is_deep(ast))
     }
 
     /// Checks the expression in `env`: types first, literals after.
@@ -93,18 +143,44 @@ impl PolicyExpression {
     }
 }
 
+/// The most nodes that the expressions of a policy may have together; of those beyond it is not known
+/// whether they compile. A megabyte of text has less, but for macros that copy.
+const MAX_NODES: usize = 500_000;
+
+/// Policies with more text than this are parsed on one thread with a large stack, as a whole.
+const MAX_SHALLOW_BYTES: usize = 16 * 1024;
+
 /// Parses all expressions of `policy`, in the order of its fields: match conditions, variables,
 /// validations each with its message, audit annotations.
 pub(super) fn parse_all(policy: &ValidatingAdmissionPolicy) -> Vec<PolicyExpression> {
-    policy.spec.as_ref().map(parse_spec).unwrap_or_default()
+    let Some(spec) = &policy.spec else {
+        return Vec::new();
+    };
+    syntax::run_on_deep_stack(n_bytes(spec) > MAX_SHALLOW_BYTES, || parse_spec(spec))
+}
+
+/// How much text there is to parse, roughly.
+fn n_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
+    let conditions = spec.match_conditions.iter().flatten();
+    let variables = spec.variables.iter().flatten();
+    let validations = spec.validations.iter().flatten();
+    let annotations = spec.audit_annotations.iter().flatten();
+    conditions.map(|c| c.expression.len()).sum::<usize>()
+        + variables.map(|v| v.expression.len()).sum::<usize>()
+        + validations
+            .map(|v| v.expression.len() + v.message_expression.as_ref().map_or(0, String::len))
+            .sum::<usize>()
+        + annotations.map(|a| a.value_expression.len()).sum::<usize>()
 }
 
 fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
     let mut expressions = Vec::new();
+    let mut n_left = MAX_NODES;
     for (n, condition) in spec.match_conditions.iter().flatten().enumerate() {
         let field_ref = format!("spec.matchConditions[{n}].expression");
         // The API server trims these before it compiles them on creation.
-        expressions.push(PolicyExpression::new(
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
             field_ref,
             Role::MatchCondition,
             Some(&condition.name),
@@ -113,7 +189,8 @@ fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
     }
     for (n, variable) in spec.variables.iter().flatten().enumerate() {
         let field_ref = format!("spec.variables[{n}].expression");
-        expressions.push(PolicyExpression::new(
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
             field_ref,
             Role::Variable,
             Some(&variable.name),
@@ -122,7 +199,8 @@ fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
     }
     for (n, validation) in spec.validations.iter().flatten().enumerate() {
         let field_ref = format!("spec.validations[{n}].expression");
-        expressions.push(PolicyExpression::new(
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
             field_ref,
             Role::Validation,
             None,
@@ -134,7 +212,8 @@ fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
             .filter(|m| !m.is_empty())
         {
             let field_ref = format!("spec.validations[{n}].messageExpression");
-            expressions.push(PolicyExpression::new(
+            expressions.push(PolicyExpression::new_within(
+                &mut n_left,
                 field_ref,
                 Role::MessageExpression,
                 None,
@@ -144,7 +223,8 @@ fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
     }
     for (n, annotation) in spec.audit_annotations.iter().flatten().enumerate() {
         let field_ref = format!("spec.auditAnnotations[{n}].valueExpression");
-        expressions.push(PolicyExpression::new(
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
             field_ref,
             Role::AuditAnnotation,
             Some(&annotation.key),

@@ -2,7 +2,9 @@
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
+pub mod admission;
 pub mod compile;
+pub mod cost;
 mod environment;
 pub mod expressions;
 mod flow;
@@ -10,6 +12,7 @@ pub mod matching;
 pub mod rules;
 mod truthful;
 pub mod typecheck;
+pub mod typed;
 mod variables;
 mod verdicts;
 

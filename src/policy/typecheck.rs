@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
 use super::matching::{self, Target};
 use super::param_kind;
 use super::truthful::Judge;
 use super::verdicts::Verdicts;
 use crate::cel::env::Env;
-use crate::cel::types::Type;
+use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::types::{StructType, Type};
 use crate::schema::Gvk;
 use crate::schema::decl_type::DeclType;
 use crate::schema::resolver::{Resolution, SchemaResolver};
@@ -75,6 +76,10 @@ pub struct WildcardKinds {
     pub unchecked: Vec<UncheckedKind>,
 }
 
+/// How much is done for one policy in the upstream profile: nodes checked, each for each kind, and bytes of
+/// warnings. The kinds that are left then are not checked.
+const MAX_WORK: usize = 4_000_000;
+
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]
 pub fn kinds_to_check(policy: &CompiledPolicy, mapper: &RestMapper, profile: Profile) -> Vec<Gvk> {
@@ -92,10 +97,22 @@ pub fn type_check(
     schemas: &dyn SchemaResolver,
     profile: Profile,
 ) -> TypeCheck {
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        type_check_here(policy, mapper, schemas, profile)
+    })
+}
+
+fn type_check_here(
+    policy: &CompiledPolicy,
+    mapper: &RestMapper,
+    schemas: &dyn SchemaResolver,
+    profile: Profile,
+) -> TypeCheck {
     let mut outcome = TypeCheck::default();
     let params_kind = param_kind(policy.policy());
     let params = params_kind.as_ref().map(|gvk| match schemas.resolve(gvk) {
-        Resolution::Found(schema) => object_type(&schema, gvk, profile),
+        Resolution::Found(schema) => params_type(&schema, gvk, profile),
         Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
     });
     outcome.params = params_kind.map(|gvk| (gvk, params.as_ref() != Some(&Type::Dyn)));
@@ -150,13 +167,25 @@ fn check_as_upstream(
     outcome: &mut TypeCheck,
 ) {
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut work = 0;
     for (gvk, object) in typed {
+        if work > MAX_WORK {
+            outcome.unchecked.push(UncheckedKind {
+                gvk,
+                reason: "the policy is too large to be checked for so many kinds".to_owned(),
+                unavailable: false,
+            });
+            continue;
+        }
+        work += policy.n_nodes();
         let kind = KindContext {
             policy,
             object: &object,
             params,
         };
-        for (n, rendered) in kind.check() {
+        let text_left = TextLeft::default();
+        for (n, rendered) in kind.check(&text_left) {
+            work += rendered.len();
             issues
                 .entry(n)
                 .or_default()
@@ -242,6 +271,15 @@ pub(super) fn object_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -
     }
 }
 
+/// The type of params of `gvk`. Upstream names it by the clock, as it does the type of objects, so that the
+/// two are never the same, not even of one kind.
+fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
+    match profile {
+        Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),
+        Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
+    }
+}
+
 /// One kind of object, and the policy that is checked for it as upstream checks it.
 pub(super) struct KindContext<'a> {
     pub(super) policy: &'a CompiledPolicy,
@@ -264,10 +302,14 @@ impl<'a> KindContext<'a> {
     }
 
     /// The index of each expression in error, with the text.
-    fn check(&self) -> impl Iterator<Item = (usize, String)> {
-        self.check_all()
-            .into_iter()
-            .filter_map(|(n, expression, checked)| Some((n, findings(expression, &checked)?)))
+    fn check<'t>(
+        &self,
+        text_left: &'t TextLeft,
+    ) -> impl Iterator<Item = (usize, String)> + use<'a, 't> {
+        let findings = move |(n, expression, checked): (usize, &PolicyExpression, Checked<'_>)| {
+            Some((n, findings(expression, &checked, text_left)?))
+        };
+        self.check_all().into_iter().filter_map(findings)
     }
 
     /// Upstream's answer: variables silently, then validations and their messages.
@@ -280,6 +322,8 @@ impl<'a> KindContext<'a> {
                 Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
                 Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
             };
+            // The environment lets go of the variables, so that adding one copies none.
+            env.set_variable("variables", Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
             env.set_variable("variables", variables.to_type());
         }
@@ -290,10 +334,15 @@ impl<'a> KindContext<'a> {
     }
 }
 
-fn findings(expression: &PolicyExpression, checked: &Checked<'_>) -> Option<String> {
-    match checked {
-        Checked::Unparsed(found) => Some(found.render(&expression.text)),
-        Checked::Failed(_, found) => Some(found.render(&expression.text)),
-        Checked::Passed(_) => None,
-    }
+fn findings(
+    expression: &PolicyExpression,
+    checked: &Checked<'_>,
+    text_left: &TextLeft,
+) -> Option<String> {
+    let found = match checked {
+        Checked::Unparsed(found) => found,
+        Checked::Failed(_, found) => found,
+        Checked::Passed(_) => return None,
+    };
+    Some(text_left.render(found, &expression.text))
 }

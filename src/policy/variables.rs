@@ -1,5 +1,7 @@
 //! Which variables a policy's expressions read.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::cel::ast::{Ast, Expr, Literal};
 
 use super::expressions::PolicyExpression;
@@ -22,27 +24,165 @@ pub(super) fn read_by(ast: &Ast) -> Vec<&str> {
         .collect()
 }
 
-/// Whether the variable that `name` stands for at run time, the last one declared so, reaches itself.
-pub(super) fn reads_itself(name: &str, variables: &[&PolicyExpression]) -> bool {
-    let mut visited: Vec<&str> = Vec::new();
-    let mut pending = vec![name];
-    while let Some(next) = pending.pop() {
-        let last = variables
-            .iter()
-            .rev()
-            .find(|v| v.name.as_deref() == Some(next));
-        let Some(Ok(ast)) = last.map(|variable| variable.parsed()) else {
-            continue;
+/// The names that reach themselves by what the variables of these names read at run time: of two variables
+/// of a name it is the last one declared.
+///
+/// Takes time in proportion to the reads: strongly connected parts are found by Tarjan's algorithm, without
+/// recursion.
+pub(super) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
+    let mut reads: HashMap<&str, Vec<&str>> = HashMap::new();
+    for variable in variables {
+        let read = variable
+            .parsed()
+            .map_or_else(|_| Vec::new(), |ast| read_by(ast));
+        reads.insert(variable.name.as_deref().unwrap_or_default(), read);
+    }
+    let mut search = Search {
+        reads: &reads,
+        orders: HashMap::new(),
+        open: Vec::new(),
+        in_cycles: HashSet::new(),
+    };
+    for variable in variables {
+        search.run(variable.name.as_deref().unwrap_or_default());
+    }
+    search.in_cycles
+}
+
+/// What is known of a name in the search for cycles.
+struct Order {
+    /// When the search came by.
+    index: usize,
+    /// The earliest name that is still open and can be reached.
+    lowest: usize,
+    is_open: bool,
+}
+
+struct Search<'a, 'b> {
+    reads: &'b HashMap<&'a str, Vec<&'a str>>,
+    orders: HashMap<&'a str, Order>,
+    open: Vec<&'a str>,
+    in_cycles: HashSet<&'a str>,
+}
+
+impl<'a> Search<'a, '_> {
+    fn enter(&mut self, name: &'a str) {
+        let index = self.orders.len();
+        let order = Order {
+            index,
+            lowest: index,
+            is_open: true,
         };
-        for read in read_by(ast) {
-            if read == name {
-                return true;
+        self.orders.insert(name, order);
+        self.open.push(name);
+    }
+
+    fn lower(&mut self, name: &str, to: usize) {
+        if let Some(order) = self.orders.get_mut(name) {
+            order.lowest = order.lowest.min(to);
+        }
+    }
+
+    fn run(&mut self, from: &'a str) {
+        if self.orders.contains_key(from) {
+            return;
+        }
+        // The names on the way to the current one, each with the number of reads that were followed.
+        let mut path = vec![(from, 0)];
+        self.enter(from);
+        while let Some((name, followed)) = path.last_mut() {
+            let name = *name;
+            let next = self.reads.get(name).and_then(|reads| reads.get(*followed));
+            *followed += 1;
+            let Some(&next) = next else {
+                path.pop();
+                self.leave(name);
+                let lowest = self.orders.get(name).map_or(usize::MAX, |o| o.lowest);
+                if let Some((reader, _)) = path.last() {
+                    self.lower(reader, lowest);
+                }
+                continue;
+            };
+            if next == name {
+                self.in_cycles.insert(name);
             }
-            if !visited.contains(&read) {
-                visited.push(read);
-                pending.push(read);
+            match self.orders.get(next) {
+                Some(order) if order.is_open => {
+                    let index = order.index;
+                    self.lower(name, index);
+                }
+                Some(_) => {}
+                None if self.reads.contains_key(next) => {
+                    self.enter(next);
+                    path.push((next, 0));
+                }
+                None => {}
             }
         }
     }
-    false
+
+    /// Closes the part of the graph that `name` is the first of, if it is.
+    fn leave(&mut self, name: &'a str) {
+        let is_first = self
+            .orders
+            .get(name)
+            .is_some_and(|order| order.lowest == order.index);
+        if !is_first {
+            return;
+        }
+        let start = self.open.iter().rposition(|open| *open == name);
+        let part = self.open.split_off(start.unwrap_or(self.open.len()));
+        let is_cycle = part.len() > 1;
+        for member in part {
+            if let Some(order) = self.orders.get_mut(member) {
+                order.is_open = false;
+            }
+            if is_cycle {
+                self.in_cycles.insert(member);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::expressions::Role;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: &[&str]) {
+        let parsed: Vec<_> = variables
+            .iter()
+            .map(|(name, text)| {
+                PolicyExpression::new(String::new(), Role::Variable, Some(name), text)
+            })
+            .collect();
+        let found = self_reading(&parsed.iter().collect::<Vec<_>>());
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn variables_that_reach_themselves() {
+        check(&[("a", "1"), ("b", "variables.a")], &[]);
+        check(&[("a", "1"), ("a", "variables.a")], &["a"]);
+        check(
+            &[
+                ("a", "1"),
+                ("b", "variables.a"),
+                ("a", "variables.b + variables.c"),
+            ],
+            &["a", "b"],
+        );
+        check(
+            &[
+                ("a", "variables.b"),
+                ("b", "variables.c"),
+                ("c", "variables.b"),
+                ("d", "variables.d.e"),
+            ],
+            &["b", "c", "d"],
+        );
+    }
 }

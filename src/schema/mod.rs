@@ -1,5 +1,7 @@
 //! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
 
+pub mod adapter;
+pub mod builtin;
 mod convert;
 pub mod crd;
 pub mod decl_type;
@@ -7,8 +9,10 @@ pub mod error;
 pub mod escape;
 pub mod evaluated;
 pub mod extensions;
+mod go_time;
 pub mod gvk;
 pub mod intern;
+pub mod max_size;
 pub mod offline;
 pub mod openapi;
 mod raw;
@@ -20,11 +24,13 @@ mod scalars;
 pub mod sizes;
 mod structural;
 
+pub use builtin::Builtin;
 pub use crd::Crd;
 pub use decl_type::{DeclField, DeclKind, DeclType};
 pub use error::SchemaError;
 pub use gvk::{GroupVersion, Gvk, Gvr};
 pub use intern::Interner;
+pub use max_size::DeclaredSizes;
 pub use openapi::OpenApiDocument;
 pub use rest_mapper::RestMapper;
 

@@ -25,7 +25,7 @@ pub enum Resolution {
 }
 
 /// Gives the type of a kind's objects.
-pub trait SchemaResolver {
+pub trait SchemaResolver: Sync {
     /// The type of `gvk`.
     fn resolve(&self, gvk: &Gvk) -> Resolution;
 }

@@ -15,9 +15,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::jiff::Timestamp;
 
+use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
-pub use super::params::{NotServed, ParamKindState};
-use super::{message, params, warnings};
+pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
+use super::probes::ProbesState;
+use super::{bindings, message, params, probes, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
@@ -36,6 +38,10 @@ pub struct Observed<'a> {
     pub types: Checked<Types<'a>>,
     /// Its paramKind.
     pub params: ParamKindState,
+    /// Its bindings.
+    pub bindings: BindingsState,
+    /// Its probes.
+    pub probes: ProbesState,
     /// The conditions that count for `Ready`.
     pub ready_requires: &'a BTreeSet<ConditionType>,
 }
@@ -234,6 +240,14 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         (
             ConditionType::TypeChecked,
             type_checked(observed, fails_closed),
+        ),
+        (
+            ConditionType::ProbesPassed,
+            probes::verdict(&observed.probes),
+        ),
+        (
+            ConditionType::Bound,
+            bindings::verdict(&observed.bindings, fails_closed),
         ),
     ];
     let keeps_warnings = found.iter().any(|(type_, verdict)| {
@@ -599,6 +613,8 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
     }
     let unknown: Vec<String> = counting()
         .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
+        // That nobody wrote a probe is no gap of the checks.
+        .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
         .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
         .collect();
     let text = if unknown.is_empty() {

@@ -23,17 +23,33 @@ pub enum ConditionType {
     ParamsResolved,
     /// The expressions fit the schemas of the matched kinds.
     TypeChecked,
+    /// All probes of the policy pass.
+    ProbesPassed,
+    /// Bindings enforce the policy.
+    Bound,
 }
 
 impl ConditionType {
     /// All types, `Ready` first, then those it is made of, in the order in which a failing one is
     /// reported.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Compiled,
         Self::ResourcesMatched,
         Self::ParamsResolved,
         Self::TypeChecked,
+        Self::ProbesPassed,
+        Self::Bound,
+    ];
+
+    /// The types that count for `Ready` where nothing else is asked for. `Bound` does not: policies are
+    /// staged unbound.
+    pub const COUNTING: [Self; 5] = [
+        Self::Compiled,
+        Self::ResourcesMatched,
+        Self::ParamsResolved,
+        Self::TypeChecked,
+        Self::ProbesPassed,
     ];
 
     /// The name in the API.
@@ -45,6 +61,8 @@ impl ConditionType {
             Self::ResourcesMatched => "ResourcesMatched",
             Self::ParamsResolved => "ParamsResolved",
             Self::TypeChecked => "TypeChecked",
+            Self::ProbesPassed => "ProbesPassed",
+            Self::Bound => "Bound",
         }
     }
 
@@ -169,9 +187,31 @@ reasons! {
     ParamKindNotFound,
     /// `ParamsResolved` False: the paramKind is defined and not served, or not in this version.
     ParamKindNotServed,
+    /// `ParamsResolved` True: the params that bindings refer to exist.
+    ParamsFound,
+    /// `ParamsResolved` False: params that a binding refers to do not exist.
+    ParamsNotFound,
+    /// `ParamsResolved`, `Bound`, `ProbesPassed` Unknown: we lack the permission to look.
+    NotPermitted,
+    /// `Bound` True.
+    BindingsFound,
+    /// `Bound` False: nothing enforces the policy.
+    NoBindings,
+    /// `Bound` False: the API server cannot use a binding.
+    BindingsInvalid,
+    /// `ProbesPassed` True.
+    ProbesPassed,
+    /// `ProbesPassed` False.
+    ProbesFailed,
+    /// `ProbesPassed` Unknown: nobody wrote a probe of the policy.
+    NoProbes,
+    /// `ProbesPassed` Unknown: a probe cannot be evaluated yet.
+    ProbesPending,
+    /// `Ready` of a probe, False: there is no such policy.
+    PolicyNotFound,
     /// `Ready` True.
     Ready,
-    /// `Ready` Unknown: a condition that counts cannot be told yet.
+    /// `Ready`, `Bound` Unknown: what counts cannot be told yet.
     Pending,
 }
 

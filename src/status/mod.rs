@@ -3,10 +3,12 @@
 //! Pure functions: facts and a clock reading in, the desired status out. What a condition means, and
 //! when it is which, is decided here and nowhere else. Nothing here reads the cluster or a clock.
 
+pub mod bindings;
 pub mod compute;
 pub mod condition;
 mod message;
 mod params;
+pub mod probes;
 pub mod warnings;
 
 #[cfg(test)]
@@ -14,3 +16,4 @@ mod tests;
 
 pub use compute::{DesiredStatus, Observed, compute};
 pub use condition::{ConditionStatus, ConditionType, Reason};
+pub(crate) use message::cut;

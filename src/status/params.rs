@@ -18,7 +18,7 @@ pub enum ParamKindState {
     /// The policy has none.
     NotRequired,
     /// It is served.
-    Served(Gvk),
+    Served(Gvk, ParamsState),
     /// Nothing serves or defines it. `similar` are served kinds that may have been meant.
     NotFound {
         /// The paramKind.
@@ -40,6 +40,37 @@ pub enum ParamKindState {
         /// The reason.
         reason: String,
     },
+}
+
+/// What is known of the params that bindings refer to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParamsState {
+    /// No binding refers to any.
+    NotReferred,
+    /// They were not read yet.
+    Unread,
+    /// They cannot be read now, for this reason.
+    Failed(String),
+    /// We may not read them; the text says what is missing.
+    NotPermitted(String),
+    /// They were looked for.
+    Examined {
+        /// The references that lead to params, of all bindings.
+        n_found: usize,
+        /// The references that lead to none.
+        missing: Vec<MissingParams>,
+    },
+}
+
+/// A reference of a binding that leads to no params.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingParams {
+    /// The name of the binding.
+    pub binding: String,
+    /// What it refers to: `limits in namespace default`.
+    pub what: String,
+    /// Whether its parameterNotFoundAction is Deny.
+    pub denies: bool,
 }
 
 /// Why a kind that is defined is not served.
@@ -94,15 +125,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             Reason::ParamsNotRequired,
             "the policy has no paramKind".to_owned(),
         ),
-        ParamKindState::Served(gvk) => (
-            ConditionStatus::True,
-            Reason::ParamKindServed,
-            format!(
-                "paramKind {} is served; whether the params that bindings refer to exist was not \
-                 examined",
-                display(gvk)
-            ),
-        ),
+        ParamKindState::Served(gvk, params) => return served(gvk, params, fails_closed),
         ParamKindState::NotFound { gvk, similar } => {
             let hint = if similar.is_empty() {
                 String::new()
@@ -149,6 +172,100 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
         message: text,
         lacks,
     }
+}
+
+/// The verdict about params of a kind that is served.
+fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
+    let is_served = format!("paramKind {} is served", display(gvk));
+    let verdict = |status, reason, text: &str, lacks| Verdict {
+        status,
+        reason,
+        message: format!("{is_served}{text}"),
+        lacks,
+    };
+    let (n_found, missing) = match params {
+        ParamsState::NotReferred => {
+            return verdict(
+                ConditionStatus::True,
+                Reason::ParamKindServed,
+                "; no binding refers to params of it",
+                Lacks::Nothing,
+            );
+        }
+        ParamsState::Unread => {
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::Pending,
+                "; the params were not read yet",
+                Lacks::Evidence,
+            );
+        }
+        ParamsState::Failed(reason) => {
+            let text = format!("; the params cannot be read now: {reason}");
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::Pending,
+                &text,
+                Lacks::Evidence,
+            );
+        }
+        ParamsState::NotPermitted(text) => {
+            let text = format!("; whether the params of bindings exist cannot be told: {text}");
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::NotPermitted,
+                &text,
+                Lacks::Nothing,
+            );
+        }
+        ParamsState::Examined { n_found, missing } => (*n_found, missing),
+    };
+    let describe = |denies: bool| -> Vec<String> {
+        let wanted = missing.iter().filter(|missing| missing.denies == denies);
+        wanted
+            .map(|missing| format!("{} by binding {}", missing.what, missing.binding))
+            .collect()
+    };
+    let (denied, allowed) = (describe(true), describe(false));
+    if !denied.is_empty() {
+        let consequence = if fails_closed {
+            "parameterNotFoundAction Deny denies every request that the binding matches"
+        } else {
+            "with failurePolicy Ignore the binding checks no request"
+        };
+        let text = format!(
+            ", but params do not exist: {}; {consequence}",
+            message::list(&denied)
+        );
+        return verdict(
+            ConditionStatus::False,
+            Reason::ParamsNotFound,
+            &text,
+            Lacks::Nothing,
+        );
+    }
+    let absent = if allowed.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; parameterNotFoundAction Allow passes requests over, as these do not exist: {}",
+            message::list(&allowed)
+        )
+    };
+    if n_found == 0 {
+        return verdict(
+            ConditionStatus::True,
+            Reason::ParamKindServed,
+            &absent,
+            Lacks::Nothing,
+        );
+    }
+    verdict(
+        ConditionStatus::True,
+        Reason::ParamsFound,
+        &format!(", and the params that bindings refer to exist{absent}"),
+        Lacks::Nothing,
+    )
 }
 
 fn why_not_served(gvk: &Gvk, why: &NotServed) -> String {

@@ -105,6 +105,10 @@ label_values! {
     Source {
         /// The watch of policies.
         Policies = "policies",
+        /// The watch of bindings.
+        Bindings = "bindings",
+        /// The watch of probes, where their kind is served.
+        Probes = "probes",
         /// The watch of CustomResourceDefinitions.
         Crds = "crds",
         /// The watch of API services.
@@ -406,6 +410,17 @@ pub struct PolicySample {
     pub conditions: Vec<(&'static str, &'static str)>,
     /// How many expressions have warnings.
     pub n_warnings: usize,
+    /// The probes.
+    pub probes: Vec<ProbeSample>,
+}
+
+/// What is said about one probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeSample {
+    /// The name of the probe.
+    pub probe: String,
+    /// Each outcome with the number of cases that had it.
+    pub outcomes: [(&'static str, usize); 3],
 }
 
 /// The statuses that a condition can have; each is a series of its own.
@@ -455,6 +470,25 @@ impl Collector for PolicySamples {
             let n_warnings = i64::try_from(sample.n_warnings).unwrap_or(i64::MAX);
             ConstGauge::new(n_warnings).encode(family.encode_family(&labels)?)?;
         }
+        let mut family = encoder.encode_descriptor(
+            "probe_cases",
+            "Cases of each probe by their outcome",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, sample) in samples.iter() {
+            for probe in &sample.probes {
+                for (outcome, n) in probe.outcomes {
+                    let labels = [
+                        ("policy", policy.as_str()),
+                        ("probe", probe.probe.as_str()),
+                        ("outcome", outcome),
+                    ];
+                    let n = i64::try_from(n).unwrap_or(i64::MAX);
+                    ConstGauge::new(n).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
         let encoder = encoder.encode_descriptor(
             "policies",
             "Policies whose status is known",
@@ -482,6 +516,10 @@ mod tests {
         PolicySample {
             conditions: vec![("Ready", "False")],
             n_warnings: 2,
+            probes: vec![ProbeSample {
+                probe: "p".to_owned(),
+                outcomes: [("Passed", 1), ("Failed", 2), ("Pending", 0)],
+            }],
         }
     }
 
@@ -503,6 +541,14 @@ mod tests {
             [
                 "vap_policy_expression_warnings{policy=\"a\"} 2",
                 "vap_policy_expression_warnings{policy=\"b\\\"\\\\\\n\"} 2",
+            ]
+        );
+        assert_eq!(
+            lines(&metrics, "vap_probe_cases{policy=\"a\""),
+            [
+                "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Passed\"} 1",
+                "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Failed\"} 2",
+                "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Pending\"} 0",
             ]
         );
         metrics.remove_policy("a");

@@ -9,7 +9,9 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
-use e2e::parity::{bench, compile, documents, pair, share, typecheck, write_line};
+use e2e::parity::{
+    admit, bench, compile, decided, documents, eval, pair, share, typecheck, write_line,
+};
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
 
@@ -48,6 +50,26 @@ enum Command {
         mode: ModeArg,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Decide cases of admission, one JSON object a line.
+    Admit {
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// Files of cases, one JSON object a line, or - for standard input.
+        #[arg(required = true, value_name = "CASES")]
+        paths: Vec<PathBuf>,
+    },
+    /// Decide the cases of a corpus whose decision is known.
+    Decided {
+        /// The directory of the corpus: policies, and cases/*.jsonl.
+        #[arg(long, value_name = "DIR")]
+        corpus: PathBuf,
+    },
+    /// Evaluate single expressions, one JSON object a line.
+    Eval {
+        /// Files of cases, one JSON object a line.
+        #[arg(required = true, value_name = "CASES")]
+        cases: Vec<PathBuf>,
     },
     /// Measure our engine.
     Bench {
@@ -152,6 +174,7 @@ enum ModeArg {
 enum WhatArg {
     Typecheck,
     Compile,
+    Admit,
 }
 
 impl From<WhatArg> for bench::What {
@@ -159,6 +182,7 @@ impl From<WhatArg> for bench::What {
         match what {
             WhatArg::Typecheck => Self::Typecheck,
             WhatArg::Compile => Self::Compile,
+            WhatArg::Admit => Self::Admit,
         }
     }
 }
@@ -226,6 +250,18 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                     write_line(out, &compile::line(&doc, *mode))?;
                 }
             }
+            true
+        }
+        Command::Admit { schemas, paths } => {
+            admit::run(&paths, &schemas.load()?, out)?;
+            true
+        }
+        Command::Decided { corpus } => {
+            let tally = decided::run(&corpus, out)?;
+            tally.expected == tally.of
+        }
+        Command::Eval { cases } => {
+            eval::run(&cases, out)?;
             true
         }
         Command::Bench {

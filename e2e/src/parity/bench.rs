@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::{Deserialize, Serialize};
-use vap_status_controller::policy::compile::{CompileMode, CompiledPolicy};
+use vap_status_controller::policy::compile::{CompileMode, compile as compile_policy};
 use vap_status_controller::policy::typecheck::Profile;
 
 use super::schemas::Schemas;
-use super::{compile, documents, typecheck};
+use super::{admit, compile, documents, typecheck};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub enum What {
     Typecheck,
     /// Parsing and compiling of each policy, in mode new.
     Compile,
+    /// Evaluating the compiled policy of each case.
+    Admit,
 }
 
 impl What {
@@ -34,6 +36,7 @@ impl What {
         match self {
             Self::Typecheck => "typecheck",
             Self::Compile => "compile",
+            Self::Admit => "admit",
         }
     }
 }
@@ -52,7 +55,8 @@ pub struct BenchLine {
     pub checks: usize,
     /// How often all policies were gone through.
     pub iterations: usize,
-    /// The time for a policy.
+    /// The time for a policy, or an admission.
+    #[serde(alias = "ns_per_admission")]
     pub ns_per_policy: f64,
     /// The time for an expression.
     pub ns_per_expression: f64,
@@ -89,6 +93,9 @@ pub fn run(
         bench: what.name().to_owned(),
         ..BenchLine::default()
     };
+    if what == What::Admit {
+        return run_admit(line, schemas, paths, (seconds, warmup));
+    }
     let mut work = Vec::new();
     for doc in documents::load_policies(paths)? {
         let (broken, expressions, checks) = match what {
@@ -103,6 +110,7 @@ pub fn run(
                 let broken = first.panic.is_some() || !first.error.is_empty();
                 (broken, first.expressions.len(), 0)
             }
+            What::Admit => (true, 0, 0),
         };
         match doc.policy {
             Ok(policy) if !broken => {
@@ -122,18 +130,51 @@ pub fn run(
             black_box(typecheck::check(policy, schemas, Profile::Upstream));
         }
         What::Compile => {
-            black_box(CompiledPolicy::new(policy).compile(CompileMode::New));
+            black_box(compile_policy(policy, CompileMode::New));
         }
+        What::Admit => {}
     };
-    repeat(&work, once, warmup);
-    let (iterations, elapsed) = repeat(&work, once, seconds);
+    measure(&mut line, &work, once, (seconds, warmup));
+    Ok(line)
+}
+
+/// Measures the evaluation of cases, as upstream does without the dispatcher.
+fn run_admit(
+    mut line: BenchLine,
+    schemas: &Schemas,
+    paths: &[PathBuf],
+    times: (f64, f64),
+) -> Result<BenchLine> {
+    let mut work = Vec::new();
+    for path in paths {
+        admit::each_case(path, |_, text| {
+            let case = admit::ReadyCase::parse(schemas, text)?;
+            line.expressions += case.n_expressions;
+            work.push(case);
+            Ok(())
+        })?;
+    }
+    if work.is_empty() {
+        bail!("nothing to measure");
+    }
+    line.policies = work.len();
+    let once = |case: &admit::ReadyCase| {
+        black_box(case.evaluate());
+    };
+    measure(&mut line, &work, once, times);
+    Ok(line)
+}
+
+/// Goes through the work for so many seconds, after so many others.
+fn measure<T>(line: &mut BenchLine, work: &[T], once: impl Fn(&T), (seconds, warmup): (f64, f64)) {
+    repeat(work, &once, warmup);
+    let (iterations, elapsed) = repeat(work, &once, seconds);
     line.iterations = iterations;
     let per = |count: usize| nanoseconds(elapsed) / float(iterations) / float(count.max(1));
     line.ns_per_policy = per(line.policies);
     line.ns_per_expression = per(line.expressions);
     line.ns_per_check = (line.checks > 0).then(|| per(line.checks));
     line.max_rss_kib = max_rss_kib();
-    Ok(line)
 }
 
 /// The expressions that upstream type-checks.

@@ -3,6 +3,7 @@
 //! Source: the oracle's `compile.go`.
 
 use serde::Serialize;
+use vap_status_controller::cel::cost::{CostEstimate, UnknownSizes};
 use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, CompiledPolicy};
 
 use super::documents::PolicyDoc;
@@ -44,12 +45,33 @@ pub struct ExpressionLine {
     error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost: Option<CostLine>,
 }
 
-impl From<CompiledExpression> for ExpressionLine {
-    fn from(expression: CompiledExpression) -> Self {
+/// A range of costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CostLine {
+    /// The least.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
+}
+
+impl From<CostEstimate> for CostLine {
+    fn from(cost: CostEstimate) -> Self {
+        Self {
+            min: cost.min,
+            max: cost.max,
+        }
+    }
+}
+
+impl From<(CompiledExpression, Option<CostEstimate>)> for ExpressionLine {
+    fn from((expression, cost): (CompiledExpression, Option<CostEstimate>)) -> Self {
         let line = Self {
             field_ref: expression.field_ref,
+            cost: cost.map(CostLine::from),
             ..Self::default()
         };
         match expression.outcome {
@@ -94,7 +116,7 @@ pub fn line(doc: &PolicyDoc, mode: CompileMode) -> CompileLine {
         }
     };
     line.name = policy.metadata.name.clone().unwrap_or_default();
-    match guard(|| CompiledPolicy::new(policy).compile(mode)) {
+    match guard(|| CompiledPolicy::new(policy).compile_with_costs(mode, &UnknownSizes)) {
         Ok(expressions) => {
             line.expressions = expressions.into_iter().map(ExpressionLine::from).collect();
             line.ok = line.expressions.iter().all(|expression| expression.ok);

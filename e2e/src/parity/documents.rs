@@ -8,11 +8,9 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use serde_json::{Map, Value};
-
-use super::yaml;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::Value;
+use vap_status_controller::cli::input::{decode, yaml};
 
 const POLICY_GROUP: &str = "admissionregistration.k8s.io/";
 
@@ -144,7 +142,7 @@ fn read_documents(file: &str, bytes: &[u8], documents: &mut Vec<Document>) -> Re
 fn parse(raw: &[u8]) -> Result<Value> {
     let yaml = str::from_utf8(raw)
         .map_err(anyhow::Error::from)
-        .and_then(yaml::to_json);
+        .and_then(|text| Ok(yaml::to_json(text)?));
     yaml.or_else(|error| serde_json::from_slice(raw).map_err(|_| error))
 }
 
@@ -202,7 +200,7 @@ fn list_items(value: Value) -> Vec<Value> {
 
 /// Decodes a policy of any version as v1, whose fields they share, and sets v1's defaults. `None`
 /// for a document of another kind.
-fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
+pub(super) fn parse_policy(value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     let kind = type_meta(&value, "kind")?;
     let is_policy = kind == "ValidatingAdmissionPolicy"
         && type_meta(&value, "apiVersion")?.starts_with(POLICY_GROUP);
@@ -210,17 +208,7 @@ fn parse_policy(mut value: Value) -> Result<Option<ValidatingAdmissionPolicy>> {
     if !is_policy {
         return Ok(None);
     }
-    drop_nulls(&mut value);
-    date_conditions(&mut value);
-    if let Value::Object(fields) = &mut value {
-        fields.insert(
-            "apiVersion".to_owned(),
-            "admissionregistration.k8s.io/v1".into(),
-        );
-    }
-    let mut policy: ValidatingAdmissionPolicy = serde_json::from_value(value)?;
-    set_defaults(&mut policy);
-    Ok(Some(policy))
+    Ok(Some(decode::policy(value)?))
 }
 
 /// A field of the document's head: empty where it is left out, an error where it is no string.
@@ -233,97 +221,6 @@ fn type_meta<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
             Some(other) => Err(anyhow!("cannot read {other} as {field}")),
         },
         other => Err(anyhow!("not an object: {other}")),
-    }
-}
-
-/// Lists whose items are objects, where null is an empty object and not an empty string.
-const OBJECT_LISTS: [&str; 11] = [
-    "auditAnnotations",
-    "conditions",
-    "excludeResourceRules",
-    "expressionWarnings",
-    "matchConditions",
-    "managedFields",
-    "matchExpressions",
-    "ownerReferences",
-    "resourceRules",
-    "validations",
-    "variables",
-];
-
-/// Reads null as Go does: a field that is null is as good as left out, and an item that is null is
-/// the empty one.
-fn drop_nulls(value: &mut Value) {
-    let Value::Object(fields) = value else { return };
-    fields.retain(|_, field| !field.is_null());
-    for (name, field) in fields {
-        if let Value::Array(items) = field {
-            for item in items {
-                if item.is_null() {
-                    *item = if OBJECT_LISTS.contains(&name.as_str()) {
-                        Value::Object(Map::new())
-                    } else {
-                        Value::from("")
-                    };
-                }
-                drop_nulls(item);
-            }
-        } else {
-            drop_nulls(field);
-        }
-    }
-}
-
-/// Gives the conditions of a status a date, which Go does not ask for and our types do.
-fn date_conditions(value: &mut Value) {
-    let conditions = value
-        .pointer_mut("/status/conditions")
-        .and_then(Value::as_array_mut);
-    for condition in conditions
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object_mut)
-    {
-        for (field, empty) in [
-            ("lastTransitionTime", "1970-01-01T00:00:00Z"),
-            ("message", ""),
-            ("reason", ""),
-            ("status", ""),
-            ("type", ""),
-        ] {
-            condition.entry(field).or_insert_with(|| empty.into());
-        }
-    }
-}
-
-/// Sets what the API server sets in a policy that leaves it out.
-fn set_defaults(policy: &mut ValidatingAdmissionPolicy) {
-    let spec = policy.spec.get_or_insert_default();
-    spec.failure_policy.get_or_insert_with(|| "Fail".to_owned());
-    if let Some(constraints) = &mut spec.match_constraints {
-        default_match_resources(constraints);
-    }
-}
-
-fn default_match_resources(resources: &mut MatchResources) {
-    resources
-        .match_policy
-        .get_or_insert_with(|| "Equivalent".to_owned());
-    resources
-        .namespace_selector
-        .get_or_insert_with(LabelSelector::default);
-    resources
-        .object_selector
-        .get_or_insert_with(LabelSelector::default);
-    for rule in [
-        &mut resources.resource_rules,
-        &mut resources.exclude_resource_rules,
-    ]
-    .into_iter()
-    .flatten()
-    .flatten()
-    {
-        rule.scope.get_or_insert_with(|| "*".to_owned());
     }
 }
 

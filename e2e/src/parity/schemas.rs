@@ -4,9 +4,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use vap_status_controller::policy::typed::TypedObjects;
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::SchemaSet;
 use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
@@ -20,6 +22,10 @@ pub struct Schemas {
     pub types: SchemaSet,
     /// The resources.
     pub mapper: RestMapper,
+    /// The directory of OpenAPI documents, out of which the types of built-in objects are read where
+    /// they are first asked for.
+    openapi: Option<PathBuf>,
+    typed: OnceLock<TypedObjects>,
 }
 
 impl Schemas {
@@ -44,11 +50,42 @@ impl Schemas {
             }
         }
         let (types, mapper) = offline.finish();
-        Ok(Self { types, mapper })
+        Ok(Self {
+            types,
+            mapper,
+            openapi: openapi.map(Path::to_owned),
+            typed: OnceLock::new(),
+        })
+    }
+
+    /// The types of built-in objects; none without OpenAPI documents.
+    ///
+    /// # Errors
+    ///
+    /// If a document cannot be read.
+    pub fn typed(&self) -> Result<&TypedObjects> {
+        if let Some(typed) = self.typed.get() {
+            return Ok(typed);
+        }
+        let mut typed = TypedObjects::default();
+        for path in self
+            .openapi
+            .iter()
+            .map(|directory| document_paths(directory))
+        {
+            for path in path? {
+                let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
+                typed
+                    .add_document(&bytes)
+                    .with_context(|| path.display().to_string())?;
+            }
+        }
+        Ok(self.typed.get_or_init(|| typed))
     }
 }
 
-fn add_documents(offline: &mut Offline, directory: &Path) -> Result<()> {
+/// The OpenAPI documents of a directory, in the order of their names.
+fn document_paths(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .with_context(|| directory.display().to_string())?
         .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
@@ -58,8 +95,12 @@ fn add_documents(offline: &mut Offline, directory: &Path) -> Result<()> {
     if names.is_empty() {
         bail!("no *_openapi.json in {}", directory.display());
     }
-    for name in names {
-        let path = directory.join(&name);
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
+}
+
+fn add_documents(offline: &mut Offline, directory: &Path) -> Result<()> {
+    for path in document_paths(directory)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
         let own = GroupVersion::from_openapi_file_name(&name);
         offline

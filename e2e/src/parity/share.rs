@@ -16,7 +16,7 @@ use vap_status_controller::policy::typecheck::Profile;
 
 use super::bench::What;
 use super::schemas::Schemas;
-use super::{compile, documents, pair, typecheck};
+use super::{admit, compile, documents, pair, typecheck};
 
 /// What is compared, and with what.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl Share {
     fn oracle_lines(&self) -> Result<Vec<Value>> {
         let mut command = Command::new(&self.oracle);
         command.arg(self.what.name());
-        if self.what == What::Typecheck {
+        if self.what != What::Compile {
             pair::schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
         }
         let stdout = pair::output(command.args(&self.paths))?;
@@ -121,10 +121,17 @@ impl Share {
     }
 
     fn own_lines(&self) -> Result<Vec<Value>> {
+        let load = || Schemas::load(self.openapi.as_deref(), self.crds.as_deref());
+        if self.what == What::Admit {
+            let lines = admit::lines(&self.paths, &load()?)?;
+            let lines: Result<_, _> = lines.iter().map(serde_json::to_value).collect();
+            return Ok(lines?);
+        }
         let docs = documents::load_policies(&self.paths)?;
         let lines: Result<Vec<Value>, _> = match self.what {
+            What::Admit => Ok(Vec::new()),
             What::Typecheck => {
-                let schemas = Schemas::load(self.openapi.as_deref(), self.crds.as_deref())?;
+                let schemas = load()?;
                 let line = |doc| typecheck::line(doc, &schemas, Profile::Upstream);
                 docs.iter()
                     .map(|doc| serde_json::to_value(line(doc)))
@@ -148,6 +155,7 @@ pub fn compare(what: What, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<Str
     let facets = match what {
         What::Typecheck => typecheck_facets,
         What::Compile => compile_facets,
+        What::Admit => admit_facets,
     };
     let mut shares = Shares::default();
     let mut differences = Vec::new();
@@ -225,6 +233,35 @@ fn has_findings(line: &Value) -> bool {
         .and_then(Value::as_array)
         .is_some_and(|w| !w.is_empty());
     warned || line.get("ok") == Some(&Value::Bool(false)) || line.get("error").is_some()
+}
+
+/// The verdict is whether the request is allowed, and else with which code and reason it is denied.
+fn admit_facets(line: &Value) -> Vec<Facet> {
+    let verdict = |field| line.pointer(field).cloned().unwrap_or_default();
+    let verdict = ["/allowed", "/status/code", "/status/reason"].map(verdict);
+    let names = [
+        "definition",
+        "bindings",
+        "evaluations",
+        "status",
+        "warnings",
+        "auditAnnotations",
+    ];
+    let facets = names.map(|name| {
+        let value = line.get(name).cloned().unwrap_or_default();
+        (name, String::new(), value)
+    });
+    facets
+        .into_iter()
+        .chain([
+            ("verdict", String::new(), Value::from(verdict.to_vec())),
+            (
+                "readable",
+                String::new(),
+                line.get("error").is_none().into(),
+            ),
+        ])
+        .collect()
 }
 
 fn items<'a>(line: &'a Value, field: &str) -> &'a [Value] {

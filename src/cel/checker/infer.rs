@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::substitution::{Substitution, most_general};
 use super::{CheckedAst, Places, Reference};
-use crate::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField};
+use crate::cel::ast::{
+    Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional,
+};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::{Env, Ident};
 use crate::cel::types::{Primitive, StructType, Type};
@@ -22,6 +24,9 @@ pub(super) struct Checker<'a> {
     scopes: Vec<(Arc<str>, Type)>,
     types: Vec<Option<Type>>,
     references: Vec<Option<Reference>>,
+    /// A selection of which it is known that no dotted name stands for it, nor for what it selects from:
+    /// a long chain of them is looked through once.
+    plain: Option<ExprId>,
 }
 
 impl<'a> Checker<'a> {
@@ -35,6 +40,7 @@ impl<'a> Checker<'a> {
             scopes: Vec::new(),
             types: vec![None; ast.len()],
             references: vec![None; ast.len()],
+            plain: None,
         }
     }
 
@@ -162,13 +168,15 @@ impl<'a> Checker<'a> {
     }
 
     fn check_select(&mut self, id: ExprId, operand: ExprId, field: &str, test_only: bool) {
-        if !test_only
-            && self.may_be_qualified(operand)
-            && let Some(name) = self.ast.qualified_name(id)
-            && let Some(ident) = self.lookup(&name)
-        {
-            self.resolve_ident(id, &name, ident);
-            return;
+        if !test_only {
+            if self.plain == Some(id) || !self.may_be_qualified(operand) {
+                self.plain = Some(operand);
+            } else if let Some(name) = self.ast.qualified_name(id)
+                && let Some(ident) = self.lookup(&name)
+            {
+                self.resolve_ident(id, &name, ident);
+                return;
+            }
         }
         let selected = self.check_select_field(id, operand, field, false);
         let type_ = if test_only {
@@ -268,7 +276,7 @@ impl<'a> Checker<'a> {
     /// Source: cel-go `checker/checker.go`, `lookupFieldType`.
     fn field_type(&mut self, id: ExprId, object: &StructType, field: &str) -> Option<Type> {
         let Some(fields) = &object.fields else {
-            let message = format!("unexpected failed resolution of '{}'", object.name);
+            let message = format!("unexpected failed resolution of '{}'", object.shown_name());
             self.report(id, Code::UnresolvedType, message);
             return None;
         };
@@ -304,7 +312,7 @@ impl<'a> Checker<'a> {
         for (n, &element) in elements.iter().enumerate() {
             self.check(element);
             let mut type_ = self.type_of(element);
-            if optional_indices.iter().any(|&index| index as usize == n) {
+            if is_optional(optional_indices, n) {
                 type_ = self.unwrap_optional_part(element, type_);
             }
             elem_type = Some(self.join(elem_type, type_));
@@ -376,7 +384,12 @@ impl<'a> Checker<'a> {
                 Type::Struct(object) => self
                     .field_type(field.id, object, &field.field)
                     .unwrap_or(Type::Error),
-                Type::Error => Type::Error,
+                Type::Error => {
+                    // As upstream, which goes on with the name of what is no message.
+                    let message = format!("unexpected failed resolution of '{name}'");
+                    self.report(field.id, Code::UnresolvedType, message);
+                    Type::Error
+                }
                 well_known => {
                     let message = self.env.library().message(well_known_name(well_known));
                     message
@@ -453,7 +466,7 @@ impl<'a> Checker<'a> {
 
 /// The most parts that a type may have. Map literals can double a type with each step, which cel-go does
 /// not bound.
-const MAX_TYPE_PARTS: usize = 2_000;
+const MAX_TYPE_PARTS: usize = 250;
 
 /// Whether `type_` is made of more than `limit` types.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {

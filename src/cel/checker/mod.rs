@@ -52,11 +52,23 @@ impl CheckedAst {
     /// The type of `id`; `dyn` where the check has not come by.
     #[must_use]
     pub fn type_of(&self, id: ExprId) -> Type {
-        self.types
-            .get(id.index())
-            .cloned()
-            .flatten()
-            .unwrap_or(Type::Dyn)
+        self.known_type(id).cloned().unwrap_or(Type::Dyn)
+    }
+
+    /// The type of `id`, if the check has come by.
+    #[must_use]
+    pub fn known_type(&self, id: ExprId) -> Option<&Type> {
+        self.types.get(id.index())?.as_ref()
+    }
+
+    /// [`CheckedAst::type_of`], by reference.
+    #[must_use]
+    pub fn type_at(&self, id: ExprId) -> &Type {
+        static UNCHECKED: Type = Type::Dyn;
+        match self.types.get(id.index()) {
+            Some(Some(type_)) => type_,
+            _ => &UNCHECKED,
+        }
     }
 
     /// What `id` was resolved to.
@@ -72,15 +84,18 @@ impl CheckedAst {
     }
 }
 
-/// Trees deeper than this are checked on a thread of their own.
-const SHALLOW_DEPTH: u32 = 60;
+/// Trees deeper than this are checked on a thread of their own, and walked so later.
+pub(crate) const SHALLOW_DEPTH: u32 = 60;
+
+/// Whether the check of `ast` takes so much of the stack that it is done on a thread of its own.
+pub(crate) fn is_deep(ast: &Ast) -> bool {
+    ast.depth() > SHALLOW_DEPTH
+}
 
 /// Checks `ast`, which was parsed from `text`, in `env`.
 #[must_use]
 pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics) {
-    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
-        infer::Checker::new(ast, text, env).run()
-    })
+    run_on_deep_stack(is_deep(ast), || infer::Checker::new(ast, text, env).run())
 }
 
 /// Where an expression is, for findings; the lines are indexed only if there are any.

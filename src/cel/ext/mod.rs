@@ -5,6 +5,8 @@
 //!
 //! Source: cel-go `ext`, `cel/library.go`.
 
+mod go_sort;
+mod hashing;
 pub mod lists;
 pub mod optional;
 pub mod sets;

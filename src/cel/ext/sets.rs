@@ -1,6 +1,8 @@
 //! The sets extension.
 
-use crate::cel::decls::{OverloadRow, Sig};
+use super::hashing::Values;
+use crate::cel::decls::{Context, OverloadRow, Sig};
+use crate::cel::value::{EvalError, List as ListValue, Value};
 use Sig::{Bool, List, Param};
 
 const SOURCE: &str = "cel-go ext/sets.go, setsLib.CompileOptions";
@@ -16,19 +18,84 @@ pub static ROWS: &[OverloadRow] = &[
         &[LIST_T, LIST_T],
         Bool,
         SOURCE,
-    ),
+    )
+    .evaluated_by(contains),
     OverloadRow::global(
         "sets.equivalent",
         "list_sets_equivalent_list",
         &[LIST_T, LIST_T],
         Bool,
         SOURCE,
-    ),
+    )
+    .evaluated_by(equivalent),
     OverloadRow::global(
         "sets.intersects",
         "list_sets_intersects_list",
         &[LIST_T, LIST_T],
         Bool,
         SOURCE,
-    ),
+    )
+    .evaluated_by(intersects),
 ];
+
+type Result<T = Value> = std::result::Result<T, EvalError>;
+
+fn two_lists(args: &[Value]) -> Result<(&ListValue, &ListValue)> {
+    match args {
+        [Value::List(left), Value::List(right)] => Ok((left, right)),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn values_of(list: &ListValue) -> Values {
+    let mut values = Values::default();
+    list.iter().for_each(|value| values.insert(value));
+    values
+}
+
+/// Source: cel-go `common/types/list.go`, `baseList.Contains`.
+fn is_equal(element: &Value, sought: &Value) -> Result<bool> {
+    sought.equals(element)
+}
+
+/// Whether each element of `sublist` is in `list`.
+///
+/// Source: cel-go `ext/sets.go`, `setsContains`.
+fn contains_all(list: &ListValue, sublist: &ListValue) -> Result<bool> {
+    if sublist.is_empty() {
+        return Ok(true);
+    }
+    let values = values_of(list);
+    for element in sublist {
+        if !values.contains(&element, is_equal)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn contains(_: &Context, args: &[Value]) -> Result {
+    let (list, sublist) = two_lists(args)?;
+    contains_all(list, sublist).map(Value::Bool)
+}
+
+/// Source: cel-go `ext/sets.go`, `setsEquivalent`.
+fn equivalent(_: &Context, args: &[Value]) -> Result {
+    let (left, right) = two_lists(args)?;
+    Ok((contains_all(left, right)? && contains_all(right, left)?).into())
+}
+
+/// Source: cel-go `ext/sets.go`, `setsIntersects`.
+fn intersects(_: &Context, args: &[Value]) -> Result {
+    let (left, right) = two_lists(args)?;
+    if left.is_empty() {
+        return Ok(false.into());
+    }
+    let values = values_of(right);
+    for element in left {
+        if values.contains(&element, is_equal)? {
+            return Ok(true.into());
+        }
+    }
+    Ok(false.into())
+}

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] takes a pattern and gives a [`Regex`], a tree with the captures, flags and character classes
 //! that Go would make of it, or the error with Go's text. What Go refuses, for its syntax or its size, is
-//! refused, and nothing else. Matching is not done here.
+//! refused, and nothing else. A [`Program`] matches; [`compiled`] remembers those used lately.
 //!
 //! The parser does not recurse over the pattern: its nesting is on a stack of its own. Classes keep the
 //! form in which they are written ([`Class`]), so that the tree stays as small as the pattern.
@@ -15,7 +15,10 @@ mod cursor;
 mod error;
 mod escape;
 mod factor;
+mod hir;
+mod machine;
 mod parser;
+mod program;
 mod stack;
 mod tree;
 mod unicode;
@@ -27,7 +30,9 @@ mod tests;
 
 pub use class::{Class, Ranges};
 pub use error::{SyntaxError, SyntaxErrorCode};
+pub use program::{Program, compiled};
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
+pub(in crate::cel) use unicode::is_printable;
 
 /// Parses `pattern`.
 ///

@@ -119,6 +119,19 @@ fn alias(name: &str) -> Option<UnicodeSet> {
     }
 }
 
+/// Whether `c` is a letter, mark, number, punctuation, symbol or the ASCII space.
+///
+/// Source: Go `strconv/quote.go`, `IsPrint`.
+pub(in crate::cel) fn is_printable(c: char) -> bool {
+    let rune = u32::from(c);
+    let after = CATEGORY_RUNS.partition_point(|&(start, _)| start <= rune);
+    let category = after
+        .checked_sub(1)
+        .and_then(|n| CATEGORY_RUNS.get(n))
+        .and_then(|&(_, category)| CATEGORY_NAMES.get(usize::from(category)));
+    c == ' ' || category.is_some_and(|name| name.starts_with(['L', 'M', 'N', 'P', 'S']))
+}
+
 fn category_ranges(mask: u32) -> Ranges {
     let ends = CATEGORY_RUNS
         .iter()

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use super::lower::{CopyError, Lowering};
-use crate::cel::ast::{Comprehension, Expr, ExprId, Literal};
+use super::names::shared;
+use crate::cel::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
 
 /// The accumulator's name, which no source text can spell.
 ///
@@ -35,23 +35,22 @@ pub(super) enum MacroError {
     TooLarge,
 }
 
-impl From<CopyError> for MacroError {
-    fn from(_: CopyError) -> Self {
-        Self::TooLarge
-    }
-}
-
 type Expansion = Result<ExprId, MacroError>;
 
 /// Expands the call of `function`, or gives `None` where no macro is called so.
 pub(super) fn expand(
-    lowering: &mut Lowering<'_>,
+    builder: &mut AstBuilder,
+    max_nodes: usize,
     offset: u32,
     function: &str,
     target: Option<ExprId>,
     args: &[ExprId],
 ) -> Option<Expansion> {
-    let mut factory = Factory { lowering, offset };
+    let mut factory = Factory {
+        builder,
+        max_nodes,
+        offset,
+    };
     let expansion = match (function, target, args) {
         ("has", None, &[arg]) => factory.has(arg),
         ("all", Some(range), &[var, test]) => factory.quantifier(Quantifier::All, range, var, test),
@@ -111,18 +110,19 @@ struct Fold {
 }
 
 /// Makes nodes at the place of the macro's call.
-struct Factory<'a, 'b> {
-    lowering: &'a mut Lowering<'b>,
+struct Factory<'a> {
+    builder: &'a mut AstBuilder,
+    max_nodes: usize,
     offset: u32,
 }
 
-impl Factory<'_, '_> {
+impl Factory<'_> {
     fn add(&mut self, expr: Expr) -> ExprId {
-        self.lowering.builder.add(self.offset, expr)
+        self.builder.add(self.offset, expr)
     }
 
     fn ident(&mut self, name: &str) -> ExprId {
-        self.add(Expr::Ident(name.into()))
+        self.add(Expr::Ident(shared(name)))
     }
 
     fn accu(&mut self) -> ExprId {
@@ -142,7 +142,7 @@ impl Factory<'_, '_> {
 
     fn call(&mut self, function: &str, args: &[ExprId]) -> ExprId {
         self.add(Expr::Call {
-            function: function.into(),
+            function: shared(function),
             target: None,
             args: args.into(),
         })
@@ -150,7 +150,7 @@ impl Factory<'_, '_> {
 
     fn member_call(&mut self, function: &str, target: ExprId, args: &[ExprId]) -> ExprId {
         self.add(Expr::Call {
-            function: function.into(),
+            function: shared(function),
             target: Some(target),
             args: args.into(),
         })
@@ -165,7 +165,7 @@ impl Factory<'_, '_> {
             iter_range: range,
             iter_var: var,
             iter_var2: var2,
-            accu_var: ACCUMULATOR.into(),
+            accu_var: shared(ACCUMULATOR),
             accu_init: fold.init,
             loop_condition: fold.condition,
             loop_step: fold.step,
@@ -180,7 +180,7 @@ impl Factory<'_, '_> {
         let loop_step = self.ident(name);
         self.add(Expr::Comprehension(Box::new(Comprehension {
             iter_range,
-            iter_var: UNUSED_ITER_VAR.into(),
+            iter_var: shared(UNUSED_ITER_VAR),
             iter_var2: None,
             accu_var: name.into(),
             accu_init: value,
@@ -191,7 +191,7 @@ impl Factory<'_, '_> {
     }
 
     fn simple_name(&self, id: ExprId) -> Option<Arc<str>> {
-        match self.lowering.builder.expr(id) {
+        match self.builder.expr(id) {
             Expr::Ident(name) => Some(Arc::clone(name)),
             _ => None,
         }
@@ -227,7 +227,7 @@ impl Factory<'_, '_> {
     }
 
     fn has(&mut self, arg: ExprId) -> Expansion {
-        match self.lowering.builder.expr(arg) {
+        match self.builder.expr(arg) {
             // As in cel-go, a presence test is accepted again: `has(has(a.b))` is `has(a.b)`.
             Expr::Select { operand, field, .. } => {
                 let (operand, field) = (*operand, Arc::clone(field));
@@ -396,7 +396,7 @@ impl Factory<'_, '_> {
             MacroError::Invalid(var, message)
         })?;
         let has_value = self.member_call("hasValue", target, &[]);
-        let copy = self.lowering.copy(target)?;
+        let copy = self.copy(target)?;
         let value = self.member_call("value", copy, &[]);
         Ok((has_value, self.bind(&name, value, transform)))
     }
@@ -414,9 +414,57 @@ impl Factory<'_, '_> {
         Ok(self.call("_?_:_", &[has_value, bound, none]))
     }
 
+    /// Copies the tree below `id`, each node at its place.
+    fn copy(&mut self, id: ExprId) -> Expansion {
+        if self.builder.len() >= self.max_nodes {
+            return Err(MacroError::TooLarge);
+        }
+        let offset = self.builder.offset(id);
+        let mut expr = self.builder.expr(id).clone();
+        match &mut expr {
+            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
+            Expr::Select { operand, .. } => *operand = self.copy(*operand)?,
+            Expr::Call { target, args, .. } => {
+                for part in target.iter_mut().chain(args.iter_mut()) {
+                    *part = self.copy(*part)?;
+                }
+            }
+            Expr::List { elements, .. } => {
+                for element in elements.iter_mut() {
+                    *element = self.copy(*element)?;
+                }
+            }
+            Expr::Map(entries) => {
+                for entry in entries.iter_mut() {
+                    entry.id = self.copy(entry.id)?;
+                    entry.key = self.copy(entry.key)?;
+                    entry.value = self.copy(entry.value)?;
+                }
+            }
+            Expr::Struct { fields, .. } => {
+                for field in fields.iter_mut() {
+                    field.id = self.copy(field.id)?;
+                    field.value = self.copy(field.value)?;
+                }
+            }
+            Expr::Comprehension(fold) => {
+                for part in [
+                    &mut fold.iter_range,
+                    &mut fold.accu_init,
+                    &mut fold.loop_condition,
+                    &mut fold.loop_step,
+                    &mut fold.result,
+                ] {
+                    *part = self.copy(*part)?;
+                }
+            }
+        }
+        Ok(self.builder.add(offset, expr))
+    }
+
     fn sort_by(&mut self, target: ExprId, var: ExprId, key: ExprId) -> Expansion {
         let is_list_like = matches!(
-            self.lowering.builder.expr(target),
+            self.builder.expr(target),
             Expr::List { .. }
                 | Expr::Select { .. }
                 | Expr::Ident(_)

@@ -1,75 +1,188 @@
-//! From text to [`Ast`]: limits, the parser, macros.
+//! From text to [`Ast`]: tokens, the grammar, macros, limits.
 //!
-//! The grammar is read by the `cel` crate's parser, of which nothing is seen outside of this folder; its
-//! tree is lowered at once. The parser is asked for no macros: these are expanded in lowering, after
-//! cel-go, so that places and accumulators are those of the API server.
+//! A parser of our own, in the form of cel-go's grammar, with its places, its limits and its way of going
+//! on after an error, since all of these show in what it reports; `docs/adr` has the reasons. It never
+//! fails, and takes neither time nor stack beyond a multiple of the text.
 //!
-//! Source: cel-go `parser/parser.go`; DESIGN.md section 5 has the measurements behind the choice.
+//! Source: cel-go `parser/parser.go`, `parser/gen/CEL.g4`.
 
-mod guard;
-mod lower;
+mod follow;
+mod grammar;
+mod lexer;
+mod literal;
 mod macros;
+mod names;
+mod parser;
+mod token;
+mod wording;
 
-pub use guard::{MAX_CODE_POINTS, MAX_RECURSION_DEPTH};
+use std::cell::Cell;
 
+use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use super::ast::Ast;
 use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
 
+/// The longest expression, in code points.
+///
+/// Source: cel-go `parser/parser.go`, `NewParser`, `expressionSizeCodePointLimit`.
+pub const MAX_CODE_POINTS: u32 = 100_000;
+
+/// How often a grammar rule may be active at once, and how deep operators and selections may nest.
+///
+/// Source: cel-go `parser/parser.go`, `NewParser`, `maxRecursionDepth`.
+pub const MAX_RECURSION_DEPTH: u32 = 250;
+
+/// The most nodes a tree may have. `optMap` copies what it is called on, so that a chain of them doubles
+/// with each link; cel-go has no bound here.
+const MAX_NODES: usize = 250_000;
+
+/// How many syntax errors are reported.
+///
+/// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
+const MAX_SYNTAX_ERRORS: usize = 100;
+
 /// The stack of the thread on which deeply nested texts are parsed and checked, in bytes.
 const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
 
-/// Texts whose brackets nest deeper than this are parsed on a thread of their own; the parser takes many
-/// kilobytes of the stack for each level.
-const SHALLOW_BRACKETS: u32 = 6;
-
-/// Texts whose chains of operators and selections are longer than this are parsed on a thread of their
-/// own.
-const SHALLOW_CHAIN: u32 = 40;
+/// Texts that nest deeper than this are parsed on a thread of their own.
+const SHALLOW_NESTING: u32 = 40;
 
 /// Parses `text`.
 ///
 /// Never fails: the tree is `None` where there are findings.
 #[must_use]
 pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
-    let mut found = Diagnostics::default();
-    let source = SourceMap::new(text);
-    if source.n_code_points() > MAX_CODE_POINTS {
-        found.report(
-            Code::LimitExceeded,
-            Location::NONE,
-            format!(
-                "expression code point size exceeds limit: size: {}, limit {MAX_CODE_POINTS}",
-                source.n_code_points()
-            ),
+    let mut n_left = MAX_NODES;
+    parse_within(text, &mut n_left)
+}
+
+/// Parses `text`, for which no more than `n_left` nodes may be made, from which those made are taken.
+///
+/// Of one expression there are never more than 250,000.
+pub(crate) fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
+    let n_code_points = text.chars().count();
+    if n_code_points > MAX_CODE_POINTS as usize {
+        let mut found = Diagnostics::default();
+        let message = format!(
+            "expression code point size exceeds limit: size: {n_code_points}, limit {MAX_CODE_POINTS}"
         );
-        return (None, found);
-    }
-    let nesting = guard::nesting(text);
-    if nesting.brackets > MAX_RECURSION_DEPTH {
-        let message = format!("expression recursion limit exceeded: {MAX_RECURSION_DEPTH}");
         found.report(Code::LimitExceeded, Location::NONE, message);
         return (None, found);
     }
-    if nesting.chain > guard::MAX_CHAIN {
-        found.report(Code::LimitExceeded, Location::NONE, lower::TOO_DEEP);
-        return (None, found);
+    let tokens = lexer::tokens(text);
+    let max_nodes = MAX_NODES.min(*n_left);
+    let (parser, outcome) = run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
+        let mut parser = Parser::new(text, &tokens.tokens, max_nodes);
+        let outcome = parser.start();
+        (parser, outcome)
+    });
+    let Parser {
+        builder,
+        mut syntax,
+        mut meaning,
+        ..
+    } = parser;
+    *n_left = n_left.saturating_sub(builder.len());
+    let n_read = outcome
+        .as_ref()
+        .err()
+        .map_or(usize::MAX, |abort| abort.n_tokens);
+    let read_to = tokens
+        .tokens
+        .get(n_read)
+        .map_or(u32::MAX, |token| token.start);
+    for error in tokens.errors.iter().filter(|error| error.start <= read_to) {
+        syntax.push(Finding {
+            offset: error.offset,
+            code: Code::Syntax,
+            message: wording::no_token(text, error),
+        });
     }
-    let may_be_deep = nesting.brackets > SHALLOW_BRACKETS || nesting.chain > SHALLOW_CHAIN;
-    run_on_deep_stack(may_be_deep, || lower::parse(text, &source))
+    let root = match outcome {
+        Ok(Parsed { id, depth }) if depth <= MAX_RECURSION_DEPTH => {
+            if syntax.is_empty() && meaning.is_empty() {
+                return (Some(builder.build(id)), Diagnostics::default());
+            }
+            None
+        }
+        Ok(_) => {
+            meaning.clear();
+            Some((Code::LimitExceeded, TOO_DEEP.to_owned()))
+        }
+        Err(Abort { finding, .. }) => {
+            meaning.clear();
+            finding
+        }
+    };
+    (None, findings(text, syntax, &meaning, root))
 }
 
-/// Runs `work`, on a thread with a large stack if `deep`.
+/// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].
+///
+/// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
+const TOO_DEEP: &str = "max recursion depth exceeded";
+
+fn findings(
+    text: &str,
+    mut syntax: Vec<Finding>,
+    meaning: &[Finding],
+    of_all: Option<(Code, String)>,
+) -> Diagnostics {
+    let mut found = Diagnostics::default();
+    let source = SourceMap::new(text);
+    let location = |offset| {
+        if offset == NOWHERE {
+            Location::NONE
+        } else if text.is_empty() {
+            Location {
+                line: 1,
+                column: -1,
+            }
+        } else {
+            source.location(offset)
+        }
+    };
+    syntax.sort_by_key(|finding| finding.offset);
+    let mut meaning = meaning;
+    if let Some(last) = syntax.get_mut(MAX_SYNTAX_ERRORS) {
+        last.message = format!("Syntax error: More than {MAX_SYNTAX_ERRORS} syntax errors");
+        syntax.truncate(MAX_SYNTAX_ERRORS + 1);
+        meaning = &[];
+    }
+    for finding in syntax.iter().chain(meaning) {
+        found.report(
+            finding.code,
+            location(finding.offset),
+            finding.message.clone(),
+        );
+    }
+    if let Some((code, message)) = of_all {
+        found.report(code, Location::NONE, message);
+    }
+    found
+}
+
+thread_local! {
+    /// Whether this is a thread with a large stack.
+    static IS_DEEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, on a thread with a large stack if `deep` and this is none.
 ///
 /// Nesting is bounded by [`MAX_RECURSION_DEPTH`], but a level may take kilobytes of the stack. Where no
-/// thread can be had, the work is done in place.
+/// thread can be had, the work is done in place. Who has much to do calls this around all of it, as a
+/// thread takes longer to make than most expressions to check.
 pub(crate) fn run_on_deep_stack<T: Send>(deep: bool, work: impl Fn() -> T + Send + Sync) -> T {
-    if deep {
+    if deep && !IS_DEEP.get() {
         let outcome = std::thread::scope(|scope| {
             std::thread::Builder::new()
                 .name("deep".into())
                 .stack_size(DEEP_STACK_BYTES)
-                .spawn_scoped(scope, &work)
+                .spawn_scoped(scope, || {
+                    IS_DEEP.set(true);
+                    work()
+                })
                 .ok()
                 .map(std::thread::ScopedJoinHandle::join)
         });

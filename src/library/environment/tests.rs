@@ -58,6 +58,7 @@ fn rows_are_well_formed() {
             args,
             result,
             source,
+            ..
         } = *row;
         assert!(!function.is_empty() && !id.is_empty(), "{row:?}");
         assert!(

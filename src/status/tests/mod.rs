@@ -9,12 +9,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 
+use super::bindings::{BindingFacts, BindingsState};
 use super::compute::{
-    Checked, Compiled, DesiredStatus, Matched, NotServed, Observed, ParamKindState, Typed, Types,
-    compute,
+    Checked, Compiled, DesiredStatus, Matched, MissingParams, NotServed, Observed, ParamKindState,
+    ParamsState, Typed, Types, compute,
 };
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
+use super::probes::{ProbeFacts, ProbesState};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
 use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning, WildcardKinds};
@@ -37,6 +39,8 @@ struct Facts {
     waiting: Vec<(String, String)>,
     broken_off: bool,
     params: ParamKindState,
+    bindings: BindingsState,
+    probes: ProbesState,
     ready_requires: BTreeSet<ConditionType>,
 }
 
@@ -68,10 +72,13 @@ impl Facts {
             waiting: Vec::new(),
             broken_off: false,
             params: ParamKindState::NotRequired,
-            ready_requires: ConditionType::ALL
-                .into_iter()
-                .filter(|type_| *type_ != ConditionType::Ready)
-                .collect(),
+            bindings: BindingsState::Known(vec![BindingFacts {
+                name: "binding".into(),
+                actions: vec!["Deny".into()],
+                ..BindingFacts::default()
+            }]),
+            probes: ProbesState::Known(Vec::new()),
+            ready_requires: ConditionType::COUNTING.into(),
         }
     }
 
@@ -104,6 +111,8 @@ impl Facts {
                 matches: checked(self.broken_off, &matched),
                 types: checked(self.broken_off, types),
                 params: self.params.clone(),
+                bindings: self.bindings.clone(),
+                probes: self.probes.clone(),
                 ready_requires: &self.ready_requires,
             },
             now,
@@ -204,6 +213,8 @@ fn a_sound_policy_is_ready() {
             "ResourcesMatched True ResourcesServed",
             "ParamsResolved True ParamsNotRequired",
             "TypeChecked True NoWarnings",
+            "ProbesPassed Unknown NoProbes",
+            "Bound True BindingsFound",
         ]
     );
     for condition in &desired.conditions {
@@ -823,16 +834,172 @@ fn params_not_served_say_why() {
     }
 }
 
+fn params_are(state: ParamsState) -> Facts {
+    Facts::sound().with(|facts| facts.params = ParamKindState::Served(limit(), state))
+}
+
+fn missing(denies: bool) -> MissingParams {
+    MissingParams {
+        binding: "b".into(),
+        what: "limits in namespace default".into(),
+        denies,
+    }
+}
+
 #[test]
-fn served_params_claim_no_more_than_was_seen() {
-    let facts = Facts::sound().with(|facts| facts.params = ParamKindState::Served(limit()));
+fn params_that_bindings_refer_to() {
+    let examined = |n_found, missing: &[MissingParams]| ParamsState::Examined {
+        n_found,
+        missing: missing.to_vec(),
+    };
+    let table = [
+        (
+            ParamsState::NotReferred,
+            "True ParamKindServed",
+            "; no binding refers to params of it",
+        ),
+        (
+            ParamsState::Unread,
+            "Unknown Pending",
+            "; the params were not read yet",
+        ),
+        (
+            ParamsState::NotPermitted("grant it".into()),
+            "Unknown NotPermitted",
+            "; whether the params of bindings exist cannot be told: grant it",
+        ),
+        (
+            examined(1, &[]),
+            "True ParamsFound",
+            ", and the params that bindings refer to exist",
+        ),
+        (
+            examined(1, &[missing(true)]),
+            "False ParamsNotFound",
+            ", but params do not exist: limits in namespace default by binding b; \
+             parameterNotFoundAction Deny denies every request that the binding matches",
+        ),
+        (
+            examined(0, &[missing(false)]),
+            "True ParamKindServed",
+            "; parameterNotFoundAction Allow passes requests over, as these do not exist: limits in \
+             namespace default by binding b",
+        ),
+    ];
+    for (state, expect, text) in table {
+        check(
+            &params_are(state),
+            ConditionType::ParamsResolved,
+            expect,
+            &format!("paramKind rules.example.com/v1 ReplicaLimit is served{text}"),
+        );
+    }
+}
+
+#[test]
+fn bindings_enforce_or_do_not() {
+    let bound = |bindings: &[BindingFacts]| {
+        let bindings = BindingsState::Known(bindings.to_vec());
+        Facts::sound().with(|facts| facts.bindings = bindings)
+    };
+    let binding = |action: &str| BindingFacts {
+        name: "b".into(),
+        actions: vec![action.into()],
+        ..BindingFacts::default()
+    };
+    let check = |facts: &Facts, expect, text| check(facts, ConditionType::Bound, expect, text);
     check(
-        &facts,
-        ConditionType::ParamsResolved,
-        "True ParamKindServed",
-        "paramKind rules.example.com/v1 ReplicaLimit is served; whether the params that bindings \
-         refer to exist was not examined",
+        &bound(&[]),
+        "False NoBindings",
+        "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced",
     );
+    check(
+        &bound(&[binding("Deny")]),
+        "True BindingsFound",
+        "bound by b (Deny)",
+    );
+    let mut audits = binding("Audit");
+    audits.gives_no_params = true;
+    check(
+        &bound(&[audits]),
+        "True BindingsFound",
+        "bound by b (Audit); none of them denies requests; params is null by b, without paramRef",
+    );
+    let mut broken = binding("Deny");
+    broken.problem = Some("paramRef has both name and selector".into());
+    check(
+        &bound(&[binding("Deny"), broken.clone()]),
+        "False BindingsInvalid",
+        "the API server cannot use b (paramRef has both name and selector); with failurePolicy Fail \
+         every request that it matches is denied",
+    );
+    // An unbound policy is staged, not broken.
+    for facts in [bound(&[]), bound(&[broken])] {
+        let desired = facts.compute(at(1));
+        let ready = condition::find(&desired.conditions, ConditionType::Ready).unwrap();
+        assert_eq!(ready.status, "True");
+    }
+}
+
+#[test]
+fn probes_decide_about_ready() {
+    let probed = |failed: &[(&str, &str)], pending: &[(&str, &str)]| {
+        let own = |cases: &[(&str, &str)]| -> Vec<(String, String)> {
+            let own = |(case, why): &(&str, &str)| ((*case).to_owned(), (*why).to_owned());
+            cases.iter().map(own).collect()
+        };
+        let probes = ProbesState::Known(vec![ProbeFacts {
+            name: "p".into(),
+            n_cases: 3,
+            failed: own(failed),
+            pending: own(pending),
+        }]);
+        Facts::sound().with(|facts| facts.probes = probes)
+    };
+    let ready = |facts: &Facts| {
+        let desired = facts.compute(at(1));
+        let ready = condition::find(&desired.conditions, ConditionType::Ready).unwrap();
+        format!("{} {}", ready.status, ready.reason)
+    };
+    let none = Facts::sound();
+    check(
+        &none,
+        ConditionType::ProbesPassed,
+        "Unknown NoProbes",
+        "no PolicyProbe refers to the policy",
+    );
+    assert_eq!(ready(&none), "True Ready");
+    let passed = probed(&[], &[]);
+    check(
+        &passed,
+        ConditionType::ProbesPassed,
+        "True ProbesPassed",
+        "3 cases of 1 probe passed",
+    );
+    assert_eq!(ready(&passed), "True Ready");
+    let failed = probed(
+        &[("six", "expected Deny, got Allow"), ("x", "y")],
+        &[("z", "w")],
+    );
+    check(
+        &failed,
+        ConditionType::ProbesPassed,
+        "False ProbesFailed",
+        "2 of 3 cases failed: p, \"six\": expected Deny, got Allow (and 1 more)",
+    );
+    assert_eq!(ready(&failed), "False ProbesFailed");
+    let pending = probed(&[], &[("z", "no params yet")]);
+    check(
+        &pending,
+        ConditionType::ProbesPassed,
+        "Unknown ProbesPending",
+        "1 of 3 cases could not be evaluated: p, \"z\": no params yet",
+    );
+    assert_eq!(ready(&pending), "Unknown Pending");
+}
+
+#[test]
+fn an_undiscovered_kind_is_not_judged() {
     let facts = Facts::sound().with(|facts| {
         facts.params = ParamKindState::Undiscovered {
             gvk: limit(),
@@ -893,7 +1060,7 @@ fn computing_twice_changes_nothing() {
     let spoilt = || {
         Facts::sound().with(|facts| {
             facts.types.warnings = vec![warning("spec.validations[0].expression", "text")];
-            facts.params = ParamKindState::Served(limit());
+            facts.params = ParamKindState::Served(limit(), ParamsState::NotReferred);
         })
     };
     for facts in [Facts::sound, spoilt] {

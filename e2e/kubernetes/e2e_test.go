@@ -1,0 +1,32 @@
+package kubernetes
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
+	"k8s.io/kubernetes/test/e2e/framework"
+	"k8s.io/kubernetes/test/e2e/framework/config"
+
+	// The tests: they register themselves.
+	_ "k8s.io/kubernetes/test/e2e/apimachinery"
+)
+
+func TestMain(m *testing.M) {
+	config.CopyFlags(config.Flags, flag.CommandLine)
+	framework.RegisterCommonFlags(flag.CommandLine)
+	framework.RegisterClusterFlags(flag.CommandLine)
+	flag.Parse()
+	framework.AfterReadingAllFlags(&framework.TestContext)
+	os.Exit(m.Run())
+}
+
+// The whole suite has steps before and after it, which look for nodes and pods; these tests need
+// none, so that those steps are not linked.
+func TestKubernetes(t *testing.T) {
+	gomega.RegisterFailHandler(framework.Fail)
+	suite, reporter := framework.CreateGinkgoConfig()
+	ginkgo.RunSpecs(t, "Kubernetes' own end-to-end tests", suite, reporter)
+}

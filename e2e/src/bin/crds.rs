@@ -1,0 +1,11 @@
+//! Prints the CRD of `PolicyProbe`, as `crds/` has it.
+
+use std::io::Write;
+
+use anyhow::Result;
+use vap_status_controller::probe::crd::crd_yaml;
+
+fn main() -> Result<()> {
+    std::io::stdout().write_all(crd_yaml()?.as_bytes())?;
+    Ok(())
+}

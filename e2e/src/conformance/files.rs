@@ -1,0 +1,59 @@
+//! Where the conformance tests lie: in Go's module cache.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+/// The module of the specification.
+const MODULE: &str = "cel.dev/expr";
+
+/// The folder of the tests in the module.
+const FOLDER: &str = "tests/simple/testdata";
+
+/// What `go mod download -json` says of a module.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Download {
+    #[serde(default)]
+    dir: PathBuf,
+    #[serde(default)]
+    version: String,
+    #[serde(default)]
+    error: String,
+}
+
+/// The tests' files, sorted, and the version of the module they are from.
+///
+/// The version is the one that the oracle's `go.mod` requires, so that both sides of a comparison agree;
+/// Go fetches the module if it is not in the cache.
+///
+/// # Errors
+/// When Go is missing or the module cannot be had.
+pub fn test_files() -> Result<(String, Vec<PathBuf>)> {
+    let oracle = Path::new(env!("CARGO_MANIFEST_DIR")).join("oracle");
+    let output = Command::new("go")
+        .args(["mod", "download", "-json", MODULE])
+        .current_dir(oracle)
+        .env("GOWORK", "off")
+        .output()
+        .context("run Go, which fetches the conformance tests")?;
+    let download: Download = serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    ensure!(download.error.is_empty(), "{MODULE}: {}", download.error);
+    let folder = download.dir.join(FOLDER);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "textproto")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    ensure!(!files.is_empty(), "no tests in {}", folder.display());
+    Ok((download.version, files))
+}

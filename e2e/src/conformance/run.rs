@@ -1,0 +1,191 @@
+//! Runs a conformance test: parses, checks, compares types, evaluates.
+//!
+//! Source: cel-go `conformance/conformance_test.go`, `conformanceTest`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use vap_status_controller::cel::ast::Ast;
+use vap_status_controller::cel::checker::{self, CheckedAst};
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::diagnostic::Diagnostics;
+use vap_status_controller::cel::env::{Env, Library};
+use vap_status_controller::cel::eval::{Limits, Program};
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::runtime::KubernetesRuntime;
+
+use super::eval;
+use super::suite::{Declaration, Expected, Test};
+use super::value::Value;
+
+/// Why a test fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The test asks for something that the engine has no notion of.
+    NotSupported(&'static str),
+    /// The expression does not parse.
+    Parse(String),
+    /// The expression does not check.
+    Check(String),
+    /// The checker gives another type than the test wants.
+    Type {
+        /// The type that the test wants.
+        expected: String,
+        /// The type that the checker gives.
+        actual: String,
+    },
+    /// The evaluation gives another result than the test wants.
+    Result {
+        /// The result that the test wants.
+        expected: String,
+        /// The result of the evaluation.
+        actual: String,
+    },
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSupported(what) => write!(f, "not supported: {what}"),
+            Self::Parse(text) => write!(f, "does not parse: {text}"),
+            Self::Check(text) => write!(f, "does not check: {text}"),
+            Self::Type { expected, actual } => {
+                write!(f, "is of type {actual}, expected {expected}")
+            }
+            Self::Result { expected, actual } => {
+                write!(f, "gives {actual}, expected {expected}")
+            }
+        }
+    }
+}
+
+/// How far a test was run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// The expression was type-checked.
+    pub checked: bool,
+    /// The deduced type is the one that the test names.
+    pub deduced: bool,
+    /// The expression was evaluated.
+    pub evaluated: bool,
+}
+
+/// Runs `test`.
+///
+/// A test that names a value and no type must be of a type that has the value. Of an expression that is not to
+/// be checked the findings count for nothing: what the check could not resolve is left to the evaluation.
+///
+/// # Errors
+/// Says why the test fails.
+pub fn run(test: &Test) -> Result<Passed, Failure> {
+    if test.disable_macros {
+        return Err(Failure::NotSupported("parsing without macros"));
+    }
+    let ast = parse(&test.expr)?;
+    let env = environment(test)?;
+    let (checked, found) = checker::check(&ast, &test.expr, &env);
+    if !test.disable_check && !found.is_empty() {
+        return Err(Failure::Check(messages(&found)));
+    }
+    let mut passed = Passed {
+        checked: !test.disable_check,
+        ..Passed::default()
+    };
+    if !test.disable_check {
+        compare_type(test, &checked.output_type())?;
+        passed.deduced = matches!(test.expected, Expected::Typed(_, _));
+    }
+    let wanted = match &test.expected {
+        _ if test.check_only => return Ok(passed),
+        Expected::Value(value) | Expected::Typed(_, Some(value)) => Some(value),
+        Expected::Typed(_, None) => return Ok(passed),
+        Expected::Error => None,
+        Expected::Unknown => return Err(Failure::NotSupported("what is not known")),
+    };
+    evaluate(test, &checked, &env, wanted)?;
+    passed.evaluated = true;
+    Ok(passed)
+}
+
+fn compare_type(test: &Test, actual: &Type) -> Result<(), Failure> {
+    let expected = match &test.expected {
+        Expected::Typed(expected, _) if expected == actual => return Ok(()),
+        Expected::Value(value) if value.is_of(actual) => return Ok(()),
+        Expected::Error | Expected::Unknown => return Ok(()),
+        Expected::Typed(expected, _) => expected.to_string(),
+        Expected::Value(value) => format!("that of {value:?}"),
+    };
+    Err(Failure::Type {
+        expected,
+        actual: actual.to_string(),
+    })
+}
+
+/// Evaluates; an error is wanted where no value is.
+///
+/// Planning folds constants, so that errors of constants show there.
+fn evaluate(
+    test: &Test,
+    checked: &CheckedAst,
+    env: &Env,
+    wanted: Option<&Value>,
+) -> Result<(), Failure> {
+    let bindings = eval::bindings(test)?;
+    let outcome = match Program::plan(checked, env, &KubernetesRuntime) {
+        Ok(program) => {
+            let evaluation = program.eval(&bindings, Limits::of_cost(u64::MAX));
+            evaluation.result.map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    match (wanted, &outcome) {
+        (None, Err(_)) => return Ok(()),
+        (Some(wanted), Ok(value)) if eval::is_expected(wanted, value) => return Ok(()),
+        _ => {}
+    }
+    Err(Failure::Result {
+        expected: wanted.map_or_else(|| "an error".to_owned(), |value| format!("{value:?}")),
+        actual: outcome.map_or_else(|error| error, |value| format!("{value:?}")),
+    })
+}
+
+fn parse(text: &str) -> Result<Arc<Ast>, Failure> {
+    let (ast, found) = syntax::parse(text);
+    ast.map(Arc::new)
+        .ok_or_else(|| Failure::Parse(messages(&found)))
+}
+
+/// The environment of Kubernetes with the declarations of the test.
+///
+/// There is one container in Kubernetes, the empty one. A test that sets another is run all the same when no
+/// name can lie in it: then both resolve alike.
+fn environment(test: &Test) -> Result<Env, Failure> {
+    let base = base_env(KubernetesVersion::LATEST);
+    let mut library = Library::clone(base.library());
+    let mut variables = Vec::new();
+    for declaration in &test.declarations {
+        match declaration {
+            Declaration::Variable(name, type_) => {
+                variables.push(Variable::new(name.as_str(), type_.clone()));
+            }
+            Declaration::Overload(overload) => library.add_overload(overload.clone()),
+        }
+    }
+    let env = Env::new(Arc::new(library)).extend(variables);
+    let outermost = test.container.split('.').next().unwrap_or_default();
+    if env.is_namespace(outermost) {
+        return Err(Failure::NotSupported("a container"));
+    }
+    Ok(env)
+}
+
+fn messages(found: &Diagnostics) -> String {
+    let messages: Vec<_> = found
+        .as_slice()
+        .iter()
+        .map(|diagnostic| diagnostic.message.as_str())
+        .collect();
+    messages.join("; ")
+}

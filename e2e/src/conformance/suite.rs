@@ -1,0 +1,242 @@
+//! The conformance tests as data: files, sections, tests and what they expect.
+//!
+//! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`.
+
+use anyhow::{Context as _, Result};
+use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig};
+use vap_status_controller::cel::types::Type;
+
+use super::textproto::{self, Message};
+use super::types::read_type;
+use super::value::{Binding, Value};
+
+/// The tests of one file.
+#[derive(Clone, Debug)]
+pub struct Suite {
+    /// The name of the file, without its ending.
+    pub name: String,
+    /// The tests, in order.
+    pub tests: Vec<Test>,
+}
+
+/// A test.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "these are the specification's, each with a meaning of its own"
+)]
+pub struct Test {
+    /// `<file>/<section>/<test>`; upstream gives some names twice.
+    pub path: String,
+    /// The text of the expression.
+    pub expr: String,
+    /// The container in which names are resolved.
+    pub container: String,
+    /// Whether calls that look like macros are none.
+    pub disable_macros: bool,
+    /// Whether the expression is not type-checked.
+    pub disable_check: bool,
+    /// Whether the expression is not evaluated.
+    pub check_only: bool,
+    /// What the expression may name.
+    pub declarations: Vec<Declaration>,
+    /// What the names are bound to.
+    pub bindings: Vec<(String, Binding)>,
+    /// What must come out.
+    pub expected: Expected,
+    /// Whether the test is about messages that it takes from a protobuf file of its own.
+    pub needs_messages: bool,
+}
+
+/// A declaration of a test.
+#[derive(Clone, Debug)]
+pub enum Declaration {
+    /// A variable and its type.
+    Variable(String, Type),
+    /// An overload of a function.
+    Overload(Overload),
+}
+
+/// What must come out of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expected {
+    /// A value.
+    Value(Value),
+    /// A type of the expression and, if it is evaluated, a value.
+    Typed(Type, Option<Value>),
+    /// An error when it is evaluated.
+    Error,
+    /// Something that is not known.
+    Unknown,
+}
+
+/// What names the messages of the conformance tests: their packages, and a message whose package is spelt
+/// with spaces between.
+const TEST_MESSAGES: [&str; 2] = ["cel.expr.conformance.", "TestAllTypes"];
+
+impl Suite {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When it is malformed, with the test.
+    pub fn read(text: &str) -> Result<Self> {
+        let file = Message::parse(text)?;
+        let name = file.text("name")?;
+        let mut tests = Vec::new();
+        for section in file.messages("section")? {
+            for test in section.messages("test")? {
+                let path = format!("{name}/{}/{}", section.text("name")?, test.text("name")?);
+                tests.push(read_test(test, path.clone()).context(path)?);
+            }
+        }
+        Ok(Self { name, tests })
+    }
+}
+
+fn read_test(test: &Message, path: String) -> Result<Test> {
+    let mut declarations = Vec::new();
+    for declaration in test.messages("type_env")? {
+        declarations.extend(read_declaration(declaration)?);
+    }
+    let mut bindings = Vec::new();
+    for binding in test.messages("bindings")? {
+        let value = binding.message("value")?.context("a binding of nothing")?;
+        bindings.push((binding.text("key")?, Binding::read(value)?));
+    }
+    Ok(Test {
+        path,
+        expr: test.text("expr")?,
+        container: test.text("container")?,
+        disable_macros: test.flag("disable_macros")?,
+        disable_check: test.flag("disable_check")?,
+        check_only: test.flag("check_only")?,
+        declarations,
+        bindings,
+        expected: read_expected(test)?,
+        needs_messages: names_test_messages(test),
+    })
+}
+
+/// Whether something in `message`, but for descriptions, names a message of the conformance tests.
+fn names_test_messages(message: &Message) -> bool {
+    let names_one = |text: &str| TEST_MESSAGES.iter().any(|name| text.contains(name));
+    message.fields().any(|(name, value)| match value {
+        _ if name == "description" => false,
+        _ if names_one(name) => true,
+        textproto::Value::Message(inner) => names_test_messages(inner),
+        textproto::Value::Bytes(bytes) => names_one(&String::from_utf8_lossy(bytes)),
+        textproto::Value::Word(_) => false,
+    })
+}
+
+/// The variable, or the overloads of the function, that a `Decl` declares.
+fn read_declaration(declaration: &Message) -> Result<Vec<Declaration>> {
+    let name = declaration.text("name")?;
+    if let Some(ident) = declaration.message("ident")? {
+        let type_ = ident
+            .message("type")?
+            .context("a variable without a type")?;
+        return Ok(vec![Declaration::Variable(name, read_type(type_)?)]);
+    }
+    let function = declaration.message("function")?;
+    let function = function.context("a declaration of nothing")?;
+    let overloads = function.messages("overloads")?.into_iter();
+    overloads
+        .map(|overload| Ok(Declaration::Overload(read_overload(&name, overload)?)))
+        .collect()
+}
+
+/// Reads an overload of the function `name`.
+///
+/// A signature lives for ever, and so do those of the few functions that tests declare.
+fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
+    let params = overload.messages("params")?;
+    let result = overload.message("result_type")?;
+    let result = result.context("an overload without a result")?;
+    let type_params = overload.all("type_params").map(textproto::Value::text);
+    let mut type_params = type_params.collect::<Result<Vec<_>>>()?;
+    for type_ in params.iter().chain([&result]) {
+        collect_params(type_, &mut type_params)?;
+    }
+    let declare = if overload.flag("is_instance_function")? {
+        OverloadRow::member
+    } else {
+        OverloadRow::global
+    };
+    let (name, id) = (name.to_owned().leak(), overload.text("overload_id")?.leak());
+    let row = declare(name, id, &[], Sig::Dyn, "a conformance test");
+    Ok(Overload {
+        row: Box::leak(Box::new(row)),
+        args: params.into_iter().map(read_type).collect::<Result<_>>()?,
+        result: read_type(result)?,
+        type_params: type_params.into_iter().map(|name| &*name.leak()).collect(),
+    })
+}
+
+/// Adds the names of the type parameters in `type_`, which upstream does not list.
+///
+/// Source: cel-go `common/decls/decls.go`, `collectTypeParams`.
+fn collect_params(type_: &Message, names: &mut Vec<String>) -> Result<()> {
+    for (field, value) in type_.fields() {
+        match value {
+            textproto::Value::Message(inner) => collect_params(inner, names)?,
+            value if field == "type_param" => {
+                let name = value.text()?;
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            textproto::Value::Bytes(_) | textproto::Value::Word(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn read_expected(test: &Message) -> Result<Expected> {
+    if let Some(value) = test.message("value")? {
+        return Ok(Expected::Value(Value::read(value)?));
+    }
+    if let Some(typed) = test.message("typed_result")? {
+        let type_ = typed.message("deduced_type")?.context("no deduced type")?;
+        let value = typed.message("result")?.map(Value::read).transpose()?;
+        return Ok(Expected::Typed(read_type(type_)?, value));
+    }
+    let is_set = |name| test.all(name).next().is_some();
+    if is_set("eval_error") || is_set("any_eval_errors") {
+        return Ok(Expected::Error);
+    }
+    if is_set("unknown") || is_set("any_unknowns") {
+        return Ok(Expected::Unknown);
+    }
+    // The specification's default.
+    Ok(Expected::Value(Value::Bool(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+        name: "f" section { name: "s"
+          test { name: "a" expr: "x + 1" check_only: true
+            type_env { name: "x" ident { type { primitive: INT64 } } }
+            typed_result { deduced_type { primitive: INT64 } } }
+          test { name: "b" expr: "TestAllTypes{}" container: "cel.expr.conformance.proto3"
+            eval_error { errors { message: "m" } } }
+          test { name: "c" expr: "true" description: "cel.expr.conformance.proto3" } }"#;
+
+    #[test]
+    fn tests_have_a_path_and_an_expectation() {
+        let suite = Suite::read(TEXT).unwrap();
+        let [a, b, c] = suite.tests.as_slice() else {
+            panic!("{suite:?}")
+        };
+        assert_eq!(a.path, "f/s/a");
+        assert!(a.check_only && !a.disable_check && !a.needs_messages);
+        assert!(matches!(&*a.declarations, [Declaration::Variable(x, Type::Int)] if x == "x"));
+        assert_eq!(a.expected, Expected::Typed(Type::Int, None));
+        assert_eq!((&b.expected, b.needs_messages), (&Expected::Error, true));
+        assert_eq!(c.expected, Expected::Value(Value::Bool(true)));
+        assert!(!c.needs_messages);
+    }
+}

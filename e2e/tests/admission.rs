@@ -1,0 +1,404 @@
+//! The evaluator against a real API server: what a dry run of a request gets is what a probe with the
+//! same request finds.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and gives its values away"
+)]
+
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{Controller, grant_rights, repository, service_account};
+use http::Request;
+use http_body_util::BodyExt;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, PostParams};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe};
+use vap_status_controller::probe::crd::crd;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many requests there must be, over how many policies, so that none gets lost unnoticed.
+const LEAST: (usize, usize) = (60, 20);
+
+#[derive(Debug, Deserialize)]
+struct Group {
+    name: String,
+    spec: Value,
+    #[serde(default)]
+    bindings: Vec<Value>,
+    #[serde(default)]
+    objects: Vec<Value>,
+    #[serde(default)]
+    authorizer: Option<String>,
+    requests: Vec<Sample>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sample {
+    name: String,
+    #[serde(default = "create")]
+    operation: String,
+    object: Value,
+}
+
+fn create() -> String {
+    "CREATE".to_owned()
+}
+
+fn groups() -> Vec<Group> {
+    let path = repository().join("e2e/admission/cases.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_norway::Deserializer::from_str(&text)
+        .map(|document| Group::deserialize(document).unwrap())
+        .collect()
+}
+
+impl Group {
+    fn namespace(&self) -> String {
+        format!("of-{}", self.name)
+    }
+
+    fn config_map(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        object["apiVersion"] = json!("v1");
+        object["kind"] = json!("ConfigMap");
+        object["metadata"]["namespace"] = json!(self.namespace());
+        object
+    }
+
+    fn policy(&self) -> ValidatingAdmissionPolicy {
+        let mut spec = self.spec.clone();
+        if spec.get("matchConstraints").is_none() {
+            spec["matchConstraints"] = json!({"resourceRules": [{
+                "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["configmaps"]}]});
+        }
+        serde_json::from_value(json!({"metadata": {"name": self.name}, "spec": spec})).unwrap()
+    }
+
+    fn bindings(&self) -> Vec<ValidatingAdmissionPolicyBinding> {
+        let mut specs = self.bindings.clone();
+        if specs.is_empty() {
+            specs.push(json!({"validationActions": ["Deny"]}));
+        }
+        let binding = |(n, mut spec): (usize, Value)| {
+            spec["policyName"] = json!(self.name);
+            spec["matchResources"]["namespaceSelector"] =
+                json!({"matchLabels": {"kubernetes.io/metadata.name": self.namespace()}});
+            let name = format!("{}-{n}", self.name);
+            serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+        };
+        specs.into_iter().enumerate().map(binding).collect()
+    }
+}
+
+/// What the API server answered to a dry run.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    body: Value,
+    warnings: Vec<String>,
+}
+
+impl Answer {
+    fn message(&self) -> &str {
+        self.body["message"].as_str().unwrap_or_default()
+    }
+
+    /// Whether our policy denied the request.
+    fn is_denied(&self) -> bool {
+        self.message().contains("denied request: ")
+            || self.message().contains("failed to configure")
+    }
+}
+
+async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
+    let object = group.config_map(&sample.object);
+    let of = format!("/api/v1/namespaces/{}/configmaps", group.namespace());
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let (method, path, body) = match sample.operation.as_str() {
+        "CREATE" => ("POST", of, object.to_string()),
+        "UPDATE" => ("PUT", format!("{of}/{name}"), object.to_string()),
+        "DELETE" => ("DELETE", format!("{of}/{name}"), String::new()),
+        other => panic!("{other}"),
+    };
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{path}?dryRun=All"))
+        .header("content-type", "application/json")
+        .body(kube::client::Body::from(body.into_bytes()))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    let (head, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    let warnings = head.headers.get_all("warning").iter().map(|value| {
+        // `299 - "text"`, with quotes and backslashes escaped.
+        let text = value.to_str().unwrap();
+        let text = text.strip_prefix("299 - ").unwrap();
+        serde_json::from_str(text).unwrap()
+    });
+    Answer {
+        status: head.status.as_u16(),
+        warnings: warnings.collect(),
+        body: serde_json::from_slice(&bytes).unwrap(),
+    }
+}
+
+/// What a probe must expect, by what the API server did.
+fn expectation(answer: &Answer) -> Value {
+    if !answer.is_denied() {
+        assert!(answer.status < 300, "{answer:?}");
+        return json!({"decision": "Allow", "warnings": answer.warnings});
+    }
+    let message = answer.message();
+    let cause = message
+        .split_once("denied request: ")
+        .map_or(message, |(_, cause)| cause);
+    // A binding that cannot be used is told in other words before the cause.
+    let cause = cause
+        .rsplit_once("failed to configure binding: ")
+        .map_or(cause, |_| cause);
+    json!({
+        "decision": "Deny",
+        "message": cause,
+        "reason": answer.body["reason"],
+        "warnings": answer.warnings,
+    })
+}
+
+async fn probe(
+    client: &Client,
+    group: &Group,
+    user: &Value,
+    answers: &[(usize, Answer)],
+) -> PolicyProbe {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &group.namespace());
+    let mut cases = Vec::new();
+    for (n, answer) in answers {
+        let sample = &group.requests[*n];
+        let object = group.config_map(&sample.object);
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let mut request = json!({
+            "operation": sample.operation,
+            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+            "dryRun": true,
+            "namespace": group.namespace(),
+            "userInfo": user,
+        });
+        if sample.operation != "CREATE" {
+            let mut old = serde_json::to_value(maps.get(name).await.unwrap()).unwrap();
+            old["apiVersion"] = json!("v1");
+            old["kind"] = json!("ConfigMap");
+            request["oldObject"] = old;
+            request["name"] = json!(name);
+        }
+        if sample.operation != "DELETE" {
+            request["object"] = object;
+        }
+        cases.push(json!({
+            "name": sample.name, "request": request, "expect": expectation(answer),
+        }));
+    }
+    let mut spec = json!({"policyName": group.name, "cases": cases});
+    if let Some(authorizer) = &group.authorizer {
+        spec["authorizer"] = json!(authorizer);
+    }
+    serde_json::from_value(json!({
+        "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe",
+        "metadata": {"name": group.name}, "spec": spec,
+    }))
+    .unwrap()
+}
+
+/// Who the API server takes us for.
+async fn user(client: &Client) -> Value {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+        .header("content-type", "application/json")
+        .body(review.to_string().into_bytes())
+        .unwrap();
+    let answer: Value = client.request(request).await.unwrap();
+    let mut user = answer["status"]["userInfo"].clone();
+    user.as_object_mut()
+        .unwrap()
+        .retain(|_, value| !value.is_null());
+    user
+}
+
+async fn install(client: &Client, group: &Group) {
+    let create = PostParams::default();
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let namespace =
+        serde_json::from_value(json!({"metadata": {"name": group.namespace()}})).unwrap();
+    namespaces.create(&create, &namespace).await.unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &group.namespace());
+    for object in &group.objects {
+        let object = serde_json::from_value(group.config_map(object)).unwrap();
+        maps.create(&create, &object).await.unwrap();
+    }
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    policies.create(&create, &group.policy()).await.unwrap();
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    for binding in group.bindings() {
+        bindings.create(&create, &binding).await.unwrap();
+    }
+}
+
+/// Waits until the API server enforces the policy: until one of the requests is denied or warned about.
+async fn enforced(client: &Client, group: &Group) {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        for sample in &group.requests {
+            let answer = dry_run(client, group, sample).await;
+            let is_settled = !answer.message().contains("not yet synced");
+            if is_settled && (answer.is_denied() || !answer.warnings.is_empty()) {
+                return;
+            }
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{}: no request is denied or warned about",
+            group.name
+        );
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn install_crd(client: &Client) {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    crds.create(&PostParams::default(), &crd()).await.unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    let probes: Api<PolicyProbe> = Api::all(client.clone());
+    while probes
+        .list(&kube::api::ListParams::default())
+        .await
+        .is_err()
+    {
+        assert!(Instant::now() < deadline, "probes are not served");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_find_what_the_api_server_does() {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    let client = control_plane.client().await.unwrap();
+    install_crd(&client).await;
+    grant_params(&control_plane);
+    let _controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let user = user(&client).await;
+
+    let groups = groups();
+    let n_requests: usize = groups.iter().map(|group| group.requests.len()).sum();
+    assert!(
+        n_requests >= LEAST.0 && groups.len() >= LEAST.1,
+        "{n_requests} requests over {} policies",
+        groups.len()
+    );
+    for group in &groups {
+        install(&client, group).await;
+    }
+    let probes: Api<PolicyProbe> = Api::all(client.clone());
+    let mut n_denied = 0;
+    for group in &groups {
+        enforced(&client, group).await;
+        let mut answers = Vec::new();
+        for (n, sample) in group.requests.iter().enumerate() {
+            let answer = dry_run(&client, group, sample).await;
+            n_denied += usize::from(answer.is_denied());
+            answers.push((n, answer));
+        }
+        let probe = probe(&client, group, &user, &answers).await;
+        probes.create(&PostParams::default(), &probe).await.unwrap();
+    }
+    assert!(n_denied > 30, "only {n_denied} requests are denied");
+
+    let mut differences = Vec::new();
+    for group in &groups {
+        let deadline = Instant::now() + TIMEOUT;
+        let status = loop {
+            let probe = probes.get(&group.name).await.unwrap();
+            if let Some(status) = probe.status
+                && !status
+                    .cases
+                    .iter()
+                    .any(|case| case.outcome == CaseOutcome::Pending)
+            {
+                break status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{}: not evaluated: {:?}",
+                group.name,
+                probes.get(&group.name).await.unwrap().status
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        };
+        assert_eq!(status.cases.len(), group.requests.len());
+        for case in status.cases {
+            if case.outcome != CaseOutcome::Passed {
+                differences.push(format!(
+                    "{}, {:?}: {:?}",
+                    group.name, case.name, case.difference
+                ));
+            }
+        }
+    }
+    println!(
+        "{n_requests} requests over {} policies, {n_denied} denied, {} decided otherwise",
+        groups.len(),
+        differences.len()
+    );
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Lets the controller read config maps, the params of these policies: the control plane of the tests
+/// has no controller that gathers roles by label.
+fn grant_params(control_plane: &ControlPlane) {
+    for arguments in [
+        vec![
+            "create",
+            "clusterrole",
+            "params-of-the-test",
+            "--verb=get,list,watch",
+            "--resource=configmaps",
+        ],
+        vec![
+            "create",
+            "clusterrolebinding",
+            "params-of-the-test",
+            "--clusterrole=params-of-the-test",
+            "--serviceaccount=vap-status-system:vap-status-controller",
+        ],
+    ] {
+        let outcome = control_plane
+            .kubectl()
+            .unwrap()
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(
+            outcome.status.success(),
+            "{}",
+            String::from_utf8_lossy(&outcome.stderr)
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! Kubernetes' own tests of the type checking of policies, with our controller in the place of
+//! kube-controller-manager's.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::time::Duration;
+
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{Controller, grant_rights, service_account};
+use e2e::kubernetes::{Outcomes, Tests};
+
+/// What the names of the tests begin with.
+const FOCUS: &str = "ValidatingAdmissionPolicy.*should type check";
+
+/// All of them.
+const NAMES: [&str; 2] = [
+    "should type check a CRD",
+    "should type check validation expressions",
+];
+
+/// How long the tests may take on a machine that is busy with other things.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long to wait for an answer that nobody gives.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+fn all(state: &str) -> Outcomes {
+    NAMES.map(|name| (name.to_owned(), state.to_owned())).into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubernetes_own_tests_of_type_checking_pass() {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        // A cluster that leaves this one controller to us.
+        .kcm_controllers(&["*", "-validatingadmissionpolicy-status-controller"])
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    let tests = tokio::task::block_in_place(|| Tests::build(control_plane.directory())).unwrap();
+    let run = |timeout| {
+        tokio::task::block_in_place(|| tests.run(&control_plane, FOCUS, timeout)).unwrap()
+    };
+
+    // Nobody else answers, and the tests can fail.
+    let mut unanswered = run(PATIENCE);
+    assert!(
+        unanswered.values().all(|state| state != "passed"),
+        "{unanswered:?}"
+    );
+    unanswered.retain(|_, state| state == "timedout");
+    assert!(!unanswered.is_empty());
+
+    for profile in ["truthful", "upstream"] {
+        let argument = format!("--profile={profile}");
+        let controller = Controller::start(&control_plane, &[&argument])
+            .await
+            .unwrap();
+        assert_eq!(run(TIMEOUT), all("passed"), "profile {profile}");
+        drop(controller);
+    }
+}

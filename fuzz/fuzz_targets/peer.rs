@@ -1,0 +1,27 @@
+//! Any text is an expression to our parser where it is one to that of the `cel` crate.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use vap_status_controller::cel::diagnostic::Code;
+use vap_status_controller::cel::syntax::parse;
+
+fuzz_target!(|text: &str| {
+    // The peer knows neither our macros nor our limits, and takes its time where brackets nest.
+    let n_open = text.matches(['(', '[', '{']).count();
+    if n_open > 12 || text.len() > 1_000 {
+        return;
+    }
+    let (_, found) = parse(text);
+    let is_beyond = |code| {
+        matches!(
+            code,
+            Code::InvalidMacroCall | Code::LimitExceeded | Code::TooComplex
+        )
+    };
+    if found.as_slice().iter().any(|finding| is_beyond(finding.code)) {
+        return;
+    }
+    let peer = cel::Env::default().with_optional_support(true).parser();
+    let accepted = peer.parse_with_source_info(text).is_ok();
+    assert_eq!(found.is_empty(), accepted, "{}", found.render(text));
+});

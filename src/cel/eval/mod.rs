@@ -1,0 +1,214 @@
+//! Evaluation: a checked expression is planned once into a [`Program`] and evaluated often.
+//!
+//! Planning resolves names and functions, folds constants and compiles constant patterns; evaluation walks
+//! the plan, keeps count of the cost as the API server does, and stops at the limit. What an environment
+//! adds to that (costs of its functions, compiled patterns) is behind [`Runtime`].
+//!
+//! Evaluation recurses over the plan. Trees of more than [`SHALLOW_DEPTH`] levels are planned and evaluated
+//! on a thread with a large stack; the parser bounds their depth.
+//!
+//! Source: cel-go `interpreter` (`planner.go`, `interpretable.go`, `attributes.go`, `runtimecost.go`),
+//! `cel/program.go`.
+
+mod activation;
+mod attribute;
+mod cost;
+mod fold;
+mod machine;
+mod message;
+mod native;
+mod node;
+mod optimize;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub use activation::{Activation, Bindings};
+pub use cost::{CallCost, CostResult, least, string_traversal_cost};
+
+use super::ast::Ast;
+use super::checker::CheckedAst;
+use super::decls::Context;
+use super::env::Env;
+use super::syntax::run_on_deep_stack;
+use super::value::{EvalError, Value};
+use machine::Machine;
+use node::Node;
+
+/// Trees deeper than this are planned and evaluated on a thread of their own.
+const SHALLOW_DEPTH: u32 = 60;
+
+/// Why an expression cannot be planned.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("program instantiation failed: {message}")]
+pub struct PlanError {
+    message: String,
+}
+
+impl PlanError {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+        }
+    }
+
+    /// The text, upstream's, without the words that upstream puts before it.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl From<EvalError> for PlanError {
+    fn from(error: EvalError) -> Self {
+        Self::new(error.message())
+    }
+}
+
+/// A call that was made simpler when it was planned.
+pub type Specialized = Box<dyn Fn(&Context, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
+
+/// What an environment adds to planning and evaluation.
+pub trait Runtime: fmt::Debug + Send + Sync {
+    /// How the cost of a call is computed, where it differs from the language's own rule.
+    ///
+    /// `overload` is empty if the check left open which one it is.
+    ///
+    /// Source: cel-go `interpreter/runtimecost.go`, `ActualCostEstimator`, `OverloadCostTracker`.
+    fn call_cost(&self, _function: &str, _overload: &str) -> Option<CallCost> {
+        None
+    }
+
+    /// Makes a call with a constant pattern simpler: `args` has the arguments that are constants.
+    ///
+    /// # Errors
+    ///
+    /// For a pattern that is wrong, which is an error of planning.
+    ///
+    /// Source: cel-go `interpreter/decorators.go`, `decRegexOptimizer`.
+    fn specialize(
+        &self,
+        _function: &str,
+        _overload: &str,
+        _args: &[Option<&Value>],
+    ) -> Result<Option<Specialized>, EvalError> {
+        Ok(None)
+    }
+
+    /// Whether a presence test costs something by itself.
+    ///
+    /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.
+    fn presence_test_has_cost(&self) -> bool {
+        true
+    }
+}
+
+/// The language without any environment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlainRuntime;
+
+impl Runtime for PlainRuntime {}
+
+/// What bounds an evaluation.
+#[derive(Clone, Copy)]
+pub struct Limits<'a> {
+    /// The greatest cost; to exceed it ends the evaluation.
+    pub cost: u64,
+    /// Asked now and then within comprehensions: whether to end the evaluation.
+    pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl Limits<'_> {
+    /// Bounds by cost alone.
+    #[must_use]
+    pub const fn of_cost(cost: u64) -> Self {
+        Self {
+            cost,
+            is_interrupted: None,
+        }
+    }
+}
+
+impl fmt::Debug for Limits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limits")
+            .field("cost", &self.cost)
+            .field("is_interrupted", &self.is_interrupted.is_some())
+            .finish()
+    }
+}
+
+/// What an evaluation came to.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The value, or the error.
+    pub result: Result<Value, EvalError>,
+    /// What was used; it may exceed the limit by the last step.
+    pub cost: u64,
+}
+
+/// A planned expression.
+#[derive(Debug)]
+pub struct Program {
+    root: Node,
+    n_folds: usize,
+    deep: bool,
+    presence_test_has_cost: bool,
+    context: Context,
+}
+
+impl Program {
+    /// Plans `checked`, which must have been checked in `env` without findings.
+    ///
+    /// # Errors
+    ///
+    /// Errors of constants that are folded, and what only planning notices.
+    pub fn plan(checked: &CheckedAst, env: &Env, runtime: &dyn Runtime) -> Result<Self, PlanError> {
+        let ast: &Ast = checked.ast();
+        let deep = ast.depth() > SHALLOW_DEPTH;
+        let (root, n_folds) =
+            run_on_deep_stack(deep, || plan::Planner::new(checked, env, runtime).run())?;
+        Ok(Self {
+            root,
+            n_folds,
+            deep,
+            presence_test_has_cost: runtime.presence_test_has_cost(),
+            context: Context::default(),
+        })
+    }
+
+    /// Evaluates the expression with the variables of `activation`.
+    #[must_use]
+    pub fn eval(&self, activation: &dyn Activation, limits: Limits<'_>) -> Evaluation {
+        run_on_deep_stack(self.deep, || {
+            let mut machine = Machine::new(self, activation, limits);
+            let result = machine.eval(&self.root);
+            Evaluation {
+                result,
+                cost: machine.cost(),
+            }
+        })
+    }
+
+    /// The value, if the expression is a constant.
+    #[must_use]
+    pub fn constant(&self) -> Option<&Value> {
+        self.root.constant()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // The plan nests as deep as the tree, and so does dropping it.
+        if self.deep {
+            let root = std::sync::Mutex::new(std::mem::replace(&mut self.root, Node::empty()));
+            run_on_deep_stack(true, || {
+                if let Ok(mut root) = root.lock() {
+                    *root = Node::empty();
+                }
+            });
+        }
+    }
+}

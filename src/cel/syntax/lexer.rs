@@ -1,0 +1,345 @@
+//! From text to tokens: the longest match wins, and what matches nothing is passed over with a finding.
+//!
+//! Where no token matches, cel-go's lexer drops everything up to and with the character at which the
+//! longest attempt came to its end, and goes on behind it. The tokens that follow, and so the places of
+//! further findings, depend on that.
+//!
+//! Source: cel-go `parser/gen/CEL.g4` (lexer rules), `github.com/antlr4-go/antlr/v4` `lexer.go`
+//! (`Recover`), `lexer_atn_simulator.go` (`failOrAccept`).
+
+use super::token::{Kind, Token};
+
+/// Characters that are no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LexError {
+    /// The first code point.
+    pub(super) offset: u32,
+    /// The first byte.
+    pub(super) start: u32,
+    /// The byte behind the last.
+    pub(super) end: u32,
+}
+
+/// The tokens of a text, the last of which is [`Kind::End`].
+#[derive(Debug)]
+pub(super) struct Tokens {
+    pub(super) tokens: Vec<Token>,
+    pub(super) errors: Vec<LexError>,
+    /// How deep brackets and conditionals nest at most, roughly: a bound on the parser's recursion.
+    pub(super) nesting: u32,
+}
+
+/// Splits `text` into tokens.
+pub(super) fn tokens(text: &str) -> Tokens {
+    let mut lexer = Lexer {
+        text,
+        bytes: text.as_bytes(),
+        at: 0,
+        counted: 0,
+        offset: 0,
+        tokens: Vec::with_capacity(text.len() / 3 + 2),
+        errors: Vec::new(),
+    };
+    lexer.run();
+    let nesting = nesting(&lexer.tokens);
+    Tokens {
+        tokens: lexer.tokens,
+        errors: lexer.errors,
+        nesting,
+    }
+}
+
+fn nesting(tokens: &[Token]) -> u32 {
+    let (mut open, mut deepest, mut n_conditionals) = (0_u32, 0, 0);
+    for token in tokens {
+        match token.kind {
+            Kind::OpenBrace | Kind::OpenBracket | Kind::OpenParen => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            Kind::CloseBrace | Kind::CloseBracket | Kind::CloseParen => {
+                open = open.saturating_sub(1);
+            }
+            Kind::Question => n_conditionals += 1,
+            _ => {}
+        }
+    }
+    deepest + n_conditionals
+}
+
+/// How an attempt at a token ended: where, and whether it is one.
+enum Attempt {
+    /// The token ends before this byte.
+    Token(Kind, usize),
+    /// The text came to its end, or has at this byte what no token has there.
+    Stuck(usize),
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    /// The byte up to which code points have been counted.
+    counted: usize,
+    /// The number of code points before `counted`.
+    offset: u32,
+    tokens: Vec<Token>,
+    errors: Vec<LexError>,
+}
+
+fn to_u32(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+impl Lexer<'_> {
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or(0)
+    }
+
+    /// The offset in code points of the byte `at`; asked for in ascending order.
+    fn offset_of(&mut self, at: usize) -> u32 {
+        if let Some(passed) = self.bytes.get(self.counted..at) {
+            let n_starts = passed.iter().filter(|&&b| b & 0xc0 != 0x80).count();
+            self.offset += to_u32(n_starts);
+            self.counted = at;
+        }
+        self.offset
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.skip_blank();
+            let start = self.at;
+            let offset = self.offset_of(start);
+            if start >= self.bytes.len() {
+                self.push(Kind::End, start, start, offset);
+                return;
+            }
+            match self.attempt(start) {
+                Attempt::Token(kind, end) => {
+                    self.push(kind, start, end, offset);
+                    self.at = end;
+                }
+                Attempt::Stuck(stuck) => {
+                    let dropped = self
+                        .text
+                        .get(stuck..)
+                        .and_then(|rest| rest.chars().next())
+                        .map_or(0, char::len_utf8);
+                    self.at = (stuck + dropped).min(self.bytes.len());
+                    self.errors.push(LexError {
+                        offset,
+                        start: to_u32(start),
+                        end: to_u32(self.at),
+                    });
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, kind: Kind, start: usize, end: usize, offset: u32) {
+        self.tokens.push(Token {
+            kind,
+            start: to_u32(start),
+            end: to_u32(end),
+            offset,
+        });
+    }
+
+    fn skip_blank(&mut self) {
+        loop {
+            match self.byte(self.at) {
+                b' ' | b'\t' | b'\r' | b'\n' | 0x0c => self.at += 1,
+                b'/' if self.byte(self.at + 1) == b'/' => {
+                    let rest = self.bytes.get(self.at..).unwrap_or_default();
+                    let length = rest.iter().position(|&b| b == b'\n');
+                    self.at += length.unwrap_or(rest.len());
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn attempt(&self, start: usize) -> Attempt {
+        let first = self.byte(start);
+        let two = |kind| Attempt::Token(kind, start + 2);
+        let one = |kind| Attempt::Token(kind, start + 1);
+        let second = self.byte(start + 1);
+        match first {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(start),
+            b'0'..=b'9' => self.number(start),
+            b'"' | b'\'' => self.string(start, false),
+            b'=' if second == b'=' => two(Kind::Equals),
+            b'!' if second == b'=' => two(Kind::NotEquals),
+            b'<' if second == b'=' => two(Kind::LessEquals),
+            b'>' if second == b'=' => two(Kind::GreaterEquals),
+            b'&' if second == b'&' => two(Kind::And),
+            b'|' if second == b'|' => two(Kind::Or),
+            b'=' | b'&' | b'|' => Attempt::Stuck(start + 1),
+            b'<' => one(Kind::Less),
+            b'>' => one(Kind::Greater),
+            b'!' => one(Kind::Exclamation),
+            b'[' => one(Kind::OpenBracket),
+            b']' => one(Kind::CloseBracket),
+            b'{' => one(Kind::OpenBrace),
+            b'}' => one(Kind::CloseBrace),
+            b'(' => one(Kind::OpenParen),
+            b')' => one(Kind::CloseParen),
+            b'.' if second.is_ascii_digit() => self.number(start),
+            b'.' => one(Kind::Dot),
+            b',' => one(Kind::Comma),
+            b'-' => one(Kind::Minus),
+            b'?' => one(Kind::Question),
+            b':' => one(Kind::Colon),
+            b'+' => one(Kind::Plus),
+            b'*' => one(Kind::Star),
+            b'/' => one(Kind::Slash),
+            b'%' => one(Kind::Percent),
+            b'`' => self.escaped_ident(start),
+            _ => Attempt::Stuck(start),
+        }
+    }
+
+    fn skip_while(&self, from: usize, accept: impl Fn(u8) -> bool) -> usize {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        from + rest.iter().position(|&b| !accept(b)).unwrap_or(rest.len())
+    }
+
+    fn word(&self, start: usize) -> Attempt {
+        let end = self.skip_while(start, |b| b.is_ascii_alphanumeric() || b == b'_');
+        let word = self.bytes.get(start..end).unwrap_or_default();
+        if matches!(self.byte(end), b'"' | b'\'') {
+            let literal = match word {
+                b"r" | b"R" => Some((Kind::String, true)),
+                b"b" | b"B" => Some((Kind::Bytes, false)),
+                [b'b' | b'B', b'r' | b'R'] => Some((Kind::Bytes, true)),
+                _ => None,
+            };
+            if let Some((kind, raw)) = literal
+                && let Attempt::Token(_, end) = self.string(end, raw)
+            {
+                return Attempt::Token(kind, end);
+            }
+        }
+        let kind = match word {
+            b"in" => Kind::In,
+            b"true" => Kind::True,
+            b"false" => Kind::False,
+            b"null" => Kind::Null,
+            _ => Kind::Ident,
+        };
+        Attempt::Token(kind, end)
+    }
+
+    fn digits(&self, from: usize) -> usize {
+        self.skip_while(from, |b| b.is_ascii_digit())
+    }
+
+    /// The end of an exponent that begins at `from`, if one does.
+    fn exponent(&self, from: usize) -> Option<usize> {
+        if !self.byte(from).eq_ignore_ascii_case(&b'e') {
+            return None;
+        }
+        let sign = usize::from(matches!(self.byte(from + 1), b'+' | b'-'));
+        let end = self.digits(from + 1 + sign);
+        (end > from + 1 + sign).then_some(end)
+    }
+
+    fn number(&self, start: usize) -> Attempt {
+        if self.byte(start) == b'0' && self.byte(start + 1) == b'x' {
+            let end = self.skip_while(start + 2, |b| b.is_ascii_hexdigit());
+            if end > start + 2 {
+                return self.whole(end);
+            }
+        }
+        let end = self.digits(start);
+        if self.byte(end) == b'.' && self.byte(end + 1).is_ascii_digit() {
+            let end = self.digits(end + 1);
+            return Attempt::Token(Kind::Float, self.exponent(end).unwrap_or(end));
+        }
+        match self.exponent(end) {
+            Some(end) => Attempt::Token(Kind::Float, end),
+            None => self.whole(end),
+        }
+    }
+
+    fn whole(&self, end: usize) -> Attempt {
+        if self.byte(end).eq_ignore_ascii_case(&b'u') {
+            Attempt::Token(Kind::Uint, end + 1)
+        } else {
+            Attempt::Token(Kind::Int, end)
+        }
+    }
+
+    fn string(&self, start: usize, raw: bool) -> Attempt {
+        let quote = self.byte(start);
+        let is_triple = |at| (0..3).all(|n| self.byte(at + n) == quote);
+        if is_triple(start) {
+            // Three quotes that nothing closes are the empty string and the begin of another.
+            return match self
+                .string_body(start + 3, raw, true, |at| is_triple(at).then_some(at + 3))
+            {
+                Attempt::Stuck(_) => Attempt::Token(Kind::String, start + 2),
+                closed @ Attempt::Token(..) => closed,
+            };
+        }
+        self.string_body(start + 1, raw, false, |at| {
+            (self.byte(at) == quote).then_some(at + 1)
+        })
+    }
+
+    fn string_body(
+        &self,
+        from: usize,
+        raw: bool,
+        multiline: bool,
+        closed: impl Fn(usize) -> Option<usize>,
+    ) -> Attempt {
+        let mut at = from;
+        while at < self.bytes.len() {
+            if let Some(end) = closed(at) {
+                return Attempt::Token(Kind::String, end);
+            }
+            match self.byte(at) {
+                b'\\' if !raw => match self.escape(at + 1) {
+                    Ok(end) => at = end,
+                    Err(stuck) => return Attempt::Stuck(stuck),
+                },
+                b'\n' | b'\r' if !multiline => return Attempt::Stuck(at),
+                _ => at += 1,
+            }
+        }
+        Attempt::Stuck(self.bytes.len())
+    }
+
+    /// The end of the escape sequence whose backslash is before `at`, or the byte that it cannot have.
+    fn escape(&self, at: usize) -> Result<usize, usize> {
+        let of_digits = |n: usize, accept: fn(u8) -> bool| {
+            (1..=n)
+                .map(|n| at + n)
+                .find(|&at| !accept(self.byte(at)))
+                .map_or(Ok(at + n + 1), Err)
+        };
+        match self.byte(at) {
+            b'a' | b'b' | b'f' | b'n' | b'r' | b't' | b'v' | b'"' | b'\'' | b'\\' | b'?' | b'`' => {
+                Ok(at + 1)
+            }
+            b'x' | b'X' => of_digits(2, |b| b.is_ascii_hexdigit()),
+            b'u' => of_digits(4, |b| b.is_ascii_hexdigit()),
+            b'U' => of_digits(8, |b| b.is_ascii_hexdigit()),
+            b'0'..=b'3' => of_digits(2, |b| matches!(b, b'0'..=b'7')),
+            _ => Err(at),
+        }
+    }
+
+    fn escaped_ident(&self, start: usize) -> Attempt {
+        let end = self.skip_while(start + 1, |b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' ')
+        });
+        if end > start + 1 && self.byte(end) == b'`' {
+            Attempt::Token(Kind::EscapedIdent, end + 1)
+        } else {
+            Attempt::Stuck(end)
+        }
+    }
+}

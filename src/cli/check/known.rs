@@ -1,0 +1,222 @@
+//! What is known without a cluster: Kubernetes' own APIs, and the CRDs of the input.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::OnceLock;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    NamedRuleWithOperations, ValidatingAdmissionPolicy,
+};
+
+use crate::policy;
+use crate::policy::matching::{self, UnservedResource};
+use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
+use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
+use crate::status::compute::{NotServed, ParamKindState, ParamsState};
+
+/// Why a group cannot be looked into, as a condition says it.
+const NO_CRD: &str = "no CustomResourceDefinition is among the input";
+
+/// The schemas and resources that policies are checked against.
+#[derive(Debug)]
+pub struct Known {
+    builtin: Builtin,
+    crds: Vec<LazyCrd>,
+    /// For each kind of a CRD the index of the first that defines it.
+    crd_kinds: HashMap<Gvk, usize>,
+    /// What is served, and the groups that a policy names and nothing is known of.
+    pub mapper: RestMapper,
+    /// The groups that are Kubernetes' own.
+    complete: BTreeSet<String>,
+}
+
+/// A CRD whose types are made when they are asked for: of a directory full, few are.
+#[derive(Debug)]
+struct LazyCrd {
+    crd: Crd,
+    schemas: OnceLock<SchemaSet>,
+}
+
+impl LazyCrd {
+    fn schemas(&self) -> &SchemaSet {
+        self.schemas.get_or_init(|| {
+            let mut schemas = SchemaSet::default();
+            schemas.add_crd(&self.crd, &mut Interner::default());
+            schemas
+        })
+    }
+}
+
+impl Known {
+    /// Kubernetes' own APIs and `crds`; `policies` are those that will be asked about.
+    ///
+    /// # Errors
+    /// Where the built-in schemas cannot be read.
+    pub fn new<'a>(
+        crds: impl Iterator<Item = Crd>,
+        policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+    ) -> Result<Self, SchemaError> {
+        let builtin = Builtin::load()?;
+        let mut lazy = Vec::new();
+        let mut crd_kinds = HashMap::new();
+        let mut resources = builtin.resources().to_vec();
+        let own = resources.iter().map(|served| served.gvr.group.clone());
+        let complete = own.collect();
+        for crd in crds {
+            resources.extend(crd.resources());
+            for version in &crd.versions {
+                for kind in [&crd.kind, &crd.list_kind] {
+                    let gvk = Gvk::new(&crd.group, &version.name, kind);
+                    crd_kinds.entry(gvk).or_insert(lazy.len());
+                }
+            }
+            lazy.push(LazyCrd {
+                crd,
+                schemas: OnceLock::new(),
+            });
+        }
+        let mut known = Self {
+            builtin,
+            crds: lazy,
+            crd_kinds,
+            mapper: RestMapper::new(resources),
+            complete,
+        };
+        known.mapper.incomplete = known.unknown_group_versions(policies);
+        Ok(known)
+    }
+
+    /// The version of Kubernetes whose APIs are built in, `1.36`.
+    #[must_use]
+    pub fn kubernetes(&self) -> &str {
+        let version = self.builtin.kubernetes();
+        version.rsplit_once('.').map_or(version, |(minor, _)| minor)
+    }
+
+    /// Whether all that the group serves is known: it is one of Kubernetes' own. Of any other group
+    /// there may be more CRDs than the input has.
+    #[must_use]
+    pub fn is_complete(&self, group: &str) -> bool {
+        self.complete.contains(group)
+    }
+
+    /// The groups of a rule of which more may be served than is known; empty where the resource that
+    /// nothing serves was most likely misspelt.
+    #[must_use]
+    pub fn open_groups<'a>(
+        &self,
+        rule: &'a NamedRuleWithOperations,
+        unserved: &UnservedResource,
+    ) -> Vec<&'a str> {
+        // A suggestion of another group names that too.
+        let is_misspelt = unserved
+            .suggestion
+            .as_ref()
+            .is_some_and(|suggestion| !suggestion.contains(' '));
+        if is_misspelt {
+            return Vec::new();
+        }
+        let groups = rule.api_groups.iter().flatten().map(String::as_str);
+        groups
+            .filter(|group| *group != "*" && !self.is_complete(group))
+            .collect()
+    }
+
+    /// The group versions that policies name something of that is not known here and may be served all
+    /// the same, each with a reason.
+    fn unknown_group_versions<'a>(
+        &self,
+        policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+    ) -> Vec<(String, String)> {
+        let mut unknown = BTreeSet::new();
+        for policy in policies {
+            if let ParamKindState::Undiscovered { gvk, .. } = self.param_kind_state(policy) {
+                unknown.insert(gvk.api_version());
+            }
+            for unserved in matching::resolve(policy, &self.mapper).unserved {
+                let Some(rule) = rule(policy, &unserved.field_ref) else {
+                    continue;
+                };
+                for group in self.open_groups(rule, &unserved) {
+                    let versions = rule.api_versions.iter().flatten();
+                    unknown.extend(versions.map(|version| format!("{group}/{version}")));
+                }
+            }
+        }
+        let reason = |group_version| (group_version, NO_CRD.to_owned());
+        unknown.into_iter().map(reason).collect()
+    }
+
+    /// What is known of the paramKind of `policy`.
+    #[must_use]
+    pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
+        let spec = policy.spec.as_ref();
+        let Some(param_kind) = spec.and_then(|spec| spec.param_kind.as_ref()) else {
+            return ParamKindState::NotRequired;
+        };
+        let gvk = policy::param_kind(policy).unwrap_or_else(|| {
+            // An apiVersion that cannot be read names nothing that is served.
+            let text = |text: &Option<String>| text.clone().unwrap_or_default();
+            Gvk::new("", text(&param_kind.api_version), text(&param_kind.kind))
+        });
+        if self.mapper.resources_of_kind(&gvk).next().is_some() {
+            return ParamKindState::Served(gvk, ParamsState::NotReferred);
+        }
+        let own = |served: &&ApiResource| {
+            served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr)
+        };
+        let candidates = || self.mapper.resources.iter().filter(own);
+        let versions: BTreeSet<String> = candidates()
+            .filter(|served| served.gvk.kind == gvk.kind)
+            .map(|served| served.gvk.api_version())
+            .collect();
+        if !versions.is_empty() {
+            return ParamKindState::NotServed {
+                gvk,
+                why: NotServed::OtherVersions(versions.into_iter().collect()),
+            };
+        }
+        let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
+        let similar: BTreeSet<String> = candidates()
+            .filter(|served| plain(&served.gvk.kind) == plain(&gvk.kind))
+            .map(|served| format!("{} {}", served.gvk.api_version(), served.gvk.kind))
+            .collect();
+        if similar.is_empty() && !self.is_complete(&gvk.group) {
+            return ParamKindState::Undiscovered {
+                gvk,
+                reason: NO_CRD.to_owned(),
+            };
+        }
+        ParamKindState::NotFound {
+            gvk,
+            similar: similar.into_iter().collect(),
+        }
+    }
+}
+
+/// The rule that `field_ref`, `spec.matchConstraints.resourceRules[0]`, names.
+#[must_use]
+pub fn rule<'a>(
+    policy: &'a ValidatingAdmissionPolicy,
+    field_ref: &str,
+) -> Option<&'a NamedRuleWithOperations> {
+    let n: usize = field_ref
+        .strip_prefix("spec.matchConstraints.resourceRules[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()?;
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    constraints.resource_rules.as_ref()?.get(n)
+}
+
+impl SchemaResolver for Known {
+    fn resolve(&self, gvk: &Gvk) -> Resolution {
+        match self.builtin.resolve(gvk) {
+            Resolution::NotFound => match self.crd_kinds.get(gvk).and_then(|n| self.crds.get(*n)) {
+                Some(crd) => crd.schemas().resolve(gvk),
+                None => Resolution::NotFound,
+            },
+            found => found,
+        }
+    }
+}

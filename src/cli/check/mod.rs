@@ -1,0 +1,69 @@
+//! `kubectl vap check`: policies in files, checked without a cluster.
+//!
+//! Takes manifests, gives findings with their places. The engine is that of the controller; what is
+//! served is Kubernetes' own APIs and the CRDs of the input.
+
+pub mod annotations;
+pub mod finding;
+pub mod issues;
+pub mod known;
+pub mod policy;
+pub mod render;
+pub mod report;
+pub mod shape;
+mod suggestion;
+pub mod validation;
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use crate::policy::typecheck::Profile;
+use crate::schema::SchemaError;
+
+use super::input::{Input, Wanted};
+use known::Known;
+use report::CheckReport;
+
+/// What to check, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Files and directories; `-` is standard input.
+    pub paths: Vec<PathBuf>,
+    /// Files and directories of CRDs.
+    pub crds: Vec<PathBuf>,
+    /// Whose answers.
+    pub profile: Profile,
+}
+
+/// Checks all policies of the input.
+///
+/// # Errors
+/// Where the built-in schemas cannot be read, which is an error of the build.
+pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
+    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
+    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    input.problems.extend(crds.problems);
+    let own_crds = std::mem::take(&mut input.crds);
+    let all_crds = own_crds.into_iter().chain(crds.crds);
+    let known = Known::new(
+        all_crds.map(|crd| crd.value),
+        input.policies.iter().map(|policy| &policy.value),
+    )?;
+    let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
+    for invalid in input.invalid.iter().chain(&crds.invalid) {
+        report.findings.extend(shape::invalid(invalid, &known));
+    }
+    for policy in &input.policies {
+        let mut outcome = policy::check(policy, &known, options.profile);
+        outcome.findings.extend(shape::check(policy, &known));
+        outcome.findings.extend(validation::policy(policy));
+        report.add(policy, outcome);
+    }
+    for binding in &input.bindings {
+        report.findings.extend(shape::check(binding, &known));
+        report.findings.extend(validation::binding(binding));
+    }
+    report.add_bindings(&input);
+    report.finish();
+    Ok(report)
+}

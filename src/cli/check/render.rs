@@ -1,0 +1,264 @@
+//! A check's findings for people: each with the line of the file and what it is about marked below.
+//!
+//! What others wrote is made harmless and cut to fit; nothing is printed from here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::finding::{Finding, Location, Severity};
+use super::report::CheckReport;
+use crate::cli::terminal::Terminal;
+use crate::cli::text::{clean, width, wrap};
+
+/// The notes of one rule that are shown; what could not be checked must not hide what is wrong.
+const MAX_NOTES: usize = 5;
+
+/// The most columns of a line of a file that are shown.
+const MAX_EXCERPT: usize = 240;
+
+/// The kinds that are named in a line; the others are counted.
+const MAX_KINDS: usize = 6;
+
+const RED: &str = "1;31";
+const YELLOW: &str = "1;33";
+const BLUE: &str = "1;34";
+const CYAN: &str = "1;36";
+const BOLD: &str = "1";
+
+/// The findings and the summary.
+#[must_use]
+pub fn text(report: &CheckReport, terminal: Terminal) -> String {
+    let mut out = String::new();
+    let mut n_notes: BTreeMap<&str, usize> = BTreeMap::new();
+    for found in &report.findings {
+        if found.severity == Severity::Note {
+            let n = n_notes.entry(found.rule).or_default();
+            *n += 1;
+            if *n > MAX_NOTES {
+                continue;
+            }
+        }
+        render(&mut out, found, terminal);
+        out.push('\n');
+    }
+    for (rule, n) in n_notes {
+        let more = n.saturating_sub(MAX_NOTES);
+        if more > 0 {
+            let head = painted(&format!("note[{rule}]"), CYAN, terminal);
+            let _ = writeln!(out, "{head}: and {more} more; `-o json` has them all\n");
+        }
+    }
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+/// One finding.
+fn render(out: &mut String, found: &Finding, terminal: Terminal) {
+    let max = terminal.width.unwrap_or(usize::MAX);
+    let color = color(found.severity);
+    let head = format!("{}[{}]", found.severity.as_str(), found.rule);
+    let message = clean(&found.message);
+    let mut lines = wrap(&format!("{head}: {message}"), max, usize::MAX, "  ").into_iter();
+    let first = lines.next().unwrap_or_default();
+    let rest = first.strip_prefix(head.as_str()).unwrap_or(&first);
+    let head = painted(&head, color, terminal);
+    let _ = writeln!(out, "{head}{}", painted(rest, BOLD, terminal));
+    for line in lines {
+        let _ = writeln!(out, "{}", painted(&line, BOLD, terminal));
+    }
+
+    let location = &found.location;
+    let number = location.place.map(|place| place.line.to_string());
+    let gutter = number.as_ref().map_or(1, String::len);
+    let indent = " ".repeat(gutter);
+    let arrow = painted("-->", BLUE, terminal);
+    let file = clean(&location.file);
+    match location.place {
+        Some(place) => {
+            let _ = writeln!(
+                out,
+                "{indent}{arrow} {file}:{}:{}",
+                place.line, place.column
+            );
+        }
+        None => {
+            let _ = writeln!(out, "{indent}{arrow} {file}");
+        }
+    }
+    let bar = painted("|", BLUE, terminal);
+    if found.severity < Severity::Note
+        && let Some(number) = &number
+        && let Some((source, start, length)) = excerpt(location, max.saturating_sub(gutter + 3))
+    {
+        let number = painted(number, BLUE, terminal);
+        let _ = writeln!(out, "{indent} {bar}");
+        let _ = writeln!(out, "{number} {bar} {source}");
+        let mark = painted(&"^".repeat(length), color, terminal);
+        let _ = writeln!(out, "{indent} {bar} {}{mark}", " ".repeat(start));
+    }
+    let equals = painted("=", BLUE, terminal);
+    for note in notes(found) {
+        let room = max.saturating_sub(gutter + 3);
+        for (n, line) in wrap(&note, room, usize::MAX, "  ").into_iter().enumerate() {
+            let sign = if n == 0 { equals.as_str() } else { " " };
+            let _ = writeln!(out, "{indent} {sign} {line}");
+        }
+    }
+}
+
+/// What is said below the source: whose expression it is, on which kinds, and what to do.
+fn notes(found: &Finding) -> Vec<String> {
+    let mut about: Vec<String> = Vec::new();
+    about.extend(
+        found
+            .policy
+            .as_deref()
+            .map(|name| format!("policy {}", clean(name))),
+    );
+    about.extend(found.field_ref.as_deref().map(clean));
+    if !found.kinds.is_empty() {
+        let shown: Vec<_> = found
+            .kinds
+            .iter()
+            .take(MAX_KINDS)
+            .map(|kind| clean(kind))
+            .collect();
+        let more = match found.kinds.len().saturating_sub(shown.len()) {
+            0 => String::new(),
+            n => format!(" and {n} more"),
+        };
+        about.push(format!("on {}{more}", shown.join(", ")));
+    }
+    let about = (!about.is_empty()).then(|| format!("in: {}", about.join(", ")));
+    let help = found
+        .help
+        .as_deref()
+        .map(|help| format!("help: {}", clean(help)));
+    about.into_iter().chain(help).collect()
+}
+
+/// The line of a location as it fits into `max` columns, and the columns to mark in it: from, how many.
+fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
+    let max = max.min(MAX_EXCERPT);
+    let mut place = location.place?;
+    let line = location.source.as_ref()?.line(place.line).trim_end();
+    // A long line, such as that of a JSON file without line breaks, is cut before all else.
+    let n_skipped = place.column.saturating_sub(2 * MAX_EXCERPT);
+    let is_cut = n_skipped > 0;
+    place.column -= n_skipped;
+    let line: String = line.chars().skip(n_skipped).take(4 * MAX_EXCERPT).collect();
+    let line: Vec<char> = clean(&line).chars().collect();
+    let text = |range: std::ops::Range<usize>| {
+        let chars = line.get(range)?;
+        Some(chars.iter().collect::<String>())
+    };
+    let start = place.column.saturating_sub(1).min(line.len());
+    let end = (start + location.length).min(line.len());
+    let marked = width(&text(start..end)?).max(1);
+    if !is_cut && width(&text(0..line.len())?) <= max {
+        return Some((text(0..line.len())?, width(&text(0..start)?), marked));
+    }
+    // A window around the place, with room for an ellipsis at both ends.
+    let room = max.saturating_sub(2).max(8);
+    let mut from = start;
+    while from > 0 && width(&text(from - 1..end)?) <= room * 2 / 3 {
+        from -= 1;
+    }
+    let mut to = from;
+    while to < line.len() && width(&text(from..to + 1)?) <= room {
+        to += 1;
+    }
+    let (before, behind) = (is_cut || from > 0, to < line.len());
+    let shown = format!(
+        "{}{}{}",
+        if before { "…" } else { "" },
+        text(from..to)?,
+        if behind { "…" } else { "" }
+    );
+    let offset = width(&text(from..start)?) + usize::from(before);
+    let visible = room.saturating_sub(width(&text(from..start)?)).max(1);
+    Some((shown, offset, marked.min(visible)))
+}
+
+/// The last line: how much was checked, and what came of it.
+fn summary(report: &CheckReport, terminal: Terminal) -> String {
+    let summary = &report.summary;
+    let counts: Vec<String> = [
+        (summary.errors, "error", RED),
+        (summary.warnings, "warning", YELLOW),
+        (summary.notes, "note", CYAN),
+    ]
+    .into_iter()
+    .filter(|(n, ..)| *n > 0)
+    .map(|(n, noun, color)| painted(&count(n, noun), color, terminal))
+    .collect();
+    let found = if counts.is_empty() {
+        "nothing found".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    let n_policies = match summary.policies {
+        1 => "1 policy".to_owned(),
+        n => format!("{n} policies"),
+    };
+    format!(
+        "{n_policies} in {} checked for Kubernetes {}: {found}",
+        count(summary.files, "file"),
+        report.kubernetes
+    )
+}
+
+fn count(n: usize, noun: &str) -> String {
+    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+}
+
+fn color(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => RED,
+        Severity::Warning => YELLOW,
+        Severity::Note => CYAN,
+    }
+}
+
+fn painted(text: &str, code: &str, terminal: Terminal) -> String {
+    if terminal.color && !text.is_empty() {
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::cli::input::{Place, SourceText};
+
+    #[track_caller]
+    fn check(line: &str, column: usize, length: usize, max: usize, expect: (&str, usize, usize)) {
+        let location = Location {
+            file: "f".to_owned(),
+            source: Some(Arc::new(SourceText::new("f".to_owned(), line.to_owned()))),
+            place: Some(Place { line: 1, column }),
+            length,
+        };
+        let (text, start, length) = excerpt(&location, max).unwrap();
+        assert_eq!((text.as_str(), start, length), expect);
+        assert!(width(&text) <= max.clamp(10, MAX_EXCERPT), "{text}");
+    }
+
+    #[test]
+    fn the_mark_stays_under_its_place() {
+        check("a: b.c == 1", 5, 2, 40, ("a: b.c == 1", 4, 2));
+        check("a: '漢字' + b", 10, 1, 40, ("a: '漢字' + b", 11, 1));
+        check("a\tb\u{1b}", 3, 1, 40, ("a b␛", 2, 1));
+        check("0123456789abcdefghij", 11, 2, 12, ("…6789abcdef…", 5, 2));
+        check("0123456789abcdefghij", 1, 2, 12, ("0123456789…", 0, 2));
+        check("0123456789abcdefghij", 21, 1, 12, ("…efghij", 7, 1));
+        let long = format!("{}.name{}", "x".repeat(100_000), "y".repeat(100_000));
+        let (before, behind) = ("x".repeat(153), "y".repeat(80));
+        let shown = format!("…{before}.name{behind}…");
+        check(&long, 100_001, 5, usize::MAX, (&shown, 154, 5));
+    }
+}

@@ -1,0 +1,280 @@
+//! The findings of all policies, and the documented shape of `-o json`.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde::Serialize;
+
+use super::finding::{Finding, Location, Severity};
+use super::policy::{Outcome, finding};
+use crate::cli::exit::Exit;
+use crate::cli::input::{Input, Object, Problem, ProblemKind};
+use crate::policy::typecheck::{Profile, Warning};
+
+/// What `kubectl vap check -o json` prints.
+///
+/// The shape is stable: fields may be added, none is removed or changes its meaning while
+/// `apiVersion` stays.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckReport {
+    /// Always `cli.vap-status.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// Always `CheckReport`.
+    pub kind: &'static str,
+    /// The version of Kubernetes whose APIs the policies were checked against, `1.36`.
+    pub kubernetes: String,
+    /// `truthful` or `upstream`.
+    pub profile: &'static str,
+    /// How much there was, and how much is wrong.
+    pub summary: Summary,
+    /// What was found, sorted by file and place.
+    pub findings: Vec<Finding>,
+    /// The policies, in the order of the input.
+    pub policies: Vec<PolicyReport>,
+}
+
+/// How much there was, and how much is wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Files read.
+    pub files: usize,
+    /// Policies checked.
+    pub policies: usize,
+    /// Findings that are errors.
+    pub errors: usize,
+    /// Findings that are warnings.
+    pub warnings: usize,
+    /// Findings that are notes.
+    pub notes: usize,
+    /// Files and documents that could not be read; they count among the errors too.
+    pub unreadable: usize,
+}
+
+/// A policy, with the status that it would have in a cluster that serves what is known here.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyReport {
+    /// `metadata.name`.
+    pub name: String,
+    /// The name of the file.
+    pub file: String,
+    /// The place of the object in its file, from 0.
+    pub index: usize,
+    /// The line of its name.
+    pub line: usize,
+    /// The conditions, `Ready` first.
+    pub conditions: Vec<ConditionReport>,
+    /// `status.typeChecking.expressionWarnings`, in upstream's form.
+    pub expression_warnings: Vec<WarningReport>,
+    /// The kinds that were checked, `apps/v1 Deployment`.
+    pub checked_kinds: Vec<String>,
+    /// The kinds that were not, each with the reason.
+    pub unchecked_kinds: Vec<UncheckedReport>,
+}
+
+/// A condition.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConditionReport {
+    /// `Ready`, `Compiled` and so on.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    pub status: String,
+    /// One word in CamelCase.
+    pub reason: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A warning about an expression.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WarningReport {
+    /// `spec.validations[0].expression` and the like.
+    pub field_ref: String,
+    /// What is wrong, with the lines that point at it.
+    pub warning: String,
+}
+
+/// A kind that was not checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct UncheckedReport {
+    /// The kind, `apps/v1 Deployment`.
+    pub kind: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl CheckReport {
+    /// A report with what could not be read of the input.
+    #[must_use]
+    pub fn new(kubernetes: &str, profile: Profile, input: &Input) -> Self {
+        Self {
+            api_version: "cli.vap-status.dev/v1alpha1",
+            kind: "CheckReport",
+            kubernetes: kubernetes.to_owned(),
+            profile: match profile {
+                Profile::Truthful => "truthful",
+                Profile::Upstream => "upstream",
+            },
+            summary: Summary {
+                files: input.n_files,
+                unreadable: input.problems.iter().filter(|it| is_fatal(it.kind)).count(),
+                ..Summary::default()
+            },
+            findings: input.problems.iter().map(unread).collect(),
+            policies: Vec::new(),
+        }
+    }
+
+    /// Adds a policy.
+    pub fn add(&mut self, policy: &Object<ValidatingAdmissionPolicy>, outcome: Outcome) {
+        self.findings.extend(outcome.findings);
+        let display = |gvk: &crate::schema::Gvk| format!("{} {}", gvk.api_version(), gvk.kind);
+        let conditions = outcome.status.conditions.into_iter();
+        let warning = |warning: Warning| WarningReport {
+            field_ref: warning.field_ref,
+            warning: warning.warning,
+        };
+        self.policies.push(PolicyReport {
+            name: policy.value.metadata.name.clone().unwrap_or_default(),
+            file: policy.source.name.clone(),
+            index: policy.document.index,
+            line: policy.place().line,
+            conditions: conditions
+                .map(|condition| ConditionReport {
+                    type_: condition.type_,
+                    status: condition.status,
+                    reason: condition.reason,
+                    message: condition.message,
+                })
+                .collect(),
+            expression_warnings: outcome.typed.warnings.into_iter().map(warning).collect(),
+            checked_kinds: outcome.typed.checked.iter().map(display).collect(),
+            unchecked_kinds: outcome
+                .typed
+                .unchecked
+                .iter()
+                .map(|unchecked| UncheckedReport {
+                    kind: display(&unchecked.gvk),
+                    reason: unchecked.reason.clone(),
+                })
+                .collect(),
+        });
+    }
+
+    /// Notes policies without a binding and bindings without a policy, where the input has bindings.
+    pub fn add_bindings(&mut self, input: &Input) {
+        let names = |policy: &Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
+        let policies: BTreeSet<String> = input.policies.iter().filter_map(names).collect();
+        let bound: BTreeSet<&str> = input
+            .bindings
+            .iter()
+            .map(|binding| binding.value.spec.policy_name.as_str())
+            .collect();
+        for binding in &input.bindings {
+            let name = binding.value.spec.policy_name.as_str();
+            if !name.is_empty() && !policies.contains(name) {
+                let message = format!("the policy `{name}` is not among the input");
+                let place = binding.place_of_field("spec.policyName");
+                let mut found = finding(binding, Severity::Note, "unknown-policy", &message, place);
+                found.field_ref = Some("spec.policyName".to_owned());
+                self.findings.push(found);
+            }
+        }
+        for policy in &input.policies {
+            let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+            if !bound.is_empty() && !bound.contains(name) {
+                let message = format!("no binding among the input names the policy `{name}`");
+                let place = policy.place();
+                let mut found = finding(policy, Severity::Note, "unbound-policy", &message, place);
+                found.help = Some("without a binding a policy never runs".to_owned());
+                self.findings.push(found);
+            }
+        }
+    }
+
+    /// Sorts the findings and counts them.
+    pub fn finish(&mut self) {
+        self.findings.sort_by(|a, b| {
+            let key = |found: &Finding| (found.location.place, found.severity, found.rule);
+            (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
+        });
+        // What the schema requires and the API server's own check asks for too.
+        self.findings.dedup_by(|later, kept| {
+            let place = |found: &Finding| (found.location.file.clone(), found.location.place);
+            later.rule == "required"
+                && kept.rule == "required"
+                && later.field_ref == kept.field_ref
+                && place(later) == place(kept)
+        });
+        let count = |severity| {
+            let all = self.findings.iter();
+            all.filter(|found| found.severity == severity).count()
+        };
+        self.summary.policies = self.policies.len();
+        self.summary.errors = count(Severity::Error);
+        self.summary.warnings = count(Severity::Warning);
+        self.summary.notes = count(Severity::Note);
+    }
+
+    /// What the report means to the shell; with `is_strict`, a note that something could not be
+    /// checked counts as a finding.
+    #[must_use]
+    pub fn exit(&self, is_strict: bool) -> Exit {
+        let counts = |found: &Finding| {
+            found.severity < Severity::Note || is_strict && NOT_CHECKED.contains(&found.rule)
+        };
+        if self.summary.unreadable > 0 {
+            Exit::WrongUse
+        } else if self.findings.iter().any(counts) {
+            Exit::Findings
+        } else {
+            Exit::Clean
+        }
+    }
+}
+
+/// The rules of notes about what could not be checked.
+pub const NOT_CHECKED: [&str; 4] = [
+    "not-checked",
+    "unknown-param-kind",
+    "unknown-resource",
+    "unsupported-expression",
+];
+
+/// Whether the check is not complete for it.
+fn is_fatal(kind: ProblemKind) -> bool {
+    matches!(
+        kind,
+        ProblemKind::Unreadable | ProblemKind::InvalidYaml | ProblemKind::NotAnObject
+    )
+}
+
+/// The finding about what could not be read.
+fn unread(problem: &Problem) -> Finding {
+    let (severity, rule) = match problem.kind {
+        ProblemKind::Unreadable => (Severity::Error, "unreadable"),
+        ProblemKind::InvalidYaml => (Severity::Error, "invalid-yaml"),
+        ProblemKind::Doubtful => (Severity::Note, "invalid-yaml"),
+        ProblemKind::NotAnObject => (Severity::Error, "not-an-object"),
+        ProblemKind::WrongApiVersion => (Severity::Error, "wrong-api-version"),
+    };
+    Finding {
+        severity,
+        rule,
+        message: problem.message.clone(),
+        help: problem.help.clone(),
+        location: Location {
+            file: problem.file.clone(),
+            source: problem.source.clone(),
+            place: problem.place,
+            length: 1,
+        },
+        policy: None,
+        field_ref: None,
+        kinds: Vec::new(),
+    }
+}

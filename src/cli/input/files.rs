@@ -1,0 +1,156 @@
+//! Reads files, what is below directories, and standard input: the only file of `input` that touches
+//! the file system.
+//!
+//! Files are handed on one by one, so that a large tree is not in memory as a whole. What cannot be
+//! read is told, and the rest is read all the same.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The most bytes of one file.
+pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The name of standard input in messages.
+pub const STDIN: &str = "<stdin>";
+
+/// The endings of files that are read below a directory.
+const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct ReadFile {
+    /// The name for messages.
+    pub name: String,
+    /// Whether it was named itself, rather than found below a directory.
+    pub is_given: bool,
+    /// What it holds, or why that cannot be read.
+    pub text: Result<String, String>,
+}
+
+/// Reads what `paths` name, in their order, and what is below a directory in the order of names; each
+/// file goes to `each`.
+///
+/// `-` is standard input. Below a directory, files that end in `.yaml`, `.yml` or `.json` are read;
+/// `.git` is passed over, and so are the copies, named `..` and a date, that a mounted `ConfigMap`
+/// keeps beside its links. Links to directories are followed only where they are
+/// given, so that no circle of links has a way in.
+pub fn read_all(paths: &[PathBuf], stdin: &mut dyn Read, each: &mut dyn FnMut(ReadFile)) {
+    for path in paths {
+        if path.as_os_str() == "-" {
+            each(ReadFile {
+                name: STDIN.to_owned(),
+                is_given: true,
+                text: read(stdin),
+            });
+        } else if path.is_dir() {
+            walk(path, each);
+        } else {
+            each(ReadFile {
+                name: path.display().to_string(),
+                is_given: true,
+                text: open(path).and_then(|mut file| read(&mut file)),
+            });
+        }
+    }
+}
+
+/// Hands on what is below `root`.
+fn walk(root: &Path, each: &mut dyn FnMut(ReadFile)) {
+    let mut open_paths = vec![root.to_owned()];
+    while let Some(path) = open_paths.pop() {
+        let is_directory =
+            path == root || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
+        let name = path.display().to_string();
+        if !is_directory {
+            // A link to a directory is not followed; one to a file is read, as is the file of a
+            // mounted ConfigMap; what is neither, a socket for one, would block.
+            let text = match fs::metadata(&path) {
+                Ok(metadata) if !metadata.is_file() => continue,
+                Ok(_) => open(&path).and_then(|mut file| read(&mut file)),
+                Err(error) => Err(reason(&error)),
+            };
+            each(ReadFile {
+                name,
+                is_given: false,
+                text,
+            });
+            continue;
+        }
+        match names(&path) {
+            // Last in, first out.
+            Ok(names) => open_paths.extend(names.into_iter().rev()),
+            Err(error) => each(ReadFile {
+                name,
+                is_given: true,
+                text: Err(reason(&error)),
+            }),
+        }
+    }
+}
+
+/// The paths within a directory that may be of interest, sorted.
+fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        let file_name = entry.file_name();
+        let is_internal = file_name == ".git" || file_name.to_string_lossy().starts_with("..");
+        let is_manifest = path.extension().is_some_and(|ending| {
+            ENDINGS
+                .iter()
+                .any(|known| ending.eq_ignore_ascii_case(known))
+        });
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_internal && (is_directory || is_manifest) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn open(path: &Path) -> Result<File, String> {
+    File::open(path).map_err(|error| reason(&error))
+}
+
+/// The text of a reader, which may be endless.
+fn read(reader: &mut dyn Read) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    reader
+        .take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| reason(&error))?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
+        return Err(format!(
+            "larger than {} MiB; split it",
+            MAX_FILE_BYTES / 1024 / 1024
+        ));
+    }
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err("is UTF-16; save it as UTF-8".to_owned());
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("is not UTF-8 text (byte {at}); save it as UTF-8")
+    })?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+/// An error of the system in words, without its number.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        io::ErrorKind::IsADirectory => "is a directory".to_owned(),
+        _ => {
+            let text = error.to_string();
+            let text = text.split(" (os error").next().unwrap_or(&text);
+            text.to_lowercase()
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Manifests out of files, directories and standard input: policies, bindings, probes, params, CRDs
+//! and namespaces, each with its place.
+//!
+//! Takes paths, gives API objects and a list of what could not be read. One bad document costs itself
+//! alone. It knows nothing of what becomes of the objects.
+
+pub mod decode;
+pub mod files;
+pub mod object;
+pub mod place;
+pub mod scalar;
+pub mod yaml;
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use serde_json::Value;
+
+use crate::schema::{Crd, Gvk};
+
+use files::ReadFile;
+pub use object::Object;
+use object::{Document, documents};
+pub use place::{Place, SourceText};
+
+/// The version that policies and bindings are read as.
+pub const POLICY_VERSION: &str = "admissionregistration.k8s.io/v1";
+/// The versions that policies and bindings have had.
+const POLICY_VERSIONS: [&str; 3] = [
+    POLICY_VERSION,
+    "admissionregistration.k8s.io/v1beta1",
+    "admissionregistration.k8s.io/v1alpha1",
+];
+/// The group of CustomResourceDefinitions.
+const CRD_GROUP: &str = "apiextensions.k8s.io";
+/// The group of probes.
+const PROBE_GROUP: &str = "vap-status.dev";
+
+/// Which objects are of interest; others are dropped as they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Policies, bindings and CRDs.
+    Policies,
+    /// CRDs alone.
+    Crds,
+    /// Everything, which is what tests need: any object may be a param.
+    All,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// The policies, of all versions as v1.
+    pub policies: Vec<Object<ValidatingAdmissionPolicy>>,
+    /// The bindings, of all versions as v1.
+    pub bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
+    /// The CustomResourceDefinitions.
+    pub crds: Vec<Object<Crd>>,
+    /// The policies, bindings and CRDs that do not have the shape of their kind, with the reason.
+    pub invalid: Vec<Object<String>>,
+    /// The probes, `PolicyProbe` of `vap-status.dev`, as written.
+    pub probes: Vec<Object<Value>>,
+    /// The namespaces, as written.
+    pub namespaces: Vec<Object<Value>>,
+    /// All other objects, as written: params may be among them.
+    pub others: Vec<Object<Value>>,
+    /// What could not be read, in order.
+    pub problems: Vec<Problem>,
+    /// How many files were read, standard input among them.
+    pub n_files: usize,
+    /// How many objects were in them, wanted or not.
+    pub n_objects: usize,
+    /// How many documents that are no Kubernetes objects were passed over below directories.
+    pub n_passed_over: usize,
+}
+
+/// Something that could not be read.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// What kind of trouble it is.
+    pub kind: ProblemKind,
+    /// The name of the file.
+    pub file: String,
+    /// Its text, where it has some.
+    pub source: Option<Arc<SourceText>>,
+    /// Where in the file.
+    pub place: Option<Place>,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: Option<String>,
+}
+
+/// The kinds of trouble with input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// A file or directory that cannot be read.
+    Unreadable,
+    /// A document that is no YAML.
+    InvalidYaml,
+    /// A document that may have nothing to do with policies, found below a directory, is no YAML.
+    Doubtful,
+    /// A document that is no Kubernetes object.
+    NotAnObject,
+    /// A policy or binding under the apiVersion of another API.
+    WrongApiVersion,
+}
+
+impl Input {
+    /// Reads all of `paths`; `-` is `stdin`.
+    #[must_use]
+    pub fn load(paths: &[PathBuf], wanted: Wanted, stdin: &mut dyn Read) -> Self {
+        let mut input = Self::default();
+        files::read_all(paths, stdin, &mut |file| input.add_file(file, wanted));
+        input
+    }
+
+    /// The objects of a kind that is none of those with a list of their own: params, for one.
+    ///
+    /// Objects are there where [`Wanted::All`] was asked for; namespaces count too.
+    pub fn objects_of_kind(&self, gvk: &Gvk) -> impl Iterator<Item = &Object<Value>> {
+        let is_of_kind = |object: &&Object<Value>| {
+            object.api_version() == gvk.api_version() && object.kind() == gvk.kind
+        };
+        self.others
+            .iter()
+            .chain(&self.namespaces)
+            .filter(is_of_kind)
+    }
+
+    /// Adds what is in a file.
+    fn add_file(&mut self, file: ReadFile, wanted: Wanted) {
+        let text = match file.text {
+            Ok(text) => text,
+            Err(reason) => {
+                self.problems.push(Problem {
+                    kind: ProblemKind::Unreadable,
+                    message: format!("cannot read {}: {reason}", file.name),
+                    file: file.name,
+                    source: None,
+                    place: None,
+                    help: None,
+                });
+                return;
+            }
+        };
+        self.n_files += 1;
+        let source = Arc::new(SourceText::new(file.name, text));
+        for document in documents(&source) {
+            match document {
+                Ok(document) => self.add_document(document, &source, file.is_given, wanted),
+                Err(mut problem) => {
+                    if !file.is_given && !source.text().contains("ValidatingAdmissionPolicy") {
+                        problem.kind = ProblemKind::Doubtful;
+                    }
+                    self.problems.push(problem);
+                }
+            }
+        }
+    }
+
+    fn add_document(
+        &mut self,
+        document: Document,
+        source: &Arc<SourceText>,
+        is_given: bool,
+        wanted: Wanted,
+    ) {
+        let text = |name| document.node.get(name).and_then(yaml::Node::as_str);
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (Some(api_version), Some(kind)) = (api_version, kind) else {
+            let is_policy = kind.is_some_and(|kind| kind == "ValidatingAdmissionPolicy");
+            if !is_given && !is_policy {
+                self.n_passed_over += 1;
+                return;
+            }
+            let missing = match (api_version, kind) {
+                (None, None) => "`apiVersion` and `kind`",
+                (None, _) => "`apiVersion`",
+                (_, _) => "`kind`",
+            };
+            self.problems.push(Problem {
+                kind: ProblemKind::NotAnObject,
+                file: source.name.clone(),
+                place: Some(document.place(source, &document.node)),
+                source: Some(Arc::clone(source)),
+                message: format!("no Kubernetes object: {missing} missing"),
+                help: Some(
+                    "name only manifests, or a directory, below which others are passed over"
+                        .to_owned(),
+                ),
+            });
+            return;
+        };
+        self.n_objects += 1;
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let all = wanted == Wanted::All;
+        let is_policy_version = POLICY_VERSIONS.contains(&api_version);
+        match (group, kind) {
+            (_, "ValidatingAdmissionPolicy") if is_policy_version && wanted != Wanted::Crds => {
+                self.decode(document, source, decode::policy, |input| {
+                    &mut input.policies
+                });
+            }
+            (_, "ValidatingAdmissionPolicyBinding")
+                if is_policy_version && wanted != Wanted::Crds =>
+            {
+                self.decode(document, source, decode::binding, |input| {
+                    &mut input.bindings
+                });
+            }
+            (_, "ValidatingAdmissionPolicy" | "ValidatingAdmissionPolicyBinding")
+                if wanted != Wanted::Crds =>
+            {
+                let node = document.node.get("apiVersion");
+                let message = format!("no API has kind {kind} under apiVersion `{api_version}`");
+                self.problems.push(Problem {
+                    kind: ProblemKind::WrongApiVersion,
+                    file: source.name.clone(),
+                    place: node.map(|node| document.place(source, node)),
+                    source: Some(Arc::clone(source)),
+                    message,
+                    help: Some(format!("write `apiVersion: {POLICY_VERSION}`")),
+                });
+            }
+            (CRD_GROUP, "CustomResourceDefinition") => {
+                let read = |value: Value| Crd::from_value(&value);
+                self.decode(document, source, read, |input| &mut input.crds);
+            }
+            (PROBE_GROUP, "PolicyProbe") if all => {
+                self.keep(document, source, |input| &mut input.probes);
+            }
+            ("", "Namespace") if all => {
+                self.keep(document, source, |input| &mut input.namespaces);
+            }
+            _ if all => self.keep(document, source, |input| &mut input.others),
+            _ => {}
+        }
+    }
+
+    fn keep(
+        &mut self,
+        document: Document,
+        source: &Arc<SourceText>,
+        of: impl Fn(&mut Self) -> &mut Vec<Object<Value>>,
+    ) {
+        let value = document.node.to_json();
+        of(self).push(Object::new(document, source, value));
+    }
+
+    fn decode<T, E: std::fmt::Display>(
+        &mut self,
+        document: Document,
+        source: &Arc<SourceText>,
+        read: impl Fn(Value) -> Result<T, E>,
+        of: impl Fn(&mut Self) -> &mut Vec<Object<T>>,
+    ) {
+        match read(document.node.to_json()) {
+            Ok(value) => of(self).push(Object::new(document, source, value)),
+            Err(error) => {
+                let invalid = Object::new(document, source, error.to_string());
+                self.invalid.push(invalid);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFESTS: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: policy}
+---
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}}
+- {apiVersion: v1, kind: Namespace, metadata: {name: team}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: params, namespace: team}, data: {a: b}}
+---
+apiVersion: vap-status.dev/v1alpha1
+kind: PolicyProbe
+metadata: {name: probe}
+spec: {policyName: policy}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec:
+  group: example.com
+  names: {kind: Widget, plural: widgets}
+  versions: [{name: v1, served: true}]
+";
+
+    fn load(wanted: Wanted) -> Input {
+        Input::load(&[PathBuf::from("-")], wanted, &mut MANIFESTS.as_bytes())
+    }
+
+    fn counts(input: &Input) -> [usize; 6] {
+        [
+            input.policies.len(),
+            input.bindings.len(),
+            input.crds.len(),
+            input.probes.len(),
+            input.namespaces.len(),
+            input.others.len(),
+        ]
+    }
+
+    #[test]
+    fn objects_are_sorted_by_kind() {
+        assert_eq!(counts(&load(Wanted::All)), [1, 1, 1, 1, 1, 1]);
+        assert_eq!(counts(&load(Wanted::Policies)), [1, 1, 1, 0, 0, 0]);
+        assert_eq!(counts(&load(Wanted::Crds)), [0, 0, 1, 0, 0, 0]);
+        assert_eq!(load(Wanted::Crds).n_objects, 6);
+    }
+
+    #[test]
+    fn params_are_found_by_their_kind() {
+        let input = load(Wanted::All);
+        let config_map = Gvk::new("", "v1", "ConfigMap");
+        let params: Vec<_> = input.objects_of_kind(&config_map).collect();
+        let [only] = &params[..] else {
+            panic!("{params:?}")
+        };
+        assert_eq!(
+            (only.name(), only.namespace()),
+            (Some("params"), Some("team"))
+        );
+        assert_eq!(only.value["data"]["a"], "b");
+        assert_eq!(
+            only.place(),
+            Place {
+                line: 10,
+                column: 54
+            }
+        );
+        let none = Gvk::new("example.com", "v1", "ConfigMap");
+        assert_eq!(input.objects_of_kind(&none).count(), 0);
+    }
+
+    #[test]
+    fn a_probe_is_decoded_where_its_type_is_known() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Probe {
+            spec: Spec,
+        }
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Spec {
+            policy_name: String,
+        }
+        let probe = load(Wanted::All).probes.remove(0);
+        let probe = probe.decode::<Probe>().unwrap();
+        assert_eq!(probe.value.spec.policy_name, "policy");
+        let wrong = load(Wanted::All).others.remove(0).decode::<Probe>();
+        assert!(wrong.unwrap_err().value.contains("spec"));
+    }
+}

@@ -1,0 +1,618 @@
+//! YAML as the API server's tools read it, with the place of everything: YAML 1.1 scalars over a YAML
+//! 1.2 parser.
+//!
+//! `yes`, `on` and `0777` mean what they mean to kubectl, a key may be given twice (the last one
+//! counts), and `<<` merges. What differs: more than 255 nested collections are refused (go-yaml:
+//! 10,000), the bound on aliases is on the nodes they make, not on their share, and what is tagged
+//! `!!timestamp` need not be one, and a tab may indent a document as a whole.
+//!
+//! Source: `sigs.k8s.io/yaml` `yaml.go` (`YAMLToJSON`, `convertToJSONableObject`) and
+//! `go.yaml.in/yaml/v2` `decode.go` (`decoder.scalar`, `decoder.mapping`, `decoder.merge`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use granit_parser::{Event, Parser, ScalarStyle, Tag};
+use serde_json::{Number, Value};
+
+use super::scalar;
+
+/// The most nodes that a document may have, aliases resolved.
+const MAX_NODES: usize = 1_000_000;
+
+const CORE: &str = "tag:yaml.org,2002:";
+
+/// Why a text is no YAML, or has no counterpart in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct YamlError {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in code points, from 1.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// A value with its place in the text that it was read from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// The bytes that it takes in the text; of an alias, those of what it stands for.
+    pub span: Range<usize>,
+    /// What it says.
+    pub data: Data,
+}
+
+/// What a node says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Data {
+    /// Null, a boolean, a number or a text.
+    Scalar(Value, Style),
+    /// A list.
+    List(Vec<Node>),
+    /// An object.
+    Map(BTreeMap<String, Entry>),
+}
+
+/// An entry of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The bytes of its key.
+    pub key: Range<usize>,
+    /// Its value.
+    pub node: Node,
+    /// The bytes of the keys of the same name before it, whose values do not count.
+    pub repeats: Vec<Range<usize>>,
+    /// Whether it comes from a merge key, and may be replaced.
+    is_merged: bool,
+}
+
+impl Entry {
+    fn new(key: Range<usize>, node: Node) -> Self {
+        Self {
+            key,
+            node,
+            repeats: Vec::new(),
+            is_merged: false,
+        }
+    }
+}
+
+/// How a scalar is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Without quotation marks.
+    Plain,
+    /// `'…'`.
+    SingleQuoted,
+    /// `"…"`.
+    DoubleQuoted,
+    /// `|` or `>`.
+    Block,
+}
+
+impl From<ScalarStyle> for Style {
+    fn from(style: ScalarStyle) -> Self {
+        match style {
+            ScalarStyle::Plain => Self::Plain,
+            ScalarStyle::SingleQuoted => Self::SingleQuoted,
+            ScalarStyle::DoubleQuoted => Self::DoubleQuoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => Self::Block,
+        }
+    }
+}
+
+impl Node {
+    /// The value as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match &self.data {
+            Data::Scalar(value, _) => value.clone(),
+            Data::List(items) => items.iter().map(Self::to_json).collect(),
+            Data::Map(entries) => entries
+                .iter()
+                .map(|(name, entry)| (name.clone(), entry.node.to_json()))
+                .collect(),
+        }
+    }
+
+    /// What JSON says, all of it at the bytes `span`.
+    pub(super) fn of_json(value: Value, span: &Range<usize>) -> Self {
+        let data = match value {
+            Value::Array(items) => Data::List(
+                items
+                    .into_iter()
+                    .map(|item| Self::of_json(item, span))
+                    .collect(),
+            ),
+            Value::Object(fields) => Data::Map(
+                fields
+                    .into_iter()
+                    .map(|(name, value)| {
+                        let entry = Entry::new(span.clone(), Self::of_json(value, span));
+                        (name, entry)
+                    })
+                    .collect(),
+            ),
+            other => Data::Scalar(other, Style::DoubleQuoted),
+        };
+        Self {
+            span: span.clone(),
+            data,
+        }
+    }
+
+    /// Sets the entry `name` of an object, with no place of its own, to a text.
+    pub(super) fn set_text(&mut self, name: &str, text: &str) {
+        let span = self.span.start..self.span.start;
+        if let Data::Map(entries) = &mut self.data {
+            let node = Self::of_json(text.into(), &span);
+            entries.insert(name.to_owned(), Entry::new(span, node));
+        }
+    }
+
+    /// The entries of an object; of anything else none.
+    pub fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
+        match &self.data {
+            Data::Map(entries) => Some(entries),
+            _ => None,
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// The items of a list; of anything else none.
+    #[must_use]
+    pub fn items(&self) -> &[Self] {
+        match &self.data {
+            Data::List(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The entry `name` of an object.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        match &self.data {
+            Data::Map(entries) => entries.get(name),
+            _ => None,
+        }
+    }
+
+    /// The value of the entry `name` of an object.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        self.entry(name).map(|entry| &entry.node)
+    }
+
+    /// The text, where it is one.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.data {
+            Data::Scalar(value, _) => value.as_str(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is null.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(&self.data, Data::Scalar(Value::Null, _))
+    }
+
+    /// What a field reference of a status names, `spec.validations[0].expression`, or as much of the
+    /// way there as exists.
+    #[must_use]
+    pub fn nearest(&self, field_ref: &str) -> &Self {
+        let mut node = self;
+        for part in field_ref.split('.') {
+            let (name, indices) = part.split_once('[').unwrap_or((part, ""));
+            let Some(next) = node.get(name) else {
+                return node;
+            };
+            node = next;
+            for index in indices.split(['[', ']']).filter(|index| !index.is_empty()) {
+                let Some(item) = index.parse().ok().and_then(|n: usize| node.items().get(n)) else {
+                    return node;
+                };
+                node = item;
+            }
+        }
+        node
+    }
+}
+
+/// The first document of `text` as JSON; null if there is none.
+///
+/// # Errors
+///
+/// If `text` is no YAML, or has no counterpart in JSON.
+pub fn to_json(text: &str) -> Result<Value, YamlError> {
+    Ok(read(text)?.map_or(Value::Null, |node| node.to_json()))
+}
+
+/// The first document of `text`; `None` if there is none.
+///
+/// # Errors
+///
+/// If `text` is no YAML, or has no counterpart in JSON.
+pub fn read(text: &str) -> Result<Option<Node>, YamlError> {
+    let mut options = granit_parser::options! { strict_indentation: true };
+    options.set_emit_comments(false);
+    let mut loader = Loader::default();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| YamlError {
+            line: error.marker().line(),
+            column: error.marker().col() + 1,
+            message: error.info(),
+        })?;
+        if matches!(event, Event::DocumentEnd) {
+            break;
+        }
+        let bytes = span.byte_range().unwrap_or_default();
+        loader.event(event, bytes).map_err(|message| YamlError {
+            line: span.start.line(),
+            column: span.start.col() + 1,
+            message,
+        })?;
+    }
+    Ok(loader.root)
+}
+
+enum Open {
+    List {
+        start: usize,
+        anchor: usize,
+        items: Vec<Node>,
+    },
+    Map {
+        start: usize,
+        anchor: usize,
+        entries: BTreeMap<String, Entry>,
+        key: Option<Key>,
+    },
+}
+
+enum Key {
+    Name(String, Range<usize>),
+    Merge,
+}
+
+#[derive(Default)]
+struct Loader {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    nodes: usize,
+    root: Option<Node>,
+}
+
+impl Loader {
+    fn event(&mut self, event: Event<'_>, bytes: Range<usize>) -> Result<(), String> {
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let plain = style == ScalarStyle::Plain;
+                let is_merge =
+                    text == "<<" && (plain && tag.is_none() || is_merge_tag(tag.as_deref()));
+                let value = scalar_value(&text, plain, tag.as_deref())?;
+                let node = Node {
+                    span: bytes,
+                    data: Data::Scalar(value, style.into()),
+                };
+                self.done(node, is_merge, anchor)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.open.push(Open::List {
+                    start: bytes.start,
+                    anchor,
+                    items: Vec::new(),
+                });
+                Ok(())
+            }
+            Event::MappingStart(_, anchor, _) => {
+                self.open.push(Open::Map {
+                    start: bytes.start,
+                    anchor,
+                    entries: BTreeMap::new(),
+                    key: None,
+                });
+                Ok(())
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let (start, anchor, data) = match self.open.pop() {
+                    Some(Open::List {
+                        start,
+                        anchor,
+                        items,
+                    }) => (start, anchor, Data::List(items)),
+                    Some(Open::Map {
+                        start,
+                        anchor,
+                        entries,
+                        ..
+                    }) => (start, anchor, Data::Map(entries)),
+                    None => return Err("unbalanced end of a collection".to_owned()),
+                };
+                let span = start..bytes.end.max(start);
+                self.done(Node { span, data }, false, anchor)
+            }
+            Event::Alias(anchor) => {
+                let node = self
+                    .anchors
+                    .get(&anchor)
+                    .ok_or("an anchor's value contains itself")?;
+                // Counted before it is copied: a few aliases make billions of nodes.
+                self.nodes = self.nodes.saturating_add(count(node));
+                check_size(self.nodes)?;
+                let node = node.clone();
+                self.done(node, false, 0)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts a complete node where it belongs.
+    fn done(&mut self, node: Node, is_merge: bool, anchor: usize) -> Result<(), String> {
+        self.nodes = self.nodes.saturating_add(1);
+        if anchor != 0 {
+            self.nodes = self.nodes.saturating_add(count(&node));
+        }
+        check_size(self.nodes)?;
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::List { items, .. }) => items.push(node),
+            Some(Open::Map { entries, key, .. }) => match key.take() {
+                None if is_merge => *key = Some(Key::Merge),
+                None => *key = Some(Key::Name(key_name(&node)?, node.span)),
+                Some(Key::Name(name, key)) => insert(entries, name, key, node),
+                Some(Key::Merge) => merge(entries, node)?,
+            },
+        }
+        Ok(())
+    }
+}
+
+fn check_size(nodes: usize) -> Result<(), String> {
+    if nodes > MAX_NODES {
+        return Err(format!(
+            "more than {MAX_NODES} nodes, aliases resolved; split the file"
+        ));
+    }
+    Ok(())
+}
+
+/// Sets an entry; of two of one name the last counts.
+fn insert(entries: &mut BTreeMap<String, Entry>, name: String, key: Range<usize>, node: Node) {
+    match entries.get_mut(&name) {
+        Some(entry) => {
+            let before = std::mem::replace(&mut entry.key, key);
+            if !std::mem::take(&mut entry.is_merged) {
+                entry.repeats.push(before);
+            }
+            entry.node = node;
+        }
+        None => {
+            entries.insert(name, Entry::new(key, node));
+        }
+    }
+}
+
+/// Adds the entries of a merge key's value, over what is there: what stands behind the merge key
+/// replaces them again, what stands before it does not.
+fn merge(entries: &mut BTreeMap<String, Entry>, node: Node) -> Result<(), String> {
+    const WRONG: &str = "map merge requires map or sequence of maps as the value";
+    let merged = |mut of: BTreeMap<String, Entry>| {
+        // What is merged in is no repeat of what replaces it.
+        for entry in of.values_mut() {
+            entry.repeats.clear();
+            entry.is_merged = true;
+        }
+        of
+    };
+    match node.data {
+        Data::Map(of) => entries.extend(merged(of)),
+        Data::List(items) => {
+            for item in items.into_iter().rev() {
+                let Data::Map(of) = item.data else {
+                    return Err(WRONG.to_owned());
+                };
+                entries.extend(merged(of));
+            }
+        }
+        Data::Scalar(..) => return Err(WRONG.to_owned()),
+    }
+    Ok(())
+}
+
+/// The name that a key has in JSON.
+fn key_name(key: &Node) -> Result<String, String> {
+    match &key.data {
+        Data::Scalar(Value::String(name), _) => Ok(name.clone()),
+        Data::Scalar(Value::Bool(flag), _) => Ok(flag.to_string()),
+        Data::Scalar(Value::Number(number), _) if number.is_f64() || number.is_i64() => {
+            Ok(number.to_string())
+        }
+        Data::Scalar(other, _) => Err(format!("unsupported map key: {other}")),
+        Data::List(_) | Data::Map(_) => Err("unsupported map key: a collection".to_owned()),
+    }
+}
+
+fn count(node: &Node) -> usize {
+    match &node.data {
+        Data::Scalar(..) => 1,
+        Data::List(items) => items.iter().map(count).sum::<usize>().saturating_add(1),
+        Data::Map(entries) => entries
+            .values()
+            .map(|entry| count(&entry.node))
+            .sum::<usize>()
+            .saturating_add(1),
+    }
+}
+
+fn full_tag(tag: &Tag) -> String {
+    format!("{}{}", tag.handle(), tag.suffix())
+}
+
+fn is_merge_tag(tag: Option<&Tag>) -> bool {
+    tag.is_some_and(|tag| full_tag(tag).strip_prefix(CORE) == Some("merge"))
+}
+
+/// The value of a scalar by its tag, or by its looks if it is plain.
+fn scalar_value(text: &str, plain: bool, tag: Option<&Tag>) -> Result<Value, String> {
+    let tag = tag.map(full_tag);
+    let wanted = match &tag {
+        None if plain => None,
+        // Quoted, and the non-specific tag, which makes a string of anything.
+        None => Some("str"),
+        Some(tag) if tag == "!" => Some("str"),
+        Some(tag) => Some(tag.strip_prefix(CORE).unwrap_or("str")),
+    };
+    let value = match wanted {
+        None => scalar::resolve(text),
+        Some("binary") => {
+            let bytes: k8s_openapi::ByteString = serde_json::from_value(Value::from(text))
+                .map_err(|_| "!!binary value contains invalid base64 data")?;
+            return Ok(Value::String(
+                String::from_utf8_lossy(&bytes.0).into_owned(),
+            ));
+        }
+        Some(kind @ ("bool" | "int" | "float" | "null")) => {
+            let value = scalar::resolve(text);
+            let fits = matches!(
+                (&value, kind),
+                (scalar::Scalar::Bool(_), "bool")
+                    | (scalar::Scalar::Null, "null")
+                    | (
+                        scalar::Scalar::Int(_) | scalar::Scalar::Uint(_),
+                        "int" | "float"
+                    )
+                    | (scalar::Scalar::Float(_), "float")
+            );
+            if !fits {
+                return Err(format!("cannot decode `{text}` as a !!{kind}"));
+            }
+            value
+        }
+        Some(_) => scalar::Scalar::Text,
+    };
+    Ok(match value {
+        scalar::Scalar::Null => Value::Null,
+        scalar::Scalar::Bool(flag) => Value::Bool(flag),
+        scalar::Scalar::Int(number) => Value::from(number),
+        scalar::Scalar::Uint(number) => Value::from(number),
+        scalar::Scalar::Float(number) => float(number)?,
+        scalar::Scalar::Text => Value::from(text),
+    })
+}
+
+/// A float as Go writes it in JSON: without a fraction where it has none, so that `1e3` may be read
+/// as an integer.
+fn float(number: f64) -> Result<Value, String> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        #[expect(clippy::cast_possible_truncation, reason = "integral and below 2^53")]
+        return Ok(Value::from(number as i64));
+    }
+    Number::from_f64(number)
+        .map(Value::Number)
+        .ok_or_else(|| "unsupported value: NaN or infinity".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn documents_read_as_kubectl_reads_them() {
+        for (text, wanted) in [
+            ("", json!(null)),
+            ("# nothing", json!(null)),
+            (
+                "a: yes\nb: 'yes'\nc: !!str yes\nd: ! 5",
+                json!({"a": true, "b": "yes", "c": "yes", "d": "5"}),
+            ),
+            (
+                "a: 0777\nb: 1e3\nc: 1.5\nd: 2001-01-01",
+                json!({"a": 511, "b": 1000, "c": 1.5, "d": "2001-01-01"}),
+            ),
+            ("yes: 1\n2: 2\n1.5: 3", json!({"true": 1, "2": 2, "1.5": 3})),
+            ("a: 1\na: 2", json!({"a": 2})),
+            (
+                "x: &x {a: 1, b: 2}\nw: {b: 3, <<: *x}\nz: {<<: *x, b: 3}",
+                json!({
+                    "x": {"a": 1, "b": 2}, "w": {"a": 1, "b": 2}, "z": {"a": 1, "b": 3}
+                }),
+            ),
+            ("<<: [{a: 1}, {a: 2, b: 2}]", json!({"a": 1, "b": 2})),
+            ("'<<': 1", json!({"<<": 1})),
+            ("a: !!binary aGVsbG8=", json!({"a": "hello"})),
+            ("a: 1\n...\nb: [", json!({"a": 1})),
+            ("{\"a\": [1, null, true]}", json!({"a": [1, null, true]})),
+        ] {
+            assert_eq!(to_json(text).unwrap(), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_yaml_or_has_no_json_is_refused() {
+        for text in [
+            "a: [",
+            "? [a]\n: b",
+            "~: a",
+            "a: .inf",
+            "<<: 5",
+            "a: !!int x",
+            "a: &a [*a]",
+            "a: *b",
+        ] {
+            assert!(to_json(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn aliases_cannot_exhaust_the_process() {
+        let mut lines = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x]".to_owned()];
+        for n in 1..20 {
+            let items = vec![format!("*a{}", n - 1); 9].join(", ");
+            lines.push(format!("a{n}: &a{n} [{items}]"));
+        }
+        let text = lines.join("\n");
+        assert!(to_json(&text).unwrap_err().to_string().contains("line"));
+
+        // Each anchor keeps a copy of what is within it.
+        let nested: Vec<_> = (0..200).map(|n| format!("&a{n} [")).collect();
+        let nested = nested.concat();
+        let text = format!("{nested}{}{}", "x, ".repeat(100_000), "]".repeat(200));
+        assert!(to_json(&text).unwrap_err().message.contains("more than"));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        assert!(to_json(&"[".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let text = "a: 1\nb: {c: [x, 'y']}\na: &t |\n  text\nd: *t\n";
+        let node = read(text).unwrap().unwrap();
+        let slice = |node: &Node| text.get(node.span.clone()).unwrap().trim_end().to_owned();
+        assert_eq!(slice(node.nearest("b.c[1]")), "'y'");
+        assert_eq!(slice(node.nearest("b.c[7].x")), "[x, 'y']");
+        assert_eq!(slice(node.get("a").unwrap()), "text");
+        assert_eq!(node.get("d").unwrap().span, node.get("a").unwrap().span);
+        assert_eq!(node.entry("a").unwrap().repeats, vec![0..1]);
+        assert_eq!(node.entry("b").unwrap().key, 5..6);
+    }
+
+    #[test]
+    fn what_replaces_a_merged_entry_is_no_repeat() {
+        let node = read("x: &x {b: 1}\nz: {<<: *x, b: 3, c: 1, c: 2}").unwrap();
+        let z = node.unwrap().get("z").unwrap().clone();
+        assert!(z.entry("b").unwrap().repeats.is_empty());
+        assert_eq!(z.entry("c").unwrap().repeats.len(), 1);
+    }
+}

@@ -1,0 +1,455 @@
+//! Running the probes of a policy: what they need is fetched, the cases are evaluated apart from the
+//! tasks that answer for our health, and what they came to is written to the probes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use super::FIELD_MANAGER;
+use super::bound::{Bindings, bindings_of, param_resource};
+use super::context::Context;
+use super::error::{Error, within};
+use super::params::{Key, Listing, selected};
+use super::world::World;
+use crate::policy;
+use crate::policy::admission::{
+    Admission, Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, Binding,
+    Namespace, Object, ParamList, ParamSource, Selector,
+};
+use crate::probe::api::{AuthorizerSource, BindingSource, CaseStatus, PolicyProbe, Source as From};
+use crate::probe::run::{self, Setting};
+use crate::schema::rest_mapper::ApiResource;
+use crate::status::bindings::BindingsState;
+use crate::status::probes::{ProbeFacts, ProbesState, probe_status};
+use crate::telemetry::metrics::{ErrorReason, ProbeSample, Source};
+
+/// How long one request may take that a probe needs.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The most params that are read for the probes of a policy.
+const MAX_PARAMS: usize = 500;
+
+/// What the probes of a policy came to.
+#[derive(Debug, Default)]
+pub(crate) struct Probed {
+    /// Each probe with its cases.
+    pub(crate) probes: Vec<(Arc<PolicyProbe>, Vec<CaseStatus>)>,
+}
+
+impl Probed {
+    /// What the status of the policy says of them.
+    pub(crate) fn state(&self) -> ProbesState {
+        let facts = |(probe, cases): &(Arc<PolicyProbe>, Vec<CaseStatus>)| {
+            ProbeFacts::new(name_of(probe), cases)
+        };
+        ProbesState::Known(self.probes.iter().map(facts).collect())
+    }
+
+    /// What metrics say of them.
+    pub(crate) fn samples(&self) -> Vec<ProbeSample> {
+        let sample = |(probe, cases): &(Arc<PolicyProbe>, Vec<CaseStatus>)| ProbeSample {
+            probe: name_of(probe).to_owned(),
+            outcomes: crate::probe::api::CaseOutcome::ALL.map(|outcome| {
+                let n = cases.iter().filter(|case| case.outcome == outcome).count();
+                (outcome.as_str(), n)
+            }),
+        };
+        self.probes.iter().map(sample).collect()
+    }
+}
+
+fn name_of(probe: &PolicyProbe) -> &str {
+    probe.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The probes of the policy of that name, or why they are not known.
+fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<PolicyProbe>>, ProbesState> {
+    if let Some(refusal) = context.readiness.refusal(Source::Probes) {
+        return Err(ProbesState::NotPermitted(refusal));
+    }
+    context.probes.of(policy).ok_or(ProbesState::Unread)
+}
+
+/// Runs the probes of `policy`.
+///
+/// # Errors
+/// Why they are not known.
+pub(crate) async fn run_probes(
+    context: &Arc<Context>,
+    policy: &Arc<ValidatingAdmissionPolicy>,
+    world: &World,
+) -> Result<Probed, ProbesState> {
+    let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let probes = probes_of(context, name)?;
+    if probes.is_empty() {
+        return Ok(Probed::default());
+    }
+    let facts = Fetched::new(context, policy, &probes, world).await;
+    let work = {
+        let (policy, probes) = (Arc::clone(policy), probes.clone());
+        let mapper = Arc::clone(&world.mapper);
+        let client = context.client.clone();
+        move || {
+            let admission = Admission::new(&policy);
+            let asks = ClusterAuthorizer {
+                client,
+                runtime: Handle::current(),
+            };
+            let authorizer: Arc<dyn Authorizer> = Arc::new(asks);
+            let param_kind = policy::param_kind(&policy);
+            let params = match &facts.params {
+                Ok(list) => Ok(list as &dyn ParamSource),
+                Err(why) => Err(why.clone()),
+            };
+            let setting = Setting {
+                admission: &admission,
+                param_kind: param_kind.as_ref(),
+                bindings: match &facts.bindings {
+                    Ok(bindings) => Ok(bindings.as_slice()),
+                    Err(why) => Err(why.clone()),
+                },
+                params,
+                namespaces: &facts.namespaces,
+                authorizer: Ok(authorizer),
+                mapper: &mapper,
+            };
+            let run_one = |probe: &Arc<PolicyProbe>| {
+                let results = run::run(&probe.spec, &setting);
+                results.into_iter().map(|result| result.status).collect()
+            };
+            probes.iter().map(run_one).collect::<Vec<Vec<CaseStatus>>>()
+        }
+    };
+    let cases = match tokio::task::spawn_blocking(work).await {
+        Ok(cases) => cases,
+        Err(error) => {
+            if error.is_panic() {
+                context.metrics.check_panicked();
+                tracing::error!(
+                    policy = name,
+                    "the probes of this policy panicked; please report it"
+                );
+            }
+            let why = "the evaluation broke off on an error of vap-status-controller; its log has \
+                       the details";
+            let pending = |probe: &Arc<PolicyProbe>| {
+                let cases = probe.spec.cases.iter();
+                cases.map(|case| run::pending(case, why).status).collect()
+            };
+            probes.iter().map(pending).collect()
+        }
+    };
+    Ok(Probed {
+        probes: probes.into_iter().zip(cases).collect(),
+    })
+}
+
+/// The probes of a policy that does not exist; all of their cases wait for it.
+///
+/// # Errors
+/// Why they are not known.
+pub(crate) fn probes_without_policy(context: &Context, name: &str) -> Result<Probed, ProbesState> {
+    let why = format!("there is no ValidatingAdmissionPolicy {name}");
+    let pending = |probe: Arc<PolicyProbe>| {
+        let cases = probe.spec.cases.iter();
+        let cases = cases.map(|case| run::pending(case, &why).status).collect();
+        (probe, cases)
+    };
+    let probes = probes_of(context, name)?;
+    Ok(Probed {
+        probes: probes.into_iter().map(pending).collect(),
+    })
+}
+
+/// Writes the statuses of probes that say something else than those that are there. `generation` is that
+/// of the policy, `None` where there is none.
+///
+/// # Errors
+/// Where the API server does not take one.
+pub(crate) async fn write_statuses(
+    context: &Context,
+    probed: &Probed,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let api: Api<PolicyProbe> = Api::all(context.client.clone());
+    for (probe, cases) in &probed.probes {
+        let desired = probe_status(probe, cases, generation, now);
+        if probe.status.as_ref() == Some(&desired) {
+            continue;
+        }
+        let applied = json!({
+            "apiVersion": PolicyProbe::api_version(&()),
+            "kind": PolicyProbe::kind(&()),
+            "metadata": {"name": name_of(probe), "uid": probe.metadata.uid},
+            "status": desired,
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let patch = Patch::Apply(&applied);
+        match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
+            Ok(written) => {
+                context.metrics.status_written();
+                context.probes.put(written);
+            }
+            Err(error)
+                if matches!(
+                    error.reason(),
+                    ErrorReason::NotFound | ErrorReason::Conflict
+                ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// What the cluster says that probes of a policy ask for.
+struct Fetched {
+    bindings: Result<Vec<Binding>, String>,
+    params: Result<ParamList, String>,
+    namespaces: BTreeMap<String, Namespace>,
+}
+
+impl Fetched {
+    async fn new(
+        context: &Arc<Context>,
+        policy: &ValidatingAdmissionPolicy,
+        probes: &[Arc<PolicyProbe>],
+        world: &World,
+    ) -> Self {
+        let bindings = bindings_of(context, policy).map_err(|state| match state {
+            BindingsState::NotPermitted(text) => text,
+            _ => "the bindings were not read yet".to_owned(),
+        });
+        let params = match param_resource(policy, world) {
+            Some(resource) => params(context, resource, probes, bindings.as_ref()).await,
+            None => match policy::param_kind(policy) {
+                Some(gvk) => Err(format!(
+                    "paramKind {} {} is not served",
+                    gvk.api_version(),
+                    gvk.kind
+                )),
+                None => Ok(ParamList::default()),
+            },
+        };
+        Self {
+            bindings: bindings.map(|all| all.iter().map(|binding| Binding::new(binding)).collect()),
+            params,
+            namespaces: namespaces(context, probes).await,
+        }
+    }
+}
+
+/// The namespaces that requests of `probes` name and do not bring along. Those that cannot be read are
+/// left out: a probe then sees a namespace with nothing but its name.
+async fn namespaces(context: &Context, probes: &[Arc<PolicyProbe>]) -> BTreeMap<String, Namespace> {
+    let cases = probes.iter().flat_map(|probe| &probe.spec.cases);
+    let named = cases
+        .filter(|case| case.request.namespace_object.is_none())
+        .filter_map(|case| {
+            let of_object = || {
+                let object = case
+                    .request
+                    .object
+                    .as_ref()
+                    .or(case.request.old_object.as_ref())?;
+                object.pointer("/metadata/namespace")?.as_str()
+            };
+            case.request.namespace.as_deref().or_else(of_object)
+        });
+    let mut names: BTreeSet<&str> = named.collect();
+    names.insert("default");
+    let api: Api<CoreNamespace> = Api::all(context.client.clone());
+    let mut found = BTreeMap::new();
+    for name in names {
+        match within(TIMEOUT, api.get_opt(name)).await {
+            Ok(Some(namespace)) => {
+                let mut value = serde_json::to_value(&namespace).unwrap_or_default();
+                if let Some(fields) = value.as_object_mut() {
+                    fields.insert("apiVersion".to_owned(), "v1".into());
+                    fields.insert("kind".to_owned(), "Namespace".into());
+                }
+                found.insert(name.to_owned(), Namespace::new(&value));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                if context.complaints.are_due("namespaces") {
+                    tracing::warn!(
+                        namespace = name,
+                        %error,
+                        "cannot read a namespace that a probe names; it is taken for one without labels"
+                    );
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The params that bindings of these probes may take, read from the cluster.
+async fn params(
+    context: &Arc<Context>,
+    resource: &ApiResource,
+    probes: &[Arc<PolicyProbe>],
+    bindings: Result<&Bindings, &String>,
+) -> Result<ParamList, String> {
+    let from_cluster = || {
+        probes
+            .iter()
+            .filter(|probe| probe.spec.params == From::FromCluster)
+    };
+    let mut references: Vec<ParamRef> = Vec::new();
+    for probe in from_cluster() {
+        match probe.spec.bindings {
+            BindingSource::FromCluster => {
+                let bindings = bindings.map_err(String::clone)?;
+                let of = |binding: &Arc<ValidatingAdmissionPolicyBinding>| {
+                    binding.spec.param_ref.clone()
+                };
+                references.extend(bindings.iter().filter_map(of));
+            }
+            BindingSource::Inline => {
+                let specs = probe.spec.inline_bindings.iter();
+                references.extend(specs.filter_map(|spec| spec.param_ref.clone()));
+            }
+            BindingSource::Implied => references.push(ParamRef {
+                selector: Some(
+                    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector::default(),
+                ),
+                ..ParamRef::default()
+            }),
+        }
+    }
+    if references.is_empty() {
+        return Ok(ParamList::new(resource.namespaced, Vec::new()));
+    }
+    let known = match context.params.listing(context, resource) {
+        Listing::Known(known) => known,
+        Listing::Unread => return Err("the params were not read yet".to_owned()),
+        Listing::Refused(text) => return Err(text),
+        Listing::Failed(reason) => return Err(format!("the params cannot be read now: {reason}")),
+    };
+    let mut wanted: BTreeSet<Key> = BTreeSet::new();
+    for reference in &references {
+        match (&reference.name, &reference.selector) {
+            (Some(name), _) => {
+                wanted.extend(known.keys().filter(|(_, known)| known == name).cloned());
+            }
+            (None, Some(selector)) => {
+                if let Ok(selector) = Selector::new(selector) {
+                    wanted.extend(selected(&known, None, &selector).cloned());
+                }
+            }
+            (None, None) => {}
+        }
+    }
+    if wanted.len() > MAX_PARAMS {
+        return Err(format!(
+            "{} params would have to be read, and {MAX_PARAMS} are the limit; give the probe params of \
+             its own (params: Inline)",
+            wanted.len()
+        ));
+    }
+    let mut objects = Vec::with_capacity(wanted.len());
+    for key in wanted {
+        let object: Option<Arc<Value>> = context.params.read(context, resource, &key).await?;
+        objects.extend(object.map(|object| Object::new(&object)));
+    }
+    Ok(ParamList::new(resource.namespaced, objects))
+}
+
+/// Answers checks by asking the API server. Used from threads that may block.
+#[derive(Clone)]
+struct ClusterAuthorizer {
+    client: Client,
+    runtime: Handle,
+}
+
+impl std::fmt::Debug for ClusterAuthorizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClusterAuthorizer").finish_non_exhaustive()
+    }
+}
+
+impl Authorizer for ClusterAuthorizer {
+    fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
+        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
+        let review = review_of(asked);
+        let params = PostParams::default();
+        let asked = within(TIMEOUT, api.create(&params, &review));
+        match self.runtime.block_on(asked) {
+            Ok(review) => answer(review),
+            Err(error) => AuthorizerAnswer {
+                decision: AuthorizerDecision::NoOpinion,
+                reason: String::new(),
+                error: Some(format!("the API server cannot be asked: {error}")),
+            },
+        }
+    }
+}
+
+fn review_of(asked: &AuthorizerAttributes) -> SubjectAccessReview {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let mut spec = SubjectAccessReviewSpec {
+        user: text(&asked.user),
+        groups: Some(asked.groups.clone()),
+        ..SubjectAccessReviewSpec::default()
+    };
+    if asked.path.is_empty() {
+        spec.resource_attributes = Some(ResourceAttributes {
+            group: text(&asked.group),
+            name: text(&asked.name),
+            namespace: text(&asked.namespace),
+            resource: text(&asked.resource),
+            subresource: text(&asked.subresource),
+            verb: text(&asked.verb),
+            version: text(&asked.version),
+            ..ResourceAttributes::default()
+        });
+    } else {
+        spec.non_resource_attributes = Some(NonResourceAttributes {
+            path: text(&asked.path),
+            verb: text(&asked.verb),
+        });
+    }
+    SubjectAccessReview {
+        spec,
+        ..SubjectAccessReview::default()
+    }
+}
+
+fn answer(review: SubjectAccessReview) -> AuthorizerAnswer {
+    let status = review.status.unwrap_or_default();
+    let decision = match (status.allowed, status.denied) {
+        (true, _) => AuthorizerDecision::Allow,
+        (false, Some(true)) => AuthorizerDecision::Deny,
+        (false, _) => AuthorizerDecision::NoOpinion,
+    };
+    AuthorizerAnswer {
+        decision,
+        reason: status.reason.unwrap_or_default(),
+        error: status.evaluation_error.filter(|text| !text.is_empty()),
+    }
+}
+
+/// Whether probes ask the API server for permissions or namespaces, which change without a sign.
+pub(crate) fn asks_cluster(probe: &PolicyProbe) -> bool {
+    probe.spec.authorizer == AuthorizerSource::FromCluster
+        || probe
+            .spec
+            .cases
+            .iter()
+            .any(|case| case.request.namespace_object.is_none())
+}

@@ -1,0 +1,473 @@
+//! What calls cost when they are evaluated, where it differs from the language's own rule.
+//!
+//! Costs are computed as upstream does, in doubles where it does, so that they agree to the unit.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/library/cost.go` (`CostEstimator.CallCost`); cel-go `ext/lists.go`,
+//! `ext/sets.go` (`ProgramOptions`).
+
+use crate::cel::eval::{CallCost, CostResult, least, string_traversal_cost};
+use crate::cel::value::{EvalError, Traits, Value};
+
+use super::format::Format;
+
+/// The result of a call, as a cost function is given it.
+type Outcome = Result<Value, EvalError>;
+
+/// The cost of an authorization check: two fit into the limit of an expression.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
+const CHECK_COST: u64 = 350_000;
+
+/// Source: cel-go `common/cost.go`, `ListCreateBaseCost`.
+const LIST_COST: u64 = 10;
+
+/// The cost of a requirement of a selector: a list and a message.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `costPerRequirement`.
+const REQUIREMENT_COST: u64 = 50;
+
+/// How the cost of a call of `function` is computed, or `None` for the language's own rule.
+///
+/// The trackers of cel-go's extensions go by the overload and come first, Kubernetes' own rules go by the
+/// function.
+#[must_use]
+pub fn call_cost(function: &str, overload: &str) -> Option<CallCost> {
+    extension_cost(overload).or_else(|| function_cost(function, overload))
+}
+
+/// Source: cel-go `ext/lists.go`, `listsLib.ProgramOptions`; `ext/sets.go`, `setsLib.ProgramOptions`.
+fn extension_cost(overload: &str) -> Option<CallCost> {
+    Some(match overload {
+        "list_slice" | "lists_range" | "list_reverse" => by_result,
+        "list_flatten" | "list_flatten_int" => flatten,
+        "list_distinct" => compare_first,
+        "list_sets_contains_list" | "list_sets_intersects_list" => by_both,
+        "list_sets_equivalent_list" => by_both_twice,
+        _ if overload.starts_with("list_") && overload.ends_with("_sort") => compare_first,
+        _ if overload.ends_with("_sortByAssociatedKeys") => compare_second,
+        _ => return None,
+    })
+}
+
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
+fn function_cost(function: &str, overload: &str) -> Option<CallCost> {
+    Some(match function {
+        "check" => |_, _| units(CHECK_COST),
+        "serviceAccount"
+        | "path"
+        | "group"
+        | "resource"
+        | "subresource"
+        | "namespace"
+        | "name"
+        | "allowed"
+        | "reason"
+        | "error"
+        | "errored"
+        | "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "format.named"
+        | "sign"
+        | "asInteger"
+        | "isInteger"
+        | "asApproximateFloat"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "compareTo"
+        | "add"
+        | "sub"
+        | "major"
+        | "minor"
+        | "patch"
+        | "getScheme"
+        | "getHostname"
+        | "getHost"
+        | "getPort"
+        | "getEscapedPath"
+        | "getQuery" => |_, _| units(1),
+        "fieldSelector" | "labelSelector" => selector,
+        "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => first_traversed,
+        "url"
+        | "lowerAscii"
+        | "upperAscii"
+        | "substring"
+        | "trim"
+        | "jsonpatch.escapeKey"
+        | "cidr"
+        | "isIP"
+        | "isCIDR"
+        | "quantity"
+        | "isQuantity"
+        | "semver"
+        | "isSemver" => by_first,
+        "ip" if overload == "cidr_ip" => |_, _| units(1),
+        "ip" => by_first,
+        "replace" | "split" | "ip.isCanonical" => by_first_twice,
+        "join" => by_joined,
+        "find" | "findAll" => searched,
+        "containsIP" if overload == "cidr_contains_ip_string" => contains_ip_text,
+        "containsIP" => contains_ip,
+        "containsCIDR" if overload == "cidr_contains_cidr_string" => contains_cidr_text,
+        "containsCIDR" => contains_cidr,
+        "validate" => validated,
+        "_==_" => equality,
+        _ => return None,
+    })
+}
+
+/// A cost.
+#[expect(clippy::unnecessary_wraps, reason = "the cost of a call can fail")]
+fn units(cost: u64) -> CostResult {
+    Ok(Some(cost))
+}
+
+/// The size of a value that has one, else one.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `actualSize`; cel-go `ext/sets.go`, `actualSize`.
+fn size_of(value: &Value) -> u64 {
+    value
+        .size()
+        .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
+}
+
+/// The size of the argument at `n`.
+fn size_at(args: &[Value], n: usize) -> u64 {
+    args.get(n).map_or(1, size_of)
+}
+
+/// `size` times `factor`, rounded up.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as upstream, the product is computed as a double"
+)]
+fn scaled_up(size: u64, factor: f64) -> u64 {
+    (size as f64 * factor).ceil() as u64
+}
+
+/// `size` times `factor`, rounded to zero; what is less than zero wraps.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as upstream, the product is computed as a double"
+)]
+fn scaled(size: u64, factor: f64) -> u64 {
+    let product = size as f64 * factor;
+    if product < 0.0 {
+        (product as i64).cast_unsigned()
+    } else {
+        product as u64
+    }
+}
+
+fn by_first(args: &[Value], _: &Outcome) -> CostResult {
+    units(string_traversal_cost(size_at(args, 0)))
+}
+
+fn by_first_twice(args: &[Value], _: &Outcome) -> CostResult {
+    units(scaled_up(size_at(args, 0), 2.0 * 0.1))
+}
+
+fn by_joined(_: &[Value], result: &Outcome) -> CostResult {
+    units(scaled_up(result.as_ref().map_or(1, size_of), 2.0 * 0.1))
+}
+
+/// Source: cel-go `ext/lists.go`, `trackListOutputSize`.
+fn by_result(_: &[Value], result: &Outcome) -> CostResult {
+    units(allocating(1.0, result.as_ref().map_or(1, size_of)))
+}
+
+/// Source: cel-go `ext/lists.go`, `trackAllocatingListCall`.
+fn allocating(factor: f64, size: u64) -> u64 {
+    scaled(size, factor).wrapping_add(1 + LIST_COST)
+}
+
+/// Source: cel-go `ext/lists.go`, `trackListFlatten`.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as upstream, the depth is taken for a double"
+)]
+fn flatten(args: &[Value], _: &Outcome) -> CostResult {
+    let depth = match args.get(1) {
+        None => 1.0,
+        Some(Value::Int(depth)) => *depth as f64,
+        // Upstream takes for granted that the call was good.
+        Some(other) => {
+            let panic = format!(
+                "interface conversion: ref.Val is {}, not types.Int",
+                other.go_type()
+            );
+            return Err(EvalError::internal(&panic));
+        }
+    };
+    units(allocating(depth, size_at(args, 0)))
+}
+
+fn compare_first(args: &[Value], _: &Outcome) -> CostResult {
+    compared_with_itself(args.first())
+}
+
+fn compare_second(args: &[Value], _: &Outcome) -> CostResult {
+    compared_with_itself(args.get(1))
+}
+
+/// Source: cel-go `ext/lists.go`, `trackListSelfCompare`.
+fn compared_with_itself(list: Option<&Value>) -> CostResult {
+    let first = match list {
+        Some(Value::List(list)) => list.get(0),
+        Some(other) => return Err(no_list(other)),
+        None => None,
+    };
+    let factor = match first {
+        Some(Value::String(_) | Value::Bytes(_)) => 2.0 + 0.1,
+        _ => 2.0,
+    };
+    let size = list.map_or(0, size_of);
+    units(allocating(factor, size.wrapping_mul(size)))
+}
+
+/// Upstream takes for granted that the call was good.
+fn no_list(value: &Value) -> EvalError {
+    let missing = if value.traits().has(Traits::ADDER) {
+        "Contains"
+    } else {
+        "Add"
+    };
+    EvalError::internal(&format!(
+        "interface conversion: {} is not traits.Lister: missing method {missing}",
+        value.go_type()
+    ))
+}
+
+/// Source: cel-go `ext/sets.go`, `trackSetsCost`.
+fn by_both(args: &[Value], _: &Outcome) -> CostResult {
+    let product = size_at(args, 0).wrapping_mul(size_at(args, 1));
+    units(scaled(product, 1.0).wrapping_add(1))
+}
+
+fn by_both_twice(args: &[Value], _: &Outcome) -> CostResult {
+    let product = size_at(args, 0).wrapping_mul(size_at(args, 1));
+    units(scaled(product, 2.0).wrapping_add(1))
+}
+
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
+fn selector(args: &[Value], _: &Outcome) -> CostResult {
+    let size = size_at(args, 1);
+    let requirements = scaled_up(size, 0.5).saturating_mul(REQUIREMENT_COST);
+    let parsing = string_traversal_cost(size);
+    units(
+        LIST_COST
+            .saturating_add(parsing)
+            .saturating_add(requirements),
+    )
+}
+
+fn first_traversed(args: &[Value], _: &Outcome) -> CostResult {
+    units(args.first().map_or(0, traversal_cost))
+}
+
+/// The cost of going through all of a value.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
+fn traversal_cost(value: &Value) -> u64 {
+    let mut cost = 0_u64;
+    let mut pending = Vec::new();
+    let mut visit = |value: Value, pending: &mut Vec<Value>| match value {
+        Value::List(_) | Value::Map(_) => pending.push(value),
+        value => cost = cost.wrapping_add(flat_cost(&value)),
+    };
+    visit(value.clone(), &mut pending);
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::List(list) => list.iter().for_each(|element| visit(element, &mut pending)),
+            Value::Map(map) => {
+                for (key, value) in map.entries().unwrap_or_default() {
+                    visit(key, &mut pending);
+                    visit(value, &mut pending);
+                }
+            }
+            _ => {}
+        }
+    }
+    cost
+}
+
+/// The cost of going through a value that holds no others: of a text by its bytes.
+fn flat_cost(value: &Value) -> u64 {
+    let of_bytes = |len: usize| scaled(u64::try_from(len).unwrap_or(u64::MAX), 0.1);
+    match value {
+        Value::String(text) => of_bytes(text.len()),
+        Value::Bytes(bytes) => of_bytes(bytes.len()),
+        _ => 1,
+    }
+}
+
+/// The cost of matching a text of the size `text` with a pattern of the size `pattern`.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as upstream, the product is computed as a double"
+)]
+fn matching_cost(text: u64, pattern: u64) -> u64 {
+    // A pattern costs something even where there is no text.
+    let text = ((1.0 + text as f64) * 0.1).ceil() as u64;
+    text.wrapping_mul(scaled_up(pattern, 0.25))
+}
+
+fn searched(args: &[Value], _: &Outcome) -> CostResult {
+    units(matching_cost(size_at(args, 0), size_at(args, 1)))
+}
+
+fn validated(args: &[Value], _: &Outcome) -> CostResult {
+    let format = args.first().and_then(Value::downcast::<Format>);
+    Ok(format.map(|format| matching_cost(size_at(args, 1), format.pattern_len)))
+}
+
+/// The cost of comparing an address with a network.
+fn compared_with_network(args: &[Value]) -> u64 {
+    string_traversal_cost(size_at(args, 0).wrapping_mul(2))
+}
+
+fn contains_ip(args: &[Value], _: &Outcome) -> CostResult {
+    units(compared_with_network(args))
+}
+
+fn contains_ip_text(args: &[Value], _: &Outcome) -> CostResult {
+    let text = string_traversal_cost(size_at(args, 1));
+    units(compared_with_network(args).wrapping_add(text))
+}
+
+/// The cost of comparing a network with a network.
+fn compared_networks(args: &[Value]) -> u64 {
+    let masked = string_traversal_cost(size_at(args, 0));
+    compared_with_network(args)
+        .wrapping_add(masked)
+        .wrapping_add(1)
+}
+
+fn contains_cidr(args: &[Value], _: &Outcome) -> CostResult {
+    units(compared_networks(args))
+}
+
+fn contains_cidr_text(args: &[Value], _: &Outcome) -> CostResult {
+    let text = string_traversal_cost(size_at(args, 1));
+    units(compared_networks(args).wrapping_add(text))
+}
+
+/// Values of the types that the API server adds are compared at the cost of one.
+fn equality(args: &[Value], outcome: &Outcome) -> CostResult {
+    match args {
+        [Value::Opaque(_), _] => units(1),
+        _ => least(args, outcome),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(function: &str, overload: &str, args: &[Value], result: Value, expected: u64) {
+        let cost = call_cost(function, overload).unwrap();
+        assert_eq!(cost(args, &Ok(result)), Ok(Some(expected)), "{function}");
+    }
+
+    fn text(len: usize) -> Value {
+        "a".repeat(len).into()
+    }
+
+    fn list(element: &Value, len: usize) -> Value {
+        Value::list(vec![element.clone(); len])
+    }
+
+    #[test]
+    fn by_size() {
+        check("lowerAscii", "", &[text(11)], text(11), 2);
+        check("replace", "", &[text(11), text(1), text(1)], text(11), 3);
+        check("join", "", &[list(&text(1), 2)], text(21), 5);
+        check("find", "", &[text(0), text(4)], text(0), 1);
+        check("findAll", "", &[text(100), text(9)], list(&text(1), 3), 33);
+        check("sum", "", &[list(&Value::Int(1), 7)], Value::Int(7), 7);
+        check("max", "", &[list(&text(25), 3)], text(25), 6);
+        check("indexOf", "", &[text(25), text(1)], Value::Int(0), 2);
+        check(
+            "labelSelector",
+            "",
+            &[Value::Null, text(3)],
+            Value::Null,
+            111,
+        );
+        check("check", "", &[], Value::Null, 350_000);
+    }
+
+    #[test]
+    fn extensions() {
+        let numbers = |len| list(&Value::Int(1), len);
+        check("slice", "list_slice", &[], numbers(5), 16);
+        check("flatten", "list_flatten", &[numbers(4)], numbers(9), 15);
+        check(
+            "flatten",
+            "list_flatten_int",
+            &[numbers(4), Value::Int(3)],
+            numbers(9),
+            23,
+        );
+        check("sort", "list_int_sort", &[numbers(10)], numbers(10), 211);
+        check(
+            "sort",
+            "list_string_sort",
+            &[list(&text(1), 10)],
+            Value::Null,
+            221,
+        );
+        check("distinct", "list_distinct", &[numbers(0)], numbers(0), 11);
+        let (left, right) = (numbers(3), numbers(4));
+        check(
+            "",
+            "list_sets_contains_list",
+            &[left.clone(), right.clone()],
+            true.into(),
+            13,
+        );
+        check(
+            "",
+            "list_sets_equivalent_list",
+            &[left, right],
+            true.into(),
+            25,
+        );
+    }
+
+    #[test]
+    fn what_upstream_takes_for_granted() {
+        let failed = Value::Error(EvalError::fixed("division by zero"));
+        let message = |overload, args: &[Value]| {
+            let cost = call_cost("", overload).unwrap();
+            let error = cost(args, &Err(EvalError::no_such_overload())).unwrap_err();
+            assert!(error.ends_evaluation());
+            error.message().to_owned()
+        };
+        let lister = "is not traits.Lister: missing method";
+        assert_eq!(
+            message("list_distinct", &[failed.clone()]),
+            format!("internal error: interface conversion: *types.Err {lister} Add")
+        );
+        assert_eq!(
+            message("list_distinct", &[Value::Int(1)]),
+            format!("internal error: interface conversion: types.Int {lister} Contains")
+        );
+        assert_eq!(
+            message("list_flatten_int", &[Value::list(vec![]), failed]),
+            "internal error: interface conversion: ref.Val is *types.Err, not types.Int"
+        );
+    }
+}

@@ -1,0 +1,569 @@
+//! Quantities: parsing, arithmetic, canonical texts.
+//!
+//! Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `suffix.go`.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::amount::{ScaledInt, canonical, canonical_of_1024};
+use super::decimal::{Decimal, TooLong};
+
+/// Why a text is no quantity, or a quantity cannot be computed.
+///
+/// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go` (`ErrFormatWrong`, `ErrNumeric`,
+/// `ErrSuffix`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QuantityError {
+    /// The text is not of the form.
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Format,
+    /// There is no number.
+    #[error("unable to parse numeric part of quantity")]
+    Numeric,
+    /// The suffix is unknown.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+    /// The number has too many digits; upstream would compute for hours.
+    #[error("quantity has too many digits")]
+    TooLong,
+}
+
+impl From<TooLong> for QuantityError {
+    fn from(_: TooLong) -> Self {
+        Self::TooLong
+    }
+}
+
+/// In which of three ways a quantity is written.
+///
+/// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notation {
+    /// `12e6`.
+    DecimalExponent,
+    /// `12Mi`.
+    BinarySi,
+    /// `12M`.
+    DecimalSi,
+}
+
+/// The number of a quantity, in one of its two forms.
+#[derive(Clone, Debug)]
+enum Amount {
+    Scaled(ScaledInt),
+    /// Upstream shares the number between a quantity and what is added to it, and changes it in place.
+    Decimal(Arc<Mutex<Decimal>>),
+}
+
+impl Amount {
+    fn of(number: Decimal) -> Self {
+        Self::Decimal(Arc::new(Mutex::new(number)))
+    }
+
+    fn to_decimal(&self) -> Decimal {
+        match self {
+            Self::Scaled(number) => number.to_decimal(),
+            Self::Decimal(shared) => shared
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+        }
+    }
+
+    fn sign(&self) -> i64 {
+        match self {
+            Self::Scaled(number) => number.value.signum(),
+            Self::Decimal(_) => self.to_decimal().sign(),
+        }
+    }
+
+    fn compare(&self, other: &Self) -> Result<Ordering, TooLong> {
+        match (self, other) {
+            (Self::Scaled(left), Self::Scaled(right)) => left.compare(*right),
+            _ => self.to_decimal().compare(&other.to_decimal()),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    amount: Amount,
+    notation: Notation,
+    /// The text, where the parser found that it is in canonical form.
+    text: Option<Box<str>>,
+}
+
+/// An amount such as `1.5Gi`.
+///
+/// A clone is the same quantity: comparing one with a number that needs many digits changes the form of
+/// its own number, and adding to one that already has that form changes the number itself, as upstream.
+#[derive(Clone, Debug)]
+pub struct Quantity {
+    state: Arc<Mutex<State>>,
+    is_sum: bool,
+}
+
+impl Quantity {
+    fn new(amount: Amount, notation: Notation, text: Option<&str>) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State {
+                amount,
+                notation,
+                text: text.map(Into::into),
+            })),
+            is_sum: false,
+        }
+    }
+
+    /// The quantity that `text` is.
+    ///
+    /// # Errors
+    ///
+    /// Where `text` is no quantity, or one of too many digits.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `ParseQuantity`.
+    pub fn parse(text: &str) -> Result<Self, QuantityError> {
+        if text.is_empty() {
+            return Err(QuantityError::Format);
+        }
+        if text == "0" {
+            let zero = Amount::Scaled(ScaledInt::default());
+            return Ok(Self::new(zero, Notation::DecimalSi, Some(text)));
+        }
+        let parts = Parts::split(text)?;
+        let suffix = Suffix::parse(parts.suffix).ok_or(QuantityError::Suffix)?;
+        match parse_scaled(text, &parts, suffix)? {
+            Some(quantity) => Ok(quantity),
+            None => parse_decimal(&parts, suffix),
+        }
+    }
+
+    fn state(&self) -> State {
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Whether it was made by addition or subtraction; upstream's equality does not know such quantities.
+    #[must_use]
+    pub fn is_sum(&self) -> bool {
+        self.is_sum
+    }
+
+    /// -1, 0 or 1.
+    #[must_use]
+    pub fn sign(&self) -> i64 {
+        self.state().amount.sign()
+    }
+
+    /// The integer that it is, or `None` where it is none, or is held with many digits.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsInt64`.
+    #[must_use]
+    pub fn as_integer(&self) -> Option<i64> {
+        match self.state().amount {
+            Amount::Scaled(number) => number.to_int(),
+            Amount::Decimal(_) => None,
+        }
+    }
+
+    /// A double near to it.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.AsApproximateFloat64`.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "the result is approximate")]
+    pub fn as_approximate_float(&self) -> f64 {
+        let (base, exponent) = match self.state().amount {
+            Amount::Scaled(number) => (number.value as f64, number.scale),
+            amount @ Amount::Decimal(_) => {
+                let number = amount.to_decimal();
+                (number.unscaled_double(), number.scale().wrapping_neg())
+            }
+        };
+        match exponent {
+            0 => base,
+            exponent => base * power_of_ten(exponent),
+        }
+    }
+
+    /// How it compares with `other`.
+    ///
+    /// A quantity that is compared with one of many digits is held with many digits from then on.
+    ///
+    /// # Errors
+    ///
+    /// Where too many digits are needed.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Cmp`.
+    pub fn compare(&self, other: &Self) -> Result<Ordering, QuantityError> {
+        let other = other.state().amount;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let order = state.amount.compare(&other)?;
+        if let (Amount::Scaled(number), Amount::Decimal(_)) = (&state.amount, &other) {
+            state.amount = Amount::of(number.to_decimal());
+        }
+        Ok(order)
+    }
+
+    /// Whether it is the same number as `other`.
+    ///
+    /// # Errors
+    ///
+    /// Where too many digits are needed.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Equal`.
+    pub fn is_equal(&self, other: &Self) -> Result<bool, QuantityError> {
+        let order = self.state().amount.compare(&other.state().amount)?;
+        Ok(order.is_eq())
+    }
+
+    /// The sum.
+    ///
+    /// # Errors
+    ///
+    /// Where it has too many digits.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/library/quantity.go`, `quantityAdd`.
+    pub fn plus(&self, other: &Self) -> Result<Self, QuantityError> {
+        self.state().plus(&other.state(), false)
+    }
+
+    /// The difference.
+    ///
+    /// # Errors
+    ///
+    /// Where it has too many digits.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/library/quantity.go`, `quantitySub`.
+    pub fn minus(&self, other: &Self) -> Result<Self, QuantityError> {
+        self.state().plus(&other.state(), true)
+    }
+}
+
+impl From<i64> for Quantity {
+    fn from(value: i64) -> Self {
+        let amount = Amount::Scaled(ScaledInt { value, scale: 0 });
+        Self::new(amount, Notation::DecimalExponent, None)
+    }
+}
+
+impl State {
+    /// The sum, or the difference; zero takes the notation of the other.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.Add`, `Quantity.Sub`.
+    fn plus(self, other: &Self, negate: bool) -> Result<Quantity, QuantityError> {
+        let notation = if self.amount.sign() == 0 {
+            other.notation
+        } else {
+            self.notation
+        };
+        let fitting = match (&self.amount, &other.amount) {
+            (Amount::Scaled(left), Amount::Scaled(right)) if negate => left.minus(*right),
+            (Amount::Scaled(left), Amount::Scaled(right)) => left.plus(*right),
+            _ => None,
+        };
+        let amount = if let Some(number) = fitting {
+            Amount::Scaled(number)
+        } else {
+            let right = other.amount.to_decimal();
+            let right = if negate { right.negated() } else { right };
+            let sum = self.amount.to_decimal().plus(&right)?;
+            match self.amount {
+                Amount::Decimal(shared) => {
+                    *shared.lock().unwrap_or_else(PoisonError::into_inner) = sum;
+                    Amount::Decimal(shared)
+                }
+                Amount::Scaled(_) => Amount::of(sum),
+            }
+        };
+        let sum = Quantity::new(amount, notation, None);
+        Ok(Quantity {
+            is_sum: true,
+            ..sum
+        })
+    }
+
+    /// Digits and suffix.
+    ///
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `Quantity.CanonicalizeBytes`.
+    fn canonical(&self) -> Result<(String, String), TooLong> {
+        if self.amount.sign() == 0 {
+            return Ok(("0".to_owned(), String::new()));
+        }
+        if self.notation == Notation::BinarySi
+            && let Some((digits, exponent)) = self.canonical_binary()?
+        {
+            return Ok((digits, binary_suffix(exponent).to_owned()));
+        }
+        let (digits, exponent) = match &self.amount {
+            Amount::Scaled(number) => number.canonical(),
+            amount @ Amount::Decimal(_) => canonical(amount.to_decimal()),
+        };
+        let suffix = match self.notation {
+            Notation::DecimalExponent if exponent == 0 => String::new(),
+            Notation::DecimalExponent => format!("e{exponent}"),
+            Notation::BinarySi | Notation::DecimalSi => decimal_suffix(exponent).to_owned(),
+        };
+        Ok((digits, suffix))
+    }
+
+    /// Digits and exponent of 1024, or `None` where a decimal notation loses less.
+    fn canonical_binary(&self) -> Result<Option<(String, i32)>, TooLong> {
+        let limit = |value| Amount::Scaled(ScaledInt { value, scale: 0 });
+        if self.amount.compare(&limit(-1024))?.is_gt() && self.amount.compare(&limit(1024))?.is_lt()
+        {
+            return Ok(None);
+        }
+        match &self.amount {
+            Amount::Scaled(number) if number.is_whole() => number.canonical_of_1024().map(Some),
+            Amount::Scaled(_) => Ok(None),
+            amount @ Amount::Decimal(_) => {
+                let number = amount.to_decimal();
+                if number.rounded_up(0)?.compare(&number)?.is_ne() {
+                    return Ok(None);
+                }
+                canonical_of_1024(&number).map(Some)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        if let Some(text) = &state.text {
+            return f.write_str(text);
+        }
+        match state.canonical() {
+            Ok((digits, suffix)) => write!(f, "{digits}{suffix}"),
+            Err(TooLong) => write!(f, "{}", QuantityError::TooLong),
+        }
+    }
+}
+
+/// Ten to the power of `exponent`, as Go has it.
+///
+/// Source: Go `math/pow10.go`, `Pow10`.
+fn power_of_ten(exponent: i32) -> f64 {
+    let exactly = |exponent: u32| format!("1e{exponent}").parse().unwrap_or(f64::INFINITY);
+    let n = exponent.unsigned_abs();
+    match exponent {
+        0..=308 => exactly(n / 32 * 32) * exactly(n % 32),
+        -323..0 => {
+            let coarse: f64 = format!("1e-{}", n / 32 * 32).parse().unwrap_or(0.0);
+            coarse / exactly(n % 32)
+        }
+        309.. => f64::INFINITY,
+        _ => 0.0,
+    }
+}
+
+/// A text, taken apart.
+struct Parts<'a> {
+    negative: bool,
+    /// The number with its sign.
+    value: &'a str,
+    /// The digits before the point, without zeros at the begin.
+    whole: &'a str,
+    /// The digits behind the point.
+    fraction: &'a str,
+    suffix: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// Source: k8s.io/apimachinery `pkg/api/resource/quantity.go`, `parseQuantityString`.
+    fn split(text: &'a str) -> Result<Self, QuantityError> {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+        let negative = text.starts_with('-');
+        let significant = unsigned.trim_start_matches('0');
+        if significant.is_empty() {
+            // A sign alone is zero, too.
+            return Ok(Self {
+                negative,
+                value: "0",
+                whole: "0",
+                fraction: "",
+                suffix: "",
+            });
+        }
+        let rest = significant.trim_start_matches(is_digit);
+        let whole = before(significant, rest);
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(behind) => {
+                let suffix = behind.trim_start_matches(is_digit);
+                (before(behind, suffix), suffix)
+            }
+            None => ("", rest),
+        };
+        let exponent = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+        let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+        if !exponent.chars().all(is_digit) {
+            return Err(QuantityError::Format);
+        }
+        Ok(Self {
+            negative,
+            value: before(text, suffix),
+            whole: if whole.is_empty() { "0" } else { whole },
+            fraction,
+            suffix,
+        })
+    }
+
+    fn n_digits(&self) -> usize {
+        self.whole.len().saturating_add(self.fraction.len())
+    }
+}
+
+/// What of `text` is before `end`, with which it ends.
+fn before<'a>(text: &'a str, end: &str) -> &'a str {
+    text.strip_suffix(end).unwrap_or(text)
+}
+
+/// What a suffix says.
+#[derive(Clone, Copy)]
+struct Suffix {
+    notation: Notation,
+    /// Of ten, or of two if the notation is binary.
+    exponent: i32,
+}
+
+const DECIMAL_SUFFIXES: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+
+const BINARY_SUFFIXES: [(&str, i32); 6] = [
+    ("Ki", 10),
+    ("Mi", 20),
+    ("Gi", 30),
+    ("Ti", 40),
+    ("Pi", 50),
+    ("Ei", 60),
+];
+
+/// The suffix of an exponent, or nothing where there is none; upstream loses the exponent then.
+fn decimal_suffix(exponent: i32) -> &'static str {
+    DECIMAL_SUFFIXES
+        .iter()
+        .find(|(_, of)| *of == exponent)
+        .map_or("", |(suffix, _)| suffix)
+}
+
+fn binary_suffix(exponent: i32) -> &'static str {
+    BINARY_SUFFIXES
+        .iter()
+        .find(|(_, of)| *of == exponent.saturating_mul(10))
+        .map_or("", |(suffix, _)| suffix)
+}
+
+impl Suffix {
+    /// Source: k8s.io/apimachinery `pkg/api/resource/suffix.go`, `suffixHandler.interpret`.
+    fn parse(text: &str) -> Option<Self> {
+        let find = |table: &[(&str, i32)], notation| {
+            let (_, exponent) = *table.iter().find(|(suffix, _)| *suffix == text)?;
+            Some(Self { notation, exponent })
+        };
+        if let Some(suffix) = find(&DECIMAL_SUFFIXES, Notation::DecimalSi) {
+            return Some(suffix);
+        }
+        if let Some(suffix) = find(&BINARY_SUFFIXES, Notation::BinarySi) {
+            return Some(suffix);
+        }
+        let exponent: i64 = text.strip_prefix(['e', 'E'])?.parse().ok()?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "upstream lets the exponent wrap at 32 bits"
+        )]
+        let exponent = exponent as i32;
+        Some(Self {
+            notation: Notation::DecimalExponent,
+            exponent,
+        })
+    }
+}
+
+/// The quantity with an integer of 64 bits, if it has few enough digits.
+fn parse_scaled(
+    text: &str,
+    parts: &Parts<'_>,
+    suffix: Suffix,
+) -> Result<Option<Quantity>, QuantityError> {
+    let binary = suffix.notation == Notation::BinarySi;
+    let (scale, factor, max_digits) = if !binary {
+        (suffix.exponent, 1, 18)
+    } else if parts.fraction.is_empty() {
+        (0, 1_i64 << suffix.exponent, 14 - suffix.exponent * 3 / 10)
+    } else {
+        return Ok(None);
+    };
+    let Ok(n_digits) = i32::try_from(parts.n_digits()) else {
+        return Ok(None);
+    };
+    if n_digits > max_digits {
+        return Ok(None);
+    }
+    let scale = scale.wrapping_sub(i32::try_from(parts.fraction.len()).unwrap_or(i32::MAX));
+    if scale < NANO {
+        return Ok(None);
+    }
+    let digits = format!("{}{}", parts.whole, parts.fraction);
+    let value: i64 = digits.parse().map_err(|_| QuantityError::Numeric)?;
+    let Some(product) = value.checked_mul(factor) else {
+        return Ok(None);
+    };
+    let is_canonical = if binary {
+        value & 7 != 0
+    } else {
+        scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0')
+    };
+    let amount = Amount::Scaled(ScaledInt {
+        value: if parts.negative { -product } else { product },
+        scale,
+    });
+    let text = is_canonical.then_some(text);
+    Ok(Some(Quantity::new(amount, suffix.notation, text)))
+}
+
+/// The least exponent of ten; what is less is rounded up to it.
+const NANO: i32 = -9;
+
+/// The quantity with a number of many digits.
+fn parse_decimal(parts: &Parts<'_>, suffix: Suffix) -> Result<Quantity, QuantityError> {
+    let number = Decimal::parse(parts.value)?.ok_or(QuantityError::Numeric)?;
+    let negative = number.sign() < 0;
+    let mut notation = suffix.notation;
+    let scale = number.scale();
+    let number = number.abs();
+    let mut number = if notation == Notation::BinarySi {
+        number.shifted_left(suffix.exponent.unsigned_abs())?
+    } else {
+        number.with_scale(scale.wrapping_add(suffix.exponent.wrapping_neg()))
+    };
+    if number.sign() != 0 {
+        number = number.rounded_up(-NANO)?;
+    }
+    if notation == Notation::BinarySi {
+        let greatest = Decimal::new(i64::MAX, 0);
+        if number.compare(&greatest)?.is_gt() {
+            number = greatest;
+        }
+        if number.sign() > 0 && number.compare(&Decimal::new(1, 0))?.is_lt() {
+            notation = Notation::DecimalSi;
+        }
+    }
+    let number = if negative { number.negated() } else { number };
+    Ok(Quantity::new(Amount::of(number), notation, None))
+}

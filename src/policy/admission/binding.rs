@@ -1,0 +1,54 @@
+//! A binding, made ready.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+
+use super::rules::Constraints;
+
+/// A binding of a policy whose selectors have been read.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    name: String,
+    spec: ValidatingAdmissionPolicyBindingSpec,
+    constraints: Option<Constraints>,
+}
+
+impl Binding {
+    /// Makes `binding` ready.
+    #[must_use]
+    pub fn new(binding: &ValidatingAdmissionPolicyBinding) -> Self {
+        let spec = binding.spec.clone();
+        Self {
+            name: binding.metadata.name.clone().unwrap_or_default(),
+            constraints: spec.match_resources.as_ref().map(Constraints::new),
+            spec,
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of the policy that it binds.
+    #[must_use]
+    pub fn policy_name(&self) -> &str {
+        &self.spec.policy_name
+    }
+
+    /// What is done about a denial.
+    pub(super) fn validation_actions(&self) -> &[String] {
+        &self.spec.validation_actions
+    }
+
+    pub(super) fn param_ref(&self) -> Option<&ParamRef> {
+        self.spec.param_ref.as_ref()
+    }
+
+    /// What narrows the requests further than the policy does.
+    pub(super) fn constraints(&self) -> Option<&Constraints> {
+        self.constraints.as_ref()
+    }
+}

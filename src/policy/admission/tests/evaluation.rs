@@ -1,0 +1,119 @@
+//! Variables, budgets and what bounds an evaluation.
+
+use super::*;
+
+/// The evaluation of a policy with the spec `spec` for [`deployment`].
+fn evaluate(spec: &Json) -> Evaluation {
+    let request = deployment();
+    let params = ParamList::default();
+    let namespaces = default_namespace();
+    let surroundings = Surroundings::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
+    let matched = (&request.gvr, &request.gvk);
+    admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &surroundings)
+}
+
+/// A spec with `variables` and a validation `expression`.
+fn spec(variables: &[(String, String)], expression: &str) -> Json {
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, expression)| json!({"name": name, "expression": expression}))
+        .collect();
+    json!({"variables": variables, "validations": [{"expression": expression}]})
+}
+
+/// Variables `v0`, `v1` and so on, each of them `step` of the one before.
+fn chain(length: usize, first: &str, step: impl Fn(&str) -> String) -> Vec<(String, String)> {
+    let one = |n: usize| match n.checked_sub(1) {
+        None => ("v0".to_owned(), first.to_owned()),
+        Some(before) => (format!("v{n}"), step(&format!("variables.v{before}"))),
+    };
+    (0..length).map(one).collect()
+}
+
+#[track_caller]
+fn decision(evaluation: &Evaluation) -> &Decision {
+    let [decision] = &evaluation.decisions[..] else {
+        panic!("one decision: {evaluation:?}")
+    };
+    decision
+}
+
+#[test]
+fn variables_are_evaluated_once_and_only_if_they_are_read() {
+    let used = |expression: &str| {
+        let variables = [
+            ("a".to_owned(), "lists.range(100).sum()".to_owned()),
+            ("b".to_owned(), "1 / 0".to_owned()),
+        ];
+        let evaluation = evaluate(&spec(&variables, expression));
+        assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
+        evaluation.costs.validations.unwrap().used.unwrap()
+    };
+    let (none, once, twice) = (
+        used("true"),
+        used("variables.a > 0"),
+        used("variables.a > 0 && variables.a > 1"),
+    );
+    assert_eq!(none, 0);
+    assert!(once > 20 && twice < once + 10, "{once} {twice}");
+}
+
+#[test]
+fn variables_that_read_themselves_are_errors() {
+    for cycle in [
+        [("a", "1"), ("a", "variables.a + 1"), ("b", "2")],
+        [("a", "1"), ("b", "variables.a"), ("a", "variables.b")],
+    ] {
+        let variables = cycle.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let evaluation = evaluate(&spec(&variables, "variables.a == 1"));
+        let message = &decision(&evaluation).message;
+        assert!(message.contains("it reads itself"), "{message}");
+    }
+}
+
+#[test]
+fn long_chains_of_variables_end_in_a_value_or_an_error() {
+    let add = |before: &str| format!("{before} + 1");
+    let evaluation = evaluate(&spec(&chain(400, "1", add), "variables.v399 == 400"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+    let evaluation = evaluate(&spec(&chain(3_000, "1", add), "variables.v2999 == 3000"));
+    let message = &decision(&evaluation).message;
+    assert!(
+        message.contains("variables that read each other nest too deep"),
+        "{message}"
+    );
+}
+
+#[test]
+fn values_may_nest_deeper_than_any_text() {
+    let wrap = |before: &str| format!("[{before}, {before}]");
+    // The list has 2^300 elements below it, which nothing may walk.
+    let evaluation = evaluate(&spec(&chain(300, "1", wrap), "variables.v299.size() == 2"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+}
+
+#[test]
+fn a_scope_that_is_held_by_its_own_variables_is_dropped() {
+    let variables = [("a".to_owned(), "dyn(variables)".to_owned())];
+    let evaluation = evaluate(&spec(&variables, "variables.a == variables"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+}
+
+#[test]
+fn an_object_of_any_size_costs_what_is_read_of_it() {
+    let annotations: serde_json::Map<_, _> = (0..10_000)
+        .map(|n| (format!("key-{n}"), json!("x".repeat(100))))
+        .collect();
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": annotations},
+    });
+    let request = AdmissionRequest::create(Gvr::new("", "v1", "configmaps"), Object::new(&object));
+    let params = ParamList::default();
+    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+    let spec = json!({"validations": [{"expression": "object.metadata.name == 'a'"}]});
+    let admission = admission(&spec);
+    let matched = (&request.gvr, &request.gvk);
+    let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+    assert_eq!(decision(&evaluation), &Decision::admit());
+    assert_eq!(evaluation.costs.validations.unwrap().used, Ok(4));
+}

@@ -1,0 +1,88 @@
+//! Tests of reviews that need no expressions: matching, params, and what becomes of errors.
+//!
+//! What they expect is what upstream's dispatcher answers.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+mod evaluation;
+mod params;
+mod rules;
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use super::*;
+
+/// A policy named `p` with the spec `spec`, and defaults as the API server sets them.
+fn admission(spec: &Json) -> Admission {
+    let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+    Admission::new(&serde_json::from_value(policy).unwrap())
+}
+
+/// A binding named `b` with the spec `spec`.
+fn binding(spec: &Json) -> Binding {
+    let mut binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "b"},
+        "spec": {"policyName": "p", "validationActions": ["Deny"]},
+    });
+    for (name, value) in spec.as_object().unwrap() {
+        binding["spec"][name] = value.clone();
+    }
+    Binding::new(&serde_json::from_value(binding).unwrap())
+}
+
+/// A request that creates a Deployment `web` in `default`, with the label `app: web`.
+fn deployment() -> AdmissionRequest {
+    let object = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
+    });
+    let gvr = Gvr::new("apps", "v1", "deployments");
+    AdmissionRequest::create(gvr, Object::new(&object))
+}
+
+/// The namespace `default`, with the label `env: prod`.
+fn default_namespace() -> Option<Namespace> {
+    let namespace = json!({"metadata": {"name": "default", "labels": {"env": "prod"}}});
+    Some(Namespace::new(&namespace))
+}
+
+/// Match constraints that match what [`deployment`] makes.
+fn constraints() -> Json {
+    json!({"resourceRules": [{
+        "apiGroups": ["apps"],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE"],
+        "resources": ["deployments"],
+    }]})
+}
+
+fn review(
+    spec: &Json,
+    request: &AdmissionRequest,
+    bindings: &[Binding],
+    params: &ParamList,
+) -> Outcome {
+    let namespaces = default_namespace();
+    let authorizer = Arc::new(AuthorizerList::default());
+    let surroundings = Surroundings::new(params, &namespaces, authorizer);
+    admission(spec).review(request, bindings, &surroundings)
+}
+
+/// Holds what a request is denied with against `expect`; `None` is allowed.
+#[track_caller]
+fn check_denial(outcome: &Outcome, expect: Option<(u16, &str, &str)>) {
+    let denial = outcome.denial.as_ref();
+    let denial = denial.map(|d| (d.code, &*d.reason, &*d.message));
+    assert_eq!(denial, expect);
+}

@@ -1,0 +1,213 @@
+//! Whether match constraints match.
+
+use super::*;
+
+fn matches(constraints: &Json, request: &AdmissionRequest) -> Result<Option<(Gvr, Gvk)>, String> {
+    let admission = admission(&json!({"matchConstraints": constraints}));
+    admission.matches(request, &default_namespace())
+}
+
+#[track_caller]
+fn check(constraints: &Json, request: &AdmissionRequest, expect: bool) {
+    let matched = matches(constraints, request).map(|matched| matched.is_some());
+    assert_eq!(matched, Ok(expect), "{constraints}");
+}
+
+/// [`constraints`] with `field` of the rule replaced.
+fn rule(field: &str, value: Json) -> Json {
+    let mut constraints = constraints();
+    constraints["resourceRules"][0][field] = value;
+    constraints
+}
+
+/// [`constraints`] with `field` set.
+fn with(field: &str, value: Json) -> Json {
+    let mut constraints = constraints();
+    constraints[field] = value;
+    constraints
+}
+
+#[test]
+fn a_rule_names_groups_versions_resources_and_operations() {
+    let request = deployment();
+    check(&constraints(), &request, true);
+    for (field, matching, other) in [
+        ("apiGroups", json!(["", "apps"]), json!([""])),
+        ("apiVersions", json!(["*"]), json!(["v1beta1"])),
+        ("operations", json!(["*"]), json!(["UPDATE", "create"])),
+        ("resources", json!(["pods", "*"]), json!(["Deployments"])),
+        ("resources", json!(["*/*"]), json!(["deployments/status"])),
+        ("resourceNames", json!(["x", "web"]), json!(["x", ""])),
+        ("scope", json!("Namespaced"), json!("Cluster")),
+        ("scope", json!("*"), json!("namespaced")),
+    ] {
+        check(&rule(field, matching), &request, true);
+        check(&rule(field, other), &request, false);
+    }
+    check(&json!({}), &request, true);
+    check(&json!({"resourceRules": []}), &request, true);
+}
+
+#[test]
+fn a_subresource_is_named_by_itself_or_a_wildcard() {
+    let request = AdmissionRequest {
+        subresource: "scale".to_owned(),
+        ..deployment()
+    };
+    check(&constraints(), &request, false);
+    check(&rule("resources", json!(["*"])), &request, false);
+    for resources in ["deployments/scale", "deployments/*", "*/scale", "*/*"] {
+        check(&rule("resources", json!([resources])), &request, true);
+    }
+}
+
+#[test]
+fn namespaces_are_of_the_cluster_whatever_their_request_says() {
+    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}});
+    let gvr = Gvr::new("", "v1", "namespaces");
+    let mut request = AdmissionRequest::create(gvr, Object::new(&object));
+    request.namespace = "n".to_owned();
+    let scoped = |scope| {
+        let rule = json!({
+            "apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["*"], "scope": scope,
+        });
+        json!({"resourceRules": [rule]})
+    };
+    check(&scoped("Cluster"), &request, true);
+    check(&scoped("Namespaced"), &request, false);
+}
+
+#[test]
+fn exclusions_win_over_rules() {
+    let request = deployment();
+    let excluded = constraints()["resourceRules"].clone();
+    check(&with("excludeResourceRules", excluded), &request, false);
+}
+
+#[test]
+fn selectors_look_at_the_namespace_and_at_both_objects() {
+    let labels = |key: &str, value: &str| json!({"matchLabels": {key: value}});
+    let mut request = deployment();
+    check(
+        &with("namespaceSelector", labels("env", "prod")),
+        &request,
+        true,
+    );
+    check(
+        &with("namespaceSelector", labels("env", "dev")),
+        &request,
+        false,
+    );
+    check(
+        &with("objectSelector", labels("app", "web")),
+        &request,
+        true,
+    );
+    check(
+        &with("objectSelector", labels("app", "db")),
+        &request,
+        false,
+    );
+    request.old_object = request.object.take();
+    check(
+        &with("objectSelector", labels("app", "web")),
+        &request,
+        true,
+    );
+    request.old_object = None;
+    check(
+        &with("objectSelector", labels("app", "web")),
+        &request,
+        false,
+    );
+}
+
+#[test]
+fn a_namespace_that_is_written_is_selected_by_what_it_becomes() {
+    let namespace = |labels: &Json| {
+        let object = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": labels},
+        });
+        let gvr = Gvr::new("", "v1", "namespaces");
+        AdmissionRequest::create(gvr, Object::new(&object))
+    };
+    let constraints = json!({"namespaceSelector": {"matchLabels": {"env": "prod"}}});
+    let mut request = namespace(&json!({"env": "dev"}));
+    check(&constraints, &request, false);
+    request.operation = Operation::Delete;
+    request.namespace = "default".to_owned();
+    check(&constraints, &request, true);
+    check(&constraints, &namespace(&json!({"env": "prod"})), true);
+}
+
+#[test]
+fn what_has_no_namespace_is_in_all_namespaces() {
+    let mut request = deployment();
+    request.namespace.clear();
+    let selector = json!({"matchLabels": {"env": "dev"}});
+    check(&with("namespaceSelector", selector), &request, true);
+}
+
+#[test]
+fn wrong_selectors_count_only_where_rules_match() {
+    let wrong = json!({"matchExpressions": [{"key": "a", "operator": "Bad"}]});
+    for field in ["namespaceSelector", "objectSelector"] {
+        assert_eq!(
+            matches(&with(field, wrong.clone()), &deployment()),
+            Err(
+                "Internal error occurred: \"Bad\" is not a valid label selector operator"
+                    .to_owned()
+            )
+        );
+        let mut other = with(field, wrong.clone());
+        other["resourceRules"][0]["resources"] = json!(["pods"]);
+        check(&other, &deployment(), false);
+    }
+}
+
+#[test]
+fn a_missing_namespace_is_told() {
+    let mut request = deployment();
+    request.namespace = "zz".to_owned();
+    let selector = json!({"matchLabels": {"env": "dev"}});
+    assert_eq!(
+        matches(&with("namespaceSelector", selector), &request),
+        Err("namespaces \"zz\" not found".to_owned())
+    );
+}
+
+#[test]
+fn equivalents_match_unless_the_policy_is_exact() {
+    let mut request = deployment();
+    let equivalent = |version: &str, kind: &str| Equivalent {
+        gvr: Gvr::new("apps", version, "deployments"),
+        gvk: Gvk::new(
+            if kind.is_empty() { "" } else { "apps" },
+            if kind.is_empty() { "" } else { version },
+            kind,
+        ),
+    };
+    request.equivalents = vec![
+        equivalent("v1", "Deployment"),
+        equivalent("v1beta1", "Deployment"),
+    ];
+    let mut constraints = rule("apiVersions", json!(["v1beta1"]));
+    check(&constraints, &request, false);
+    constraints["matchPolicy"] = json!("Exact");
+    check(&constraints, &request, false);
+    constraints["matchPolicy"] = json!("Equivalent");
+    assert_eq!(
+        matches(&constraints, &request),
+        Ok(Some((
+            Gvr::new("apps", "v1beta1", "deployments"),
+            Gvk::new("apps", "v1beta1", "Deployment"),
+        )))
+    );
+    constraints["resourceRules"][0]["resourceNames"] = json!(["other"]);
+    check(&constraints, &request, false);
+    request.equivalents = vec![equivalent("v1beta1", "")];
+    assert_eq!(
+        matches(&constraints, &request),
+        Err("unable to convert to apps/v1beta1, Resource=deployments: unknown kind".to_owned())
+    );
+}

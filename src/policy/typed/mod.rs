@@ -1,0 +1,294 @@
+//! Built-in objects as an API server decodes them: through their Go types.
+//!
+//! Decoding drops fields that the type does not have, and adds those that the type always writes: an empty
+//! `status: {}`, a `null` list. Defaults are not set, as decoding itself sets none. The types come from the
+//! OpenAPI documents of the API server, which tell a struct (`default: {}`) from a pointer to one, and from
+//! two tables of what the documents do not tell.
+//!
+//! Source: Go `encoding/json`; apimachinery `pkg/runtime/converter.go`, `structToUnstructured`;
+//! kube-openapi's definitions of `k8s.io/api`.
+
+mod tables;
+
+use std::collections::{BTreeMap, HashMap};
+
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
+
+use crate::schema::Gvk;
+
+/// How deep objects may be nested: deeper than any built-in type that an object can hold.
+const MAX_DEPTH: u32 = 200;
+
+/// The types of built-in objects.
+#[derive(Debug, Default)]
+pub struct TypedObjects {
+    /// By the names of schemas.
+    types: HashMap<String, Schema>,
+    /// The names of the schemas of kinds.
+    kinds: HashMap<Gvk, String>,
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    components: Components,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Components {
+    schemas: HashMap<String, Schema>,
+}
+
+/// What is read of a schema.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Schema {
+    #[serde(rename = "type")]
+    type_: Option<String>,
+    format: Option<String>,
+    properties: BTreeMap<String, Schema>,
+    required: Vec<String>,
+    items: Option<Box<Schema>>,
+    #[serde(rename = "additionalProperties")]
+    additional_properties: Option<Box<Schema>>,
+    #[serde(rename = "$ref")]
+    reference: Option<String>,
+    #[serde(rename = "allOf")]
+    all_of: Vec<Schema>,
+    default: Option<Json>,
+    #[serde(rename = "x-kubernetes-group-version-kind")]
+    kinds: Vec<Kind>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Kind {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl Schema {
+    /// The name of the schema that this one stands for.
+    fn referenced(&self) -> Option<&str> {
+        let only = match &self.all_of[..] {
+            [only] => only.reference.as_deref(),
+            _ => None,
+        };
+        let reference = self.reference.as_deref().or(only)?;
+        reference.rsplit('/').next()
+    }
+}
+
+/// The schemas of built-in types have this before their names.
+const BUILT_IN: &str = "io.k8s.api.";
+
+impl TypedObjects {
+    /// Takes the types out of an OpenAPI v3 document of an API server.
+    ///
+    /// # Errors
+    ///
+    /// If it is not one.
+    pub fn add_document(&mut self, bytes: &[u8]) -> Result<(), serde_json::Error> {
+        let document: Document = serde_json::from_slice(bytes)?;
+        for (name, schema) in document.components.schemas {
+            if name.starts_with(BUILT_IN) {
+                for kind in &schema.kinds {
+                    let gvk = Gvk::new(&*kind.group, &*kind.version, &*kind.kind);
+                    self.kinds.insert(gvk, name.clone());
+                }
+            }
+            self.types.insert(name, schema);
+        }
+        Ok(())
+    }
+
+    /// `object` as its type has it, or `None` for one of another than a built-in kind.
+    ///
+    /// # Errors
+    ///
+    /// If the type does not have what the object has: a text for a number, an object for a list.
+    pub fn decode(&self, gvk: &Gvk, object: &Json) -> Option<Result<Json, String>> {
+        let name = self.kinds.get(gvk)?;
+        Some(self.named(name, object, 0))
+    }
+
+    /// A value of the type `name`.
+    fn named(&self, name: &str, value: &Json, depth: u32) -> Result<Json, String> {
+        if depth > MAX_DEPTH {
+            return Err("nested too deep".to_owned());
+        }
+        match name
+            .strip_prefix("io.k8s.apimachinery.pkg.")
+            .unwrap_or(name)
+        {
+            "apis.meta.v1.Time" => return Ok(time(value)),
+            "apis.meta.v1.MicroTime" | "util.intstr.IntOrString" => return Ok(value.clone()),
+            "api.resource.Quantity" => return quantity(value),
+            _ => {}
+        }
+        match self.types.get(name) {
+            Some(schema) if !schema.properties.is_empty() => {
+                let type_name = name.rsplit('.').next().unwrap_or(name);
+                self.structure(type_name, schema, value, depth)
+            }
+            Some(schema) if schema.type_.as_deref() != Some("object") => {
+                self.plain(schema, value, depth)
+            }
+            _ => Ok(value.clone()),
+        }
+    }
+
+    fn structure(
+        &self,
+        type_name: &str,
+        schema: &Schema,
+        value: &Json,
+        depth: u32,
+    ) -> Result<Json, String> {
+        let given = value
+            .as_object()
+            .ok_or_else(|| mismatch(value, "an object"))?;
+        let mut fields = Map::new();
+        for (name, property) in &schema.properties {
+            let given = given.get(name).filter(|value| !value.is_null());
+            let is_required = schema.required.contains(name);
+            let is_struct = property.referenced().is_some()
+                && property.default.as_ref().is_some_and(Json::is_object);
+            let value = match given {
+                None if is_struct => {
+                    let empty = Json::Object(Map::new());
+                    self.value(property, &empty, depth + 1)?
+                }
+                None if is_required => zero(property),
+                None => continue,
+                Some(given) => {
+                    let value = self.value(property, given, depth + 1)?;
+                    let is_empty_map = property.referenced().is_none()
+                        && value.as_object().is_some_and(Map::is_empty);
+                    let is_kept = is_required
+                        || is_struct
+                        || !(is_empty_map || is_empty(type_name, name, &value));
+                    if !is_kept {
+                        continue;
+                    }
+                    value
+                }
+            };
+            fields.insert(name.clone(), value);
+        }
+        Ok(Json::Object(fields))
+    }
+
+    fn value(&self, schema: &Schema, value: &Json, depth: u32) -> Result<Json, String> {
+        match schema.referenced() {
+            Some(name) => self.named(name, value, depth),
+            None => self.plain(schema, value, depth),
+        }
+    }
+
+    fn plain(&self, schema: &Schema, value: &Json, depth: u32) -> Result<Json, String> {
+        if depth > MAX_DEPTH {
+            return Err("nested too deep".to_owned());
+        }
+        let one = |schema: &Schema, value: &Json| match value {
+            Json::Null => Ok(match schema.referenced() {
+                Some(name) => self.named(name, &Json::Object(Map::new()), depth + 1)?,
+                None => zero(schema),
+            }),
+            value => self.value(schema, value, depth + 1),
+        };
+        let (expected, is_of) = match schema.type_.as_deref() {
+            Some("array") => {
+                let items = value.as_array().ok_or_else(|| mismatch(value, "a list"))?;
+                let Some(schema) = &schema.items else {
+                    return Ok(value.clone());
+                };
+                let items = items.iter().map(|item| one(schema, item));
+                return Ok(Json::Array(items.collect::<Result<_, _>>()?));
+            }
+            Some("object") => {
+                let entries = value
+                    .as_object()
+                    .ok_or_else(|| mismatch(value, "an object"))?;
+                let Some(schema) = &schema.additional_properties else {
+                    return Ok(value.clone());
+                };
+                let entries = entries.iter();
+                let entries = entries.map(|(key, value)| Ok((key.clone(), one(schema, value)?)));
+                return Ok(Json::Object(entries.collect::<Result<_, String>>()?));
+            }
+            Some("string") => ("a text", value.is_string()),
+            Some("integer") => ("a whole number", value.is_i64()),
+            Some("number") => ("a number", value.is_number()),
+            Some("boolean") => ("true or false", value.is_boolean()),
+            _ => return Ok(value.clone()),
+        };
+        if is_of {
+            Ok(value.clone())
+        } else {
+            Err(mismatch(value, expected))
+        }
+    }
+}
+
+fn mismatch(value: &Json, expected: &str) -> String {
+    let found = match value {
+        Json::Null => "null",
+        Json::Bool(_) => "true or false",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a text",
+        Json::Array(_) => "a list",
+        Json::Object(_) => "an object",
+    };
+    format!("found {found} where the type has {expected}")
+}
+
+/// What Go writes for a field without a value that is always written.
+fn zero(schema: &Schema) -> Json {
+    match schema.type_.as_deref() {
+        Some("string") if schema.format.as_deref() != Some("byte") => "".into(),
+        Some("integer" | "number") => 0.into(),
+        Some("boolean") => false.into(),
+        _ => Json::Null,
+    }
+}
+
+/// Whether Go leaves out the value of an optional field.
+fn is_empty(type_name: &str, field: &str, value: &Json) -> bool {
+    let is_in = |table: &[&str]| {
+        let at = |row: &&str| {
+            let (of_type, of_field) = row.split_once('.').unwrap_or((row, ""));
+            (of_type, of_field).cmp(&(type_name, field))
+        };
+        table.binary_search_by(at).is_ok()
+    };
+    match value {
+        Json::Null => true,
+        Json::Array(items) => items.is_empty(),
+        // A struct behind a pointer is kept; empty maps have been told apart by their schemas.
+        Json::Object(_) => false,
+        Json::String(text) => text.is_empty() && !is_in(&tables::EMPTY_IS_KEPT),
+        Json::Bool(value) => !value && is_in(&tables::ZERO_IS_LEFT_OUT),
+        Json::Number(number) => number.as_f64() == Some(0.0) && is_in(&tables::ZERO_IS_LEFT_OUT),
+    }
+}
+
+/// A time as the API server prints it: in UTC, to the second.
+fn time(value: &Json) -> Json {
+    let text = value.as_str().unwrap_or_default();
+    let seconds = text.parse::<Timestamp>().map(Timestamp::as_second);
+    let whole = seconds.and_then(Timestamp::from_second);
+    whole.map_or_else(|_| value.clone(), |time| time.to_string().into())
+}
+
+/// A quantity: numbers become texts.
+fn quantity(value: &Json) -> Result<Json, String> {
+    match value {
+        Json::String(_) => Ok(value.clone()),
+        Json::Number(number) => Ok(number.to_string().into()),
+        other => Err(mismatch(other, "a quantity")),
+    }
+}

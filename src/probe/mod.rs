@@ -1,0 +1,10 @@
+//! Policy probes: sample requests with the decision that a policy must give.
+//!
+//! A `PolicyProbe` is an object in the cluster, which the controller keeps evaluating, or a document
+//! in a file, which `kubectl vap test` evaluates; both mean the same.
+
+pub mod api;
+pub mod crd;
+mod difference;
+pub mod run;
+pub use difference::explain;

@@ -1,0 +1,423 @@
+//! Running a probe: each request through the policy, and what was decided against what must be.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value, json};
+
+use super::api::{
+    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Decision, PolicyProbeSpec,
+    Request, Source,
+};
+use super::difference;
+use crate::policy::admission::{
+    Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
+    AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
+    ParamList, ParamSource, Surroundings, UserInfo,
+};
+use crate::schema::rest_mapper::RestMapper;
+use crate::schema::{Gvk, Gvr};
+
+/// The name of the binding that `bindings: Implied` stands for.
+const IMPLIED: &str = "implied";
+
+/// What a probe is run in.
+#[derive(Clone)]
+pub struct Setting<'a> {
+    /// The policy.
+    pub admission: &'a Admission,
+    /// The kind of its params.
+    pub param_kind: Option<&'a Gvk>,
+    /// Its bindings; an error says why they are not known.
+    pub bindings: Result<&'a [Binding], String>,
+    /// The objects of its paramKind; an error says why they are not known.
+    pub params: Result<&'a dyn ParamSource, String>,
+    /// The namespaces that exist.
+    pub namespaces: &'a dyn NamespaceSource,
+    /// Who answers for `authorizer: FromCluster`; an error says why nobody does.
+    pub authorizer: Result<Arc<dyn Authorizer>, String>,
+    /// What is served.
+    pub mapper: &'a RestMapper,
+}
+
+impl std::fmt::Debug for Setting<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setting")
+            .field("policy", &self.admission.name())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a case came to, with all that led there.
+#[derive(Clone, Debug)]
+pub struct CaseResult {
+    /// What the status of the probe says of it.
+    pub status: CaseStatus,
+    /// What was decided; `None` where the case could not be evaluated.
+    pub outcome: Option<Outcome>,
+}
+
+/// Runs all cases of a probe, in order.
+#[must_use]
+pub fn run(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<CaseResult> {
+    let prepared = Prepared::new(probe, setting);
+    let run_one = |case| match &prepared {
+        Ok(prepared) => prepared.run(case, setting),
+        Err(why) => pending(case, why),
+    };
+    probe.cases.iter().map(run_one).collect()
+}
+
+/// A case that could not be evaluated.
+#[must_use]
+pub fn pending(case: &Case, why: &str) -> CaseResult {
+    CaseResult {
+        status: CaseStatus {
+            name: case.name.clone(),
+            outcome: CaseOutcome::Pending,
+            difference: Some(why.to_owned()),
+            ..CaseStatus::default()
+        },
+        outcome: None,
+    }
+}
+
+/// What all cases of a probe share.
+struct Prepared<'a> {
+    bindings: Vec<Binding>,
+    params: Params<'a>,
+    asks_cluster: Option<Arc<dyn Authorizer>>,
+}
+
+enum Params<'a> {
+    Given(Result<&'a dyn ParamSource, String>),
+    Inline(ParamList),
+}
+
+impl<'a> Prepared<'a> {
+    fn new(probe: &PolicyProbeSpec, setting: &Setting<'a>) -> Result<Self, String> {
+        let bindings = match probe.bindings {
+            BindingSource::FromCluster => setting.bindings.clone()?.to_vec(),
+            BindingSource::Inline => probe
+                .inline_bindings
+                .iter()
+                .enumerate()
+                .map(|(n, spec)| inline_binding(&format!("inline-{n}"), spec.clone()))
+                .collect(),
+            BindingSource::Implied => vec![inline_binding(IMPLIED, implied(setting))],
+        };
+        let params = match probe.params {
+            Source::FromCluster => Params::Given(setting.params.clone()),
+            Source::Inline => Params::Inline(inline_params(&probe.inline_params, setting)),
+        };
+        let asks_cluster = match probe.authorizer {
+            AuthorizerSource::Inline => None,
+            AuthorizerSource::FromCluster => Some(setting.authorizer.clone()?),
+        };
+        Ok(Self {
+            bindings,
+            params,
+            asks_cluster,
+        })
+    }
+
+    fn run(&self, case: &Case, setting: &Setting<'_>) -> CaseResult {
+        let request = match admission_request(&case.request, setting.mapper) {
+            Ok(request) => request,
+            Err(why) => return pending(case, &why),
+        };
+        let namespaces = Namespaces {
+            given: case.request.namespace_object.as_ref().map(Namespace::new),
+            of_request: &request.namespace,
+            others: setting.namespaces,
+        };
+        let authorizer = self
+            .asks_cluster
+            .clone()
+            .unwrap_or_else(|| Arc::new(authorizer(&case.request)));
+        let none = ParamList::default();
+        let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
+        if setting.param_kind.is_some() {
+            surroundings.params = match &self.params {
+                Params::Given(given) => given.clone(),
+                Params::Inline(list) => Ok(list),
+            };
+            if let Err(why) = &surroundings.params {
+                return pending(case, why);
+            }
+        }
+        let outcome = setting
+            .admission
+            .review(&request, &self.bindings, &surroundings);
+        CaseResult {
+            status: judge(case, setting.admission.name(), &outcome),
+            outcome: Some(outcome),
+        }
+    }
+}
+
+/// Holds what was decided against what must be.
+fn judge(case: &Case, policy: &str, outcome: &Outcome) -> CaseStatus {
+    let difference = difference::of(&case.expect, policy, outcome);
+    let cost: u64 = outcome
+        .evaluations
+        .iter()
+        .map(|evaluation| evaluation.costs.used())
+        .fold(0, u64::saturating_add);
+    CaseStatus {
+        name: case.name.clone(),
+        outcome: if difference.is_none() {
+            CaseOutcome::Passed
+        } else {
+            CaseOutcome::Failed
+        },
+        decision: Some(if outcome.is_allowed() {
+            Decision::Allow
+        } else {
+            Decision::Deny
+        }),
+        message: outcome.denial.as_ref().map(|denial| denial.cause.clone()),
+        cost_used: Some(i64::try_from(cost).unwrap_or(i64::MAX)),
+        difference,
+    }
+}
+
+fn inline_binding(name: &str, spec: ValidatingAdmissionPolicyBindingSpec) -> Binding {
+    let mut binding = ValidatingAdmissionPolicyBinding {
+        spec,
+        ..ValidatingAdmissionPolicyBinding::default()
+    };
+    binding.metadata.name = Some(name.to_owned());
+    Binding::new(&binding)
+}
+
+/// A binding that denies, matches all, and takes all params.
+fn implied(setting: &Setting<'_>) -> ValidatingAdmissionPolicyBindingSpec {
+    ValidatingAdmissionPolicyBindingSpec {
+        validation_actions: vec!["Deny".to_owned()],
+        policy_name: setting.admission.name().to_owned(),
+        param_ref: setting.param_kind.map(|_| ParamRef {
+            selector: Some(LabelSelector::default()),
+            parameter_not_found_action: Some("Deny".to_owned()),
+            ..ParamRef::default()
+        }),
+        match_resources: None,
+    }
+}
+
+/// The params of a probe; those that say no apiVersion and kind are of the paramKind.
+fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
+    let kind = setting.param_kind;
+    let object = |param: &Value| {
+        let mut param = param.clone();
+        if let (Some(kind), Some(fields)) = (kind, param.as_object_mut()) {
+            fields
+                .entry("apiVersion")
+                .or_insert_with(|| kind.api_version().into());
+            fields
+                .entry("kind")
+                .or_insert_with(|| kind.kind.clone().into());
+        }
+        Object::new(&param)
+    };
+    let objects: Vec<Object> = params.iter().map(object).collect();
+    let served = kind.and_then(|kind| setting.mapper.resources_of_kind(kind).next());
+    let is_namespaced = served.map_or_else(
+        || objects.iter().any(|object| !object.namespace().is_empty()),
+        |served| served.namespaced,
+    );
+    let of_kind = |object: &Object| kind.is_none_or(|kind| object.gvk() == kind);
+    ParamList::new(is_namespaced, objects.into_iter().filter(of_kind).collect())
+}
+
+/// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
+/// in any case, as the API server would not have let the request come so far otherwise.
+struct Namespaces<'a> {
+    given: Option<Namespace>,
+    of_request: &'a str,
+    others: &'a dyn NamespaceSource,
+}
+
+impl NamespaceSource for Namespaces<'_> {
+    fn namespace(&self, name: &str) -> Option<Namespace> {
+        let given = self.given.namespace(name);
+        given
+            .or_else(|| self.others.namespace(name))
+            .or_else(|| (name == self.of_request).then(|| bare_namespace(name)))
+    }
+}
+
+fn bare_namespace(name: &str) -> Namespace {
+    Namespace::new(&json!({
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+    }))
+}
+
+/// The answers that a case gives.
+fn authorizer(request: &Request) -> AuthorizerList {
+    let rule = |rule: &super::api::AuthorizerRule| AuthorizerRule {
+        user: None,
+        verb: rule.verb.clone(),
+        group: rule.group.clone(),
+        version: None,
+        resource: rule.resource.clone(),
+        subresource: rule.sub_resource.clone(),
+        namespace: rule.namespace.clone(),
+        name: rule.name.clone(),
+        path: rule.path.clone(),
+        answer: AuthorizerAnswer {
+            decision: match rule.decision {
+                super::api::AuthorizerDecision::Allow => AuthorizerDecision::Allow,
+                super::api::AuthorizerDecision::Deny => AuthorizerDecision::Deny,
+                super::api::AuthorizerDecision::NoOpinion => AuthorizerDecision::NoOpinion,
+            },
+            reason: rule.reason.clone().unwrap_or_default(),
+            error: rule.error.clone(),
+        },
+    };
+    AuthorizerList(request.authorizer.iter().map(rule).collect())
+}
+
+/// The request as the API server would see it.
+///
+/// # Errors
+/// Why there is no such request.
+pub fn admission_request(
+    request: &Request,
+    mapper: &RestMapper,
+) -> Result<AdmissionRequest, String> {
+    let operation = match request.operation.as_deref() {
+        None => Operation::Create,
+        Some(text) => text.parse()?,
+    };
+    let object = request.object.as_ref().map(Object::new);
+    let old_object = request.old_object.as_ref().map(Object::new);
+    let subject = object.as_ref().or(old_object.as_ref());
+    let subresource = request.sub_resource.clone().unwrap_or_default();
+    let (gvr, gvk, is_namespaced) = resource_of(request, subject, &subresource, mapper)?;
+    let text_of = |given: &Option<String>, of: fn(&Object) -> &str| {
+        given
+            .clone()
+            .unwrap_or_else(|| subject.map(of).unwrap_or_default().to_owned())
+    };
+    let name = text_of(&request.name, Object::name);
+    let mut namespace = text_of(&request.namespace, Object::namespace);
+    let is_namespace = gvr.group.is_empty() && gvr.resource == "namespaces";
+    if is_namespace {
+        namespace.clone_from(&name);
+    } else if namespace.is_empty() && is_namespaced {
+        "default".clone_into(&mut namespace);
+    }
+    let user = request.user_info.clone().unwrap_or_default();
+    Ok(AdmissionRequest {
+        operation,
+        equivalents: equivalents(&gvr, &subresource, mapper),
+        gvk,
+        gvr,
+        subresource,
+        name,
+        namespace,
+        object,
+        old_object,
+        options: request.options.as_ref().map(Object::new),
+        dry_run: request.dry_run,
+        user_info: UserInfo {
+            username: user.username,
+            uid: user.uid,
+            groups: user.groups,
+            extra: user.extra,
+        },
+    })
+}
+
+/// The resource and kind of a request, and whether its objects live in namespaces.
+fn resource_of(
+    request: &Request,
+    subject: Option<&Object>,
+    subresource: &str,
+    mapper: &RestMapper,
+) -> Result<(Gvr, Gvk, bool), String> {
+    let of_subject = subject
+        .map(|subject| subject.gvk().clone())
+        .filter(|gvk| !gvk.kind.is_empty());
+    let Some(resource) = &request.resource else {
+        let Some(gvk) = of_subject else {
+            return Err(
+                "the request names no resource, and its object no apiVersion and kind".to_owned(),
+            );
+        };
+        let served = mapper.resources_of_kind(&gvk).next().ok_or_else(|| {
+            format!(
+                "no resource of kind {} {} is served; name the resource of the request",
+                gvk.api_version(),
+                gvk.kind
+            )
+        })?;
+        let (gvr, namespaced) = (served.gvr.clone(), served.namespaced);
+        return Ok((gvr, gvk, namespaced));
+    };
+    let gvr = Gvr::new(
+        resource.group.as_str(),
+        resource.version.as_str(),
+        resource.resource.as_str(),
+    );
+    let full = if subresource.is_empty() {
+        gvr.clone()
+    } else {
+        Gvr::new(
+            resource.group.as_str(),
+            resource.version.as_str(),
+            format!("{}/{subresource}", resource.resource),
+        )
+    };
+    let served = mapper.resource(&full);
+    let gvk = of_subject
+        .or_else(|| served.map(|served| served.gvk.clone()))
+        .ok_or_else(|| {
+            format!(
+                "{} {} is not served, and no object of the request names a kind",
+                gvr.group_version(),
+                full.resource
+            )
+        })?;
+    Ok((gvr, gvk, served.is_some_and(|served| served.namespaced)))
+}
+
+/// What else serves the objects of a resource: it itself in the other versions of its group, and the
+/// events of the core group, which are those of their own group too.
+///
+/// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (`EquivalentResourceRegistry` is told of each
+/// storage), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.
+fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equivalent> {
+    const EVENT_GROUPS: [&str; 2] = ["", "events.k8s.io"];
+    let is_event = |gvr: &Gvr| gvr.resource == "events" && EVENT_GROUPS.contains(&&*gvr.group);
+    mapper
+        .resources
+        .iter()
+        .filter(|served| {
+            let other = &served.gvr;
+            let (name, other_subresource) = other
+                .resource
+                .split_once('/')
+                .unwrap_or((&other.resource, ""));
+            let in_group = other.group == gvr.group || (is_event(gvr) && is_event(other));
+            in_group
+                && name == gvr.resource
+                && other_subresource == subresource
+                && (other.group != gvr.group || other.version != gvr.version)
+        })
+        .map(|served| Equivalent {
+            gvr: Gvr::new(
+                &*served.gvr.group,
+                &*served.gvr.version,
+                gvr.resource.as_str(),
+            ),
+            gvk: served.gvk.clone(),
+        })
+        .collect()
+}

@@ -1,0 +1,217 @@
+//! `ProbesPassed`: whether the policy decides sample requests as it must.
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::compute::{Lacks, Verdict};
+use super::condition::{self, ConditionStatus, ConditionType, Reason};
+use super::message;
+use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbe, PolicyProbeStatus};
+
+/// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.
+const MAX_CASE_TEXT: usize = 512;
+
+/// What is known of a policy's probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProbesState {
+    /// They were not read yet.
+    Unread,
+    /// We may not read them; the text says what is missing.
+    NotPermitted(String),
+    /// These are all, by name.
+    Known(Vec<ProbeFacts>),
+}
+
+/// What the cases of one probe came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeFacts {
+    /// The name of the probe.
+    pub name: String,
+    /// How many cases there are.
+    pub n_cases: usize,
+    /// The cases that failed, with how they differ from what was expected.
+    pub failed: Vec<(String, String)>,
+    /// The cases that could not be evaluated, with the reason.
+    pub pending: Vec<(String, String)>,
+}
+
+/// The condition `ProbesPassed`.
+pub(super) fn verdict(state: &ProbesState) -> Verdict {
+    let verdict = |status, reason, message: String, lacks| Verdict {
+        status,
+        reason,
+        message,
+        lacks,
+    };
+    let probes = match state {
+        ProbesState::Unread => {
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::ProbesPending,
+                "the probes were not read yet".to_owned(),
+                Lacks::Evidence,
+            );
+        }
+        ProbesState::NotPermitted(text) => {
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::NotPermitted,
+                text.clone(),
+                Lacks::Nothing,
+            );
+        }
+        ProbesState::Known(probes) => probes,
+    };
+    if probes.is_empty() {
+        return verdict(
+            ConditionStatus::Unknown,
+            Reason::NoProbes,
+            "no PolicyProbe refers to the policy".to_owned(),
+            Lacks::Nothing,
+        );
+    }
+    let n_cases: usize = probes.iter().map(|probe| probe.n_cases).sum();
+    let all = |of: fn(&ProbeFacts) -> &[(String, String)]| -> Vec<(&str, &str, &str)> {
+        let cases = |probe| {
+            let each = of(probe).iter();
+            each.map(|(case, why)| (probe.name.as_str(), case.as_str(), why.as_str()))
+        };
+        probes.iter().flat_map(cases).collect()
+    };
+    let describe = |cases: &[(&str, &str, &str)]| {
+        let (rest, first) = match cases {
+            [(probe, case, why), rest @ ..] => (rest, format!("{probe}, {case:?}: {why}")),
+            [] => return String::new(),
+        };
+        match rest.len() {
+            0 => first,
+            n => format!("{first} (and {n} more)"),
+        }
+    };
+    let failed = all(|probe| &probe.failed);
+    if !failed.is_empty() {
+        return verdict(
+            ConditionStatus::False,
+            Reason::ProbesFailed,
+            format!(
+                "{} of {} failed: {}",
+                failed.len(),
+                message::count(n_cases, "case"),
+                describe(&failed)
+            ),
+            Lacks::Nothing,
+        );
+    }
+    let pending = all(|probe| &probe.pending);
+    if !pending.is_empty() {
+        return verdict(
+            ConditionStatus::Unknown,
+            Reason::ProbesPending,
+            format!(
+                "{} of {} could not be evaluated: {}",
+                pending.len(),
+                message::count(n_cases, "case"),
+                describe(&pending)
+            ),
+            Lacks::Evidence,
+        );
+    }
+    verdict(
+        ConditionStatus::True,
+        Reason::ProbesPassed,
+        format!(
+            "{} of {} passed",
+            message::count(n_cases, "case"),
+            message::count(probes.len(), "probe")
+        ),
+        Lacks::Nothing,
+    )
+}
+
+impl ProbeFacts {
+    /// The facts of a probe whose cases came to `cases`.
+    #[must_use]
+    pub fn new(name: &str, cases: &[CaseStatus]) -> Self {
+        let of = |outcome: CaseOutcome| {
+            let cases = cases.iter().filter(|case| case.outcome == outcome);
+            cases
+                .map(|case| {
+                    (
+                        case.name.clone(),
+                        case.difference.clone().unwrap_or_default(),
+                    )
+                })
+                .collect()
+        };
+        Self {
+            name: name.to_owned(),
+            n_cases: cases.len(),
+            failed: of(CaseOutcome::Failed),
+            pending: of(CaseOutcome::Pending),
+        }
+    }
+}
+
+/// The status of a probe whose cases came to `cases` at `now`; `policy_generation` is that of its
+/// policy, `None` where there is none.
+#[must_use]
+pub fn probe_status(
+    probe: &PolicyProbe,
+    cases: &[CaseStatus],
+    policy_generation: Option<i64>,
+    now: Timestamp,
+) -> PolicyProbeStatus {
+    let generation = probe.metadata.generation.unwrap_or_default();
+    let n_passed = cases
+        .iter()
+        .filter(|case| case.outcome == CaseOutcome::Passed)
+        .count();
+    let (status, reason, message) = if policy_generation.is_none() {
+        (
+            ConditionStatus::False,
+            Reason::PolicyNotFound,
+            format!(
+                "there is no ValidatingAdmissionPolicy {}",
+                probe.spec.policy_name
+            ),
+        )
+    } else {
+        let facts = ProbeFacts::new(probe.metadata.name.as_deref().unwrap_or_default(), cases);
+        let found = verdict(&ProbesState::Known(vec![facts]));
+        (found.status, found.reason, found.message)
+    };
+    let ready = condition::condition(
+        ConditionType::Ready,
+        status,
+        reason,
+        &message,
+        generation,
+        now,
+    );
+    let live = probe
+        .status
+        .as_ref()
+        .map(|status| status.conditions.as_slice())
+        .unwrap_or_default();
+    let merged = condition::merge(live, vec![ready]);
+    let cut = |text: &Option<String>| {
+        text.as_deref()
+            .map(|text| message::cut(text, MAX_CASE_TEXT))
+    };
+    PolicyProbeStatus {
+        observed_generation: Some(generation),
+        policy_generation,
+        summary: Some(format!("{n_passed}/{}", probe.spec.cases.len())),
+        conditions: condition::find(&merged, ConditionType::Ready)
+            .cloned()
+            .into_iter()
+            .collect(),
+        cases: cases
+            .iter()
+            .map(|case| CaseStatus {
+                message: cut(&case.message),
+                difference: cut(&case.difference),
+                ..case.clone()
+            })
+            .collect(),
+    }
+}

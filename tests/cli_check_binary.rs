@@ -1,0 +1,283 @@
+//! `kubectl vap check` as a shell sees it: standard input, exit statuses, complaints; and input that
+//! is made to hurt.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::{fs, thread};
+
+use serde_json::Value;
+
+const SOUND: &str = "config/samples/sound.yaml";
+const WRONG: &str = "config/samples/misspelt_field.yaml";
+const MISSING_PARAM_KIND: &str = "config/samples/missing_param_kind.yaml";
+const CRD: &str = "config/samples/late/replica_limit_crd.yaml";
+
+fn run_with(arguments: &[&str], stdin: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+        .arg("check")
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    let bytes = stdin.to_vec();
+    // The program may end before it has read all.
+    let writer = thread::spawn(move || {
+        let _ = pipe.write_all(&bytes);
+    });
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+fn run(arguments: &[&str]) -> Output {
+    run_with(arguments, b"")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A new directory for one test.
+fn directory(test: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("check-{test}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn exit_statuses_have_their_meaning() {
+    assert_eq!(code(&run(&[SOUND])), 0);
+    assert_eq!(code(&run(&[WRONG])), 1);
+    assert_eq!(code(&run(&[WRONG, "--exit-zero"])), 0);
+    assert_eq!(code(&run(&[])), 2);
+    assert_eq!(code(&run(&[SOUND, "--profile", "other"])), 2);
+    let missing = run(&[SOUND, "no/such/file.yaml", "--exit-zero"]);
+    assert_eq!(code(&missing), 2);
+    assert!(stdout(&missing).contains("cannot read no/such/file.yaml: no such file or directory"));
+}
+
+#[test]
+fn what_is_not_known_counts_where_it_is_asked_for() {
+    assert_eq!(code(&run(&[MISSING_PARAM_KIND])), 0);
+    assert_eq!(code(&run(&[MISSING_PARAM_KIND, "--strict"])), 1);
+    assert_eq!(
+        code(&run(&[MISSING_PARAM_KIND, "--strict", "--crds", CRD])),
+        0
+    );
+    assert_eq!(code(&run(&[MISSING_PARAM_KIND, "--strict", CRD])), 0);
+}
+
+#[test]
+fn standard_input_is_a_file_like_any_other() {
+    let policy = fs::read(WRONG).unwrap();
+    let output = run_with(&["-"], &policy);
+    assert_eq!(code(&output), 1);
+    let found = stdout(&output);
+    assert!(found.contains("--> <stdin>:19:28"), "{found}");
+    assert!(!found.contains('\u{1b}'), "colour in a pipe: {found}");
+
+    let json: Value =
+        serde_json::from_slice(&run_with(&["-", "-o", "json"], &policy).stdout).unwrap();
+    assert_eq!(json["kind"], "CheckReport");
+    assert_eq!(json["findings"][0]["line"], 19);
+    assert_eq!(
+        json["policies"][0]["conditions"][0]["reason"],
+        "ExpressionWarnings"
+    );
+}
+
+#[test]
+fn nothing_to_check_is_told() {
+    let empty = run_with(&["-"], b"");
+    assert_eq!(code(&empty), 2);
+    assert!(stderr(&empty).contains("no ValidatingAdmissionPolicy among the input"));
+    let other = run(&["config/samples/late"]);
+    assert_eq!(code(&other), 0);
+    assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
+}
+
+#[test]
+fn directories_are_read_whole_and_links_do_not_lead_in_circles() {
+    let root = directory("links");
+    let policy = fs::read_to_string(WRONG).unwrap();
+    fs::create_dir_all(root.join("a/b")).unwrap();
+    fs::create_dir_all(root.join(".git")).unwrap();
+    fs::write(root.join("a/b/policy.YML"), &policy).unwrap();
+    fs::write(root.join(".git/policy.yaml"), &policy).unwrap();
+    fs::write(root.join("a/values.yaml"), "replicas: 3\n").unwrap();
+    fs::write(
+        root.join("a/template.yaml"),
+        "{{- if .Values.x }}\na: b\n{{- end }}\n",
+    )
+    .unwrap();
+    fs::write(root.join("a/notes.txt"), "a: [\n").unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        symlink(&root, root.join("a/up")).unwrap();
+        symlink("self.yaml", root.join("a/self.yaml")).unwrap();
+        symlink("b/policy.YML", root.join("a/link.yaml")).unwrap();
+    }
+    let output = run(&[text(&root), "-o", "json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let files: Vec<&str> = json["policies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|policy| policy["file"].as_str().unwrap().rsplit('/').next().unwrap())
+        .collect();
+    let rules: Vec<&str> = json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["rule"].as_str().unwrap())
+        .collect();
+    if cfg!(unix) {
+        assert_eq!(files, ["policy.YML", "link.yaml"]);
+        assert_eq!(
+            rules,
+            [
+                "undefined-field",
+                "undefined-field",
+                "unreadable",
+                "invalid-yaml"
+            ]
+        );
+        let message = json["findings"][2]["message"].as_str().unwrap();
+        assert!(
+            message.ends_with("too many levels of symbolic links"),
+            "{message}"
+        );
+        assert_eq!(code(&output), 2);
+    } else {
+        assert_eq!(files, ["policy.YML"]);
+        assert_eq!(rules, ["undefined-field", "invalid-yaml"]);
+    }
+}
+
+#[test]
+fn files_that_are_no_text_are_told() {
+    let root = directory("bytes");
+    for (name, bytes, reason) in [
+        ("latin1.yaml", &b"a: \xe9"[..], "is not UTF-8 text (byte 3)"),
+        ("utf16.yaml", &b"\xff\xfea\0:\0"[..], "is UTF-16"),
+    ] {
+        let path = root.join(name);
+        fs::write(&path, bytes).unwrap();
+        let output = run(&[text(&path)]);
+        assert_eq!(code(&output), 2, "{name}");
+        assert!(stdout(&output).contains(reason), "{}", stdout(&output));
+    }
+    let path = root.join("bom.yaml");
+    let policy = fs::read_to_string(SOUND).unwrap();
+    fs::write(&path, format!("\u{feff}{}", policy.replace('\n', "\r\n"))).unwrap();
+    assert_eq!(code(&run(&[text(&path)])), 0);
+
+    let path = root.join("huge.yaml");
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let output = run(&[text(&path)]);
+    assert_eq!(code(&output), 2);
+    assert!(
+        stdout(&output).contains("larger than 64 MiB"),
+        "{}",
+        stdout(&output)
+    );
+    fs::remove_file(&path).unwrap();
+}
+
+/// A policy with these lines as its spec, beside its rules.
+fn policy(spec: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: \
+         {{name: hostile}}\nspec:\n  matchConstraints:\n    resourceRules:\n    - {{apiGroups: [''], \
+         apiVersions: [v1], operations: [CREATE], resources: [pods]}}\n{spec}"
+    )
+}
+
+#[test]
+fn hostile_input_ends_in_an_answer() {
+    let bomb = {
+        let mut lines = String::from("  a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for n in 1..30 {
+            let items = vec![format!("*a{}", n - 1); 10].join(", ");
+            writeln!(lines, "  a{n}: &a{n} [{items}]").unwrap();
+        }
+        lines
+    };
+    let deep = format!(
+        "  validations: {}{}\n",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    let nested = format!(
+        "  validations: [{{expression: \"{}\"}}]\n",
+        "(".repeat(50_000)
+    );
+    let mut many = String::from("  validations:\n");
+    for n in 0..5_000 {
+        writeln!(many, "  - expression: object.spec.field{n} == 1").unwrap();
+    }
+    let mut chained = String::from("  variables:\n  - {name: v0, expression: '[1]'}\n");
+    for n in 1..200 {
+        let before = n - 1;
+        writeln!(
+            chained,
+            "  - {{name: v{n}, expression: '[variables.v{before}, variables.v{before}]'}}"
+        )
+        .unwrap();
+    }
+    let wide = format!(
+        "  validations: [{{expression: 'true', message: \"{}\"}}]\n",
+        "漢".repeat(300_000)
+    );
+    for (name, spec, exit) in [
+        ("aliases", bomb, 2),
+        ("deep YAML", deep, 2),
+        ("deep CEL", nested, 1),
+        ("many expressions", many, 1),
+        ("chained variables", chained, 0),
+        ("a wide message", wide, 0),
+        ("keys", format!("  {}\n", "k: 1\n  ".repeat(20_000)), 1),
+    ] {
+        let output = run_with(&["-"], policy(&spec).as_bytes());
+        let err = stderr(&output);
+        assert_eq!(code(&output), exit, "{name}: {err}");
+        assert!(!err.contains("panicked"), "{name}: {err}");
+        assert!(output.stdout.len() < 20_000_000, "{name}");
+    }
+}
+
+#[test]
+fn help_has_examples() {
+    let help = stdout(&run(&["--help"]));
+    assert!(
+        help.contains("kustomize build . | kubectl vap check -"),
+        "{help}"
+    );
+    assert!(help.contains("Exit status:"), "{help}");
+}

@@ -1,0 +1,323 @@
+//! Cases of cost estimates as Markdown: `tests/cases/cost/<topic>.md`.
+//!
+//! A block of language `vars` declares variables (`name: type`) for the blocks below it; `name: type {field:
+//! type, …}` declares an object type. One of language `sizes` bounds the sizes of these variables (`path:
+//! size`, or `type NAME: size` for all values of a type). One of language `schema` is the schema of `self` and
+//! `oldSelf`, in JSON, as in a rule of a CRD. A block of language `cel` holds cases parted by blank lines: an
+//! expression, which is checked by the types alone, whatever literals it mixes, then what must be said of it,
+//! each as a comment of its own line.
+//!
+//! | comment | what must hold |
+//! |---|---|
+//! | `// cost: MIN..MAX` | the estimate of the API server, where `has()` is free |
+//! | `// cost if has() has one: MIN..MAX` | the estimate of the language's own model |
+//! | `// greatest cost: MAX` | the upper end of the API server's estimate |
+//! | `// greatest cost above: MAX` | that is greater |
+//! | `// given: {…}` | the values of the variables with which the cost was measured |
+//! | `// measured: COST` | what an evaluation without constant folding costs; no more than the estimate |
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use vap_status_controller::cel::checker::{self, CheckedAst};
+use vap_status_controller::cel::cost::{
+    self, AstNode, CostEstimate, CostOptions, PathStep, SizeEstimate, SizeEstimator,
+};
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::{FieldTypes, StructType, Type};
+use vap_status_controller::library::cost::{COST_OPTIONS, KubernetesCosts};
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::schema::{DeclType, DeclaredSizes, OpenApiDocument};
+
+#[test]
+fn costs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/cost");
+    let mut files: Vec<_> = std::fs::read_dir(&root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let mut n_cases = 0;
+    let mut failures = String::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut context = Context::empty();
+        for (language, lines) in blocks(&text) {
+            match language {
+                "vars" => context = Context::of_variables(&lines),
+                "sizes" => context.sizes = Sizes::hints(&lines),
+                "schema" => context = Context::of_schema(&lines),
+                "cel" => {
+                    for case in lines.split(|line| line.trim().is_empty()) {
+                        n_cases += 1;
+                        if let Err(difference) = check_case(case, &context) {
+                            let _ = writeln!(failures, "{}: {difference}", file.display());
+                        }
+                    }
+                }
+                other => panic!("{}: a block of language {other:?}", file.display()),
+            }
+        }
+    }
+    assert!(n_cases > 500, "only {n_cases} cases found");
+    assert!(failures.is_empty(), "\n{failures}");
+}
+
+/// The blocks of a Markdown text, each with its language.
+fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(&str, Vec<&str>)> = None;
+    for line in text.lines() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(language), None) => open = Some((language, Vec::new())),
+            (None, Some((_, lines))) => lines.push(line),
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a block is not closed");
+    blocks
+}
+
+fn check_case(case: &[&str], context: &Context) -> Result<(), String> {
+    let (expected, source): (Vec<&str>, Vec<&str>) =
+        case.iter().partition(|line| is_expectation(line));
+    assert!(!expected.is_empty(), "nothing is expected of {source:?}");
+    let text = source.join("\n");
+    let (ast, found) = syntax::parse(&text);
+    let ast = ast.ok_or_else(|| found.render(&text))?;
+    let (checked, found) = checker::check(&Arc::new(ast), &text, &context.env());
+    if !found.is_empty() {
+        return Err(found.render(&text));
+    }
+    check(&checked, &context.sizes, &expected)
+        .map_err(|difference| format!("{text}\n  {difference}"))
+}
+
+/// What the blocks above a case declare.
+struct Context {
+    variables: Vec<Variable>,
+    types: HashMap<String, Type>,
+    sizes: Sizes,
+}
+
+impl Context {
+    fn empty() -> Self {
+        Self {
+            variables: Vec::new(),
+            types: HashMap::new(),
+            sizes: Sizes::Hints(Vec::new()),
+        }
+    }
+
+    fn of_variables(lines: &[&str]) -> Self {
+        let mut context = Self::empty();
+        for line in lines {
+            let (name, type_) = line.split_once(": ").unwrap();
+            if let Some(fields) = type_.strip_prefix("type ") {
+                let fields = Fields::parse(fields, &context.types);
+                let type_ = Type::Struct(StructType::new(name, Arc::new(fields)));
+                context.types.insert(name.to_owned(), type_);
+            } else {
+                let type_ = parse_type(type_, &context.types);
+                context.variables.push(Variable::new(name, type_));
+            }
+        }
+        context
+    }
+
+    fn of_schema(lines: &[&str]) -> Self {
+        let declared = self_type(lines);
+        let type_ = declared.cel_type("Self");
+        let mut context = Self::empty();
+        context.variables = ["self", "oldSelf"]
+            .map(|name| Variable::new(name, type_.clone()))
+            .into();
+        context.sizes = Sizes::OfRule(DeclaredSizes::of_rule(declared));
+        context
+    }
+
+    fn env(&self) -> Env {
+        let types = self.types.iter();
+        base_env(KubernetesVersion::LATEST)
+            .extend(self.variables.iter().cloned())
+            .extend_types(types.map(|(name, type_)| (name.as_str().into(), type_.clone())))
+    }
+}
+
+/// The fields of an object type.
+#[derive(Debug)]
+struct Fields(Vec<(String, Type)>);
+
+impl Fields {
+    /// Reads `{name: type, …}`.
+    fn parse(text: &str, types: &HashMap<String, Type>) -> Self {
+        let inner = text
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        let field = |field: &str| {
+            let (name, type_) = field.split_once(": ").unwrap();
+            (name.to_owned(), parse_type(type_, types))
+        };
+        Self(inner.unwrap().split(", ").map(field).collect())
+    }
+}
+
+impl FieldTypes for Fields {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        let (_, type_) = self.0.iter().find(|(name, _)| name == field)?;
+        Some(type_.clone())
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        self.0.iter().map(|(name, _)| name.as_str()).collect()
+    }
+}
+
+fn parse_type(text: &str, types: &HashMap<String, Type>) -> Type {
+    let of = |name: &str| {
+        let rest = text.strip_prefix(name)?.strip_prefix('(')?;
+        rest.strip_suffix(')')
+    };
+    if let Some(elem) = of("list") {
+        return Type::list(parse_type(elem, types));
+    }
+    if let Some((key, value)) = of("map").and_then(|inner| inner.split_once(", ")) {
+        return Type::map(parse_type(key, types), parse_type(value, types));
+    }
+    match text {
+        "dyn" => Type::Dyn,
+        "bool" => Type::Bool,
+        "int" => Type::Int,
+        "double" => Type::Double,
+        "string" => Type::String,
+        "bytes" => Type::Bytes,
+        "duration" => Type::Duration,
+        "timestamp" => Type::Timestamp,
+        "kubernetes.authorization.Authorizer" => Type::Struct(StructType::undeclared(text)),
+        named => types
+            .get(named)
+            .unwrap_or_else(|| panic!("no type {named}"))
+            .clone(),
+    }
+}
+
+/// Who knows the sizes of the variables of a case.
+enum Sizes {
+    /// Sizes written in a block of language `sizes`.
+    Hints(Vec<(String, u64)>),
+    /// Those of the type of `self`, by a block of language `schema`.
+    OfRule(DeclaredSizes),
+}
+
+impl Sizes {
+    /// The sizes of the lines `PATH: SIZE` and `type NAME: SIZE`.
+    fn hints(lines: &[&str]) -> Self {
+        let hint = |line: &&str| {
+            let (path, size) = line.rsplit_once(": ").unwrap();
+            (path.to_owned(), size.parse().unwrap())
+        };
+        Self::Hints(lines.iter().map(hint).collect())
+    }
+}
+
+impl SizeEstimator for Sizes {
+    fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+        let hints = match self {
+            Self::Hints(hints) => hints,
+            Self::OfRule(sizes) => return sizes.estimate_size(node),
+        };
+        let steps = node.path().steps();
+        let path: Vec<_> = steps.into_iter().map(PathStep::as_str).collect();
+        let path = path.join(".");
+        let of_type = format!("type {}", node.type_());
+        let of = |key: &str| hints.iter().find(|(name, _)| name == key);
+        let (_, max) = of(&path).or_else(|| of(&of_type))?;
+        Some(SizeEstimate::new(0, *max))
+    }
+}
+
+/// The type of values whose schema the lines are.
+fn self_type(lines: &[&str]) -> Arc<DeclType> {
+    let schema: serde_json::Value = serde_json::from_str(&lines.join("\n")).unwrap();
+    let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": {
+        "type": "object",
+        "properties": {"self": schema},
+        "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Test"}],
+    }}}});
+    let document = OpenApiDocument::parse(document.to_string().as_bytes()).unwrap();
+    let gvk = document.kinds().next().unwrap().clone();
+    let root = document.decl_type(&gvk).unwrap();
+    Arc::clone(&root.field("self").unwrap().type_)
+}
+
+/// What a case says of costs.
+const EXPECTATIONS: [&str; 6] = [
+    "// cost: ",
+    "// cost if has() has one: ",
+    "// greatest cost: ",
+    "// greatest cost above: ",
+    "// given: ",
+    "// measured: ",
+];
+
+/// Whether the line is an expectation on costs.
+fn is_expectation(line: &str) -> bool {
+    EXPECTATIONS.iter().any(|start| line.starts_with(start))
+}
+
+/// Compares the estimates of `checked` with the lines `expected`.
+fn check(checked: &CheckedAst, sizes: &Sizes, expected: &[&str]) -> Result<(), String> {
+    let estimate =
+        |options: CostOptions| cost::estimate(checked, &KubernetesCosts { sizes }, options);
+    let ours = estimate(COST_OPTIONS);
+    let with_has = estimate(CostOptions::default());
+    let mut differences = String::new();
+    for line in expected {
+        let (what, value) = line.split_once(": ").unwrap();
+        let (holds, actual) = match what {
+            "// cost" => (ours == range(value), ours),
+            "// cost if has() has one" => (with_has == range(value), with_has),
+            "// greatest cost" => (ours.max == number(value), ours),
+            "// greatest cost above" => (ours.max >= number(value), ours),
+            // Some functions are estimated too high, even at least.
+            "// measured" => (number(value) <= with_has.max, with_has),
+            // The values of variables, with which that is measured.
+            "// given" => (
+                serde_json::from_str::<serde_json::Map<_, _>>(value).is_ok(),
+                ours,
+            ),
+            other => panic!("an expectation {other:?}"),
+        };
+        if !holds {
+            let _ = write!(differences, "{line} (actually {actual}) ");
+        }
+    }
+    if differences.is_empty() {
+        Ok(())
+    } else {
+        Err(differences)
+    }
+}
+
+fn range(text: &str) -> CostEstimate {
+    let (min, max) = text.split_once("..").unwrap();
+    CostEstimate::new(number(min), number(max))
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap()
+}
