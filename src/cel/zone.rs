@@ -58,7 +58,8 @@ fn not_a_file(name: &str) -> Option<&'static str> {
     if name.split('/').any(|part| part.len() > 255) {
         return Some("file name too long");
     }
-    let mut zones = TimeZoneDatabase::bundled().available();
+    let database = TimeZoneDatabase::bundled();
+    let mut zones = database.available();
     let below = |above: &str, name: &str| {
         name.strip_prefix(above)
             .is_some_and(|rest| rest.starts_with('/'))
