@@ -43,7 +43,9 @@ fn check(probe: &Value, costs: &[i64]) -> Result<(), String> {
         .filter_map(|result| result.status.cost_used)
         .collect();
     if found != costs {
-        return Err(format!("self-test: expected the costs {costs:?}, got {found:?}"));
+        return Err(format!(
+            "self-test: expected the costs {costs:?}, got {found:?}"
+        ));
     }
     Ok(())
 }
@@ -169,6 +171,7 @@ fn deployment(replicas: i64, image: &str, memory: &Value) -> Value {
 /// Requests that pass, that each validation denies, that an error denies, and that do not match.
 fn probe() -> Value {
     const IMAGE: &str = "example.com/web:1.0";
+    let user = json!({"username": "ann"});
     let sound = deployment(3, IMAGE, &json!("512Mi"));
     json!({
         "policyName": "self-test",
@@ -188,7 +191,7 @@ fn probe() -> Value {
         "cases": [
             {
                 "name": "a sound request passes",
-                "request": {"object": sound},
+                "request": {"object": sound, "userInfo": user},
                 "expect": {
                     "decision": "Allow",
                     "applies": true,
@@ -207,6 +210,7 @@ fn probe() -> Value {
                     "operation": "UPDATE",
                     "object": deployment(6, IMAGE, &json!("512Mi")),
                     "oldObject": sound,
+                    "userInfo": user,
                 },
                 "expect": {
                     "decision": "Deny",
@@ -219,12 +223,13 @@ fn probe() -> Value {
                 "request": {
                     "object": deployment(6, IMAGE, &json!("512Mi")),
                     "authorizer": [{"verb": "update", "subResource": "scale", "decision": "Allow"}],
+                    "userInfo": user,
                 },
                 "expect": {"decision": "Allow", "auditAnnotations": {"replicas": "6 of 5"}},
             },
             {
                 "name": "an image without version is denied",
-                "request": {"object": deployment(3, "example.com/web:latest", &json!("512Mi"))},
+                "request": {"object": deployment(3, "example.com/web:latest", &json!("512Mi")), "userInfo": user},
                 "expect": {
                     "decision": "Deny",
                     "message": "without version: web",
@@ -233,7 +238,7 @@ fn probe() -> Value {
             },
             {
                 "name": "an error denies",
-                "request": {"object": deployment(3, IMAGE, &json!("much"))},
+                "request": {"object": deployment(3, IMAGE, &json!("much")), "userInfo": user},
                 "expect": {"decision": "Deny", "messageContains": "quantities must match the regular expression"},
             },
         ],
@@ -259,7 +264,10 @@ mod tests {
              \"at most 4 replicas in shop\", got \"at most 5 replicas in shop\""
         );
         let text = check(&probe(), &COSTS[1..]).unwrap_err();
-        assert!(text.starts_with("self-test: expected the costs ["), "{text}");
+        assert!(
+            text.starts_with("self-test: expected the costs ["),
+            "{text}"
+        );
         assert!(check(&json!({}), &COSTS).is_err());
     }
 }
