@@ -508,7 +508,7 @@ fn coverage(
 }
 
 /// A finding about a policy, or about a binding of one.
-pub(super) fn finding<T>(
+pub(in crate::cli) fn finding<T>(
     object: &Object<T>,
     severity: Severity,
     rule: &'static str,
