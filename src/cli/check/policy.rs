@@ -476,10 +476,16 @@ fn coverage(
     let mut gaps: Vec<String> = typed
         .unchecked
         .iter()
+        .chain(&typed.by_wildcard.unchecked)
         .map(|unchecked| format!("{} ({})", display(&unchecked.gvk), unchecked.reason))
         .collect();
-    let by_wildcard = &typed.by_wildcard;
-    let checked: BTreeSet<&Gvk> = typed.checked.iter().chain(&by_wildcard.checked).collect();
+    let seen = typed.by_wildcard.unchecked.iter();
+    let checked: BTreeSet<&Gvk> = typed
+        .checked
+        .iter()
+        .chain(&typed.by_wildcard.checked)
+        .chain(seen.map(|unchecked| &unchecked.gvk))
+        .collect();
     let n_by_wildcard = answers
         .matches
         .resources
@@ -492,8 +498,8 @@ fn coverage(
     if gaps.is_empty() {
         return;
     }
-    let n_checked = typed.checked.len() + by_wildcard.checked.len();
-    let n_kinds = n_checked + typed.unchecked.len() + by_wildcard.unchecked.len();
+    let n_checked = typed.checked.len() + typed.by_wildcard.checked.len();
+    let n_kinds = n_checked + typed.unchecked.len() + typed.by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
         (0, _) => "the types of no kind checked".to_owned(),
         (n, all) if n == all => format!("the types of {n} kinds checked"),
