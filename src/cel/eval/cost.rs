@@ -61,6 +61,15 @@ fn pattern_cost(size: u64) -> u64 {
     (size as f64 * 0.25).ceil() as u64
 }
 
+/// A cost.
+///
+/// # Errors
+///
+/// None.
+pub fn units(cost: u64) -> CostResult {
+    Ok(Some(cost))
+}
+
 fn size_of(args: &[Value], n: usize) -> u64 {
     args.get(n).map_or(1, Value::cost_size)
 }
