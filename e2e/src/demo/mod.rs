@@ -69,6 +69,12 @@ impl Demo {
         );
 
         heading("Sample CRDs and policies, some of them wrong");
+        shown(&control_plane, &["apply", "-k", "crds"])?;
+        let crd = "customresourcedefinition/policyprobes.vap-status.dev";
+        shown(
+            &control_plane,
+            &["wait", "--for=condition=Established", "--timeout=60s", crd],
+        )?;
         shown(&control_plane, &["apply", "-k", "config/samples"])?;
 
         heading("The controller, with the permissions of config/rbac and no others");
@@ -91,6 +97,10 @@ impl Demo {
         );
         demo.tables()?;
         demo.plugin(&["status", "sample-misspelt-field"])?;
+
+        heading("The probes among the samples, in the cluster and in files");
+        shown(&demo.control_plane, &["get", "policyprobes"])?;
+        demo.plugin(&["test", "config/samples"])?;
 
         heading("A live change: the missing CRD is installed, the policies stay as they are");
         let start = Instant::now();
