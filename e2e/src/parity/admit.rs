@@ -467,6 +467,29 @@ impl Decode {
     }
 }
 
+/// Reads numbers as the oracle does: as doubles, which it writes without a fraction where they have none.
+///
+/// Source: Go `encoding/json`, `floatEncoder`.
+fn go_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let double = number.as_f64().unwrap_or(f64::NAN);
+            let is_written_whole = double.fract() == 0.0 && double.abs() < 1e21;
+            let whole = is_written_whole.then(|| format!("{double:.0}").parse::<i64>().ok());
+            let read = match whole.flatten() {
+                Some(whole) => Some(serde_json::Number::from(whole)),
+                None => serde_json::Number::from_f64(double),
+            };
+            if let Some(read) = read {
+                *number = read;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(go_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(go_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
 /// Whether objects of a kind have namespaces: by what is served, or else by the params that there are.
 fn is_namespaced(
     api_version: &str,
@@ -727,6 +750,7 @@ fn cost_line(cost: StageCost) -> CostLine {
 mod tests {
     use std::fs;
 
+    use super::super::share;
     use super::*;
 
     /// Holds our answers to the cases of a golden file against upstream's.
@@ -739,8 +763,10 @@ mod tests {
         assert_eq!(cases.lines().count(), answers.lines().count());
         let schemas = Schemas::load(None, None).unwrap();
         for (n, (case, expected)) in cases.lines().zip(answers.lines()).enumerate() {
-            let ours = serde_json::to_value(answer(&schemas, n + 1, case)).unwrap();
-            let expected: Value = serde_json::from_str(expected).unwrap();
+            let mut ours = serde_json::to_value(answer(&schemas, n + 1, case)).unwrap();
+            let mut expected: Value = serde_json::from_str(expected).unwrap();
+            share::cut_syntax_errors(&mut ours);
+            share::cut_syntax_errors(&mut expected);
             assert_eq!(ours, expected, "{name}, line {}", n + 1);
         }
     }

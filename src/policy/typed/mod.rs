@@ -39,7 +39,7 @@ struct Document {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Components {
-    schemas: HashMap<String, Schema>,
+    schemas: BTreeMap<String, Schema>,
 }
 
 /// What is read of a schema.
@@ -67,7 +67,8 @@ struct Schema {
 struct Kind {
     group: String,
     version: String,
-    kind: String,
+    #[serde(rename = "kind")]
+    name: String,
 }
 
 impl Schema {
@@ -96,7 +97,7 @@ impl TypedObjects {
         for (name, schema) in document.components.schemas {
             if name.starts_with(BUILT_IN) {
                 for kind in &schema.kinds {
-                    let gvk = Gvk::new(&*kind.group, &*kind.version, &*kind.kind);
+                    let gvk = Gvk::new(&*kind.group, &*kind.version, &*kind.name);
                     self.kinds.insert(gvk, name.clone());
                 }
             }
@@ -110,6 +111,7 @@ impl TypedObjects {
     /// # Errors
     ///
     /// If the type does not have what the object has: a text for a number, an object for a list.
+    #[must_use]
     pub fn decode(&self, gvk: &Gvk, object: &Json) -> Option<Result<Json, String>> {
         let name = self.kinds.get(gvk)?;
         Some(self.named(name, object, 0))
@@ -345,7 +347,9 @@ mod tests {
     }
 
     fn decode(object: &Json) -> Result<Json, String> {
-        types().decode(&Gvk::new("apps", "v1", "Thing"), object).unwrap()
+        types()
+            .decode(&Gvk::new("apps", "v1", "Thing"), object)
+            .unwrap()
     }
 
     #[test]
