@@ -455,15 +455,20 @@ impl Decode {
         }
     }
 
-    fn object(self, value: &Value, _schemas: &Schemas) -> Result<Object> {
-        let kind = value
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if kind.is_empty() {
+    fn object(self, value: &Value, schemas: &Schemas) -> Result<Object> {
+        let mut value = value.clone();
+        go_numbers(&mut value);
+        let object = Object::new(&value);
+        if object.gvk().kind.is_empty() {
             bail!("Object 'Kind' is missing");
         }
-        Ok(Object::new(value))
+        if self == Self::Raw {
+            return Ok(object);
+        }
+        match schemas.typed()?.decode(object.gvk(), &value) {
+            None => Ok(object),
+            Some(typed) => Ok(Object::new(&typed.map_err(anyhow::Error::msg)?)),
+        }
     }
 }
 
