@@ -381,14 +381,14 @@ impl ReadyCase {
             has_param_kind: param_kind.is_some(),
             params,
             param_source,
-            request: request(&case, &decode, schemas)?,
+            request: request(&case, decode, schemas)?,
             namespace: case.namespace_object.as_ref().map(Namespace::new),
             authorizer: Arc::new(authorizer(case.authorizer.unwrap_or_default())),
             budget: case.cost_budget,
         })
     }
 
-    fn surroundings<'a>(&'a self) -> Surroundings<'a> {
+    fn surroundings(&self) -> Surroundings<'_> {
         static NO_PARAMS: std::sync::LazyLock<ParamList> =
             std::sync::LazyLock::new(ParamList::default);
         let authorizer: Arc<AuthorizerList> = Arc::clone(&self.authorizer);
@@ -555,7 +555,7 @@ fn guess_resource(gvk: &Gvk) -> Gvr {
     Gvr::new(&*gvk.group, &*gvk.version, resource)
 }
 
-fn request(case: &AdmitCase, decode: &Decode, schemas: &Schemas) -> Result<AdmissionRequest> {
+fn request(case: &AdmitCase, decode: Decode, schemas: &Schemas) -> Result<AdmissionRequest> {
     let object =
         |value: Option<&Value>| value.map(|value| decode.object(value, schemas)).transpose();
     let new = object(case.object.as_ref()).context("object")?;
