@@ -381,14 +381,14 @@ impl ReadyCase {
             has_param_kind: param_kind.is_some(),
             params,
             param_source,
-            request: request(&case, &decode, schemas)?,
+            request: request(&case, decode, schemas)?,
             namespace: case.namespace_object.as_ref().map(Namespace::new),
             authorizer: Arc::new(authorizer(case.authorizer.unwrap_or_default())),
             budget: case.cost_budget,
         })
     }
 
-    fn surroundings<'a>(&'a self) -> Surroundings<'a> {
+    fn surroundings(&self) -> Surroundings<'_> {
         static NO_PARAMS: std::sync::LazyLock<ParamList> =
             std::sync::LazyLock::new(ParamList::default);
         let authorizer: Arc<AuthorizerList> = Arc::clone(&self.authorizer);
@@ -455,15 +455,43 @@ impl Decode {
         }
     }
 
-    fn object(self, value: &Value, _schemas: &Schemas) -> Result<Object> {
-        let kind = value
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        if kind.is_empty() {
+    fn object(self, value: &Value, schemas: &Schemas) -> Result<Object> {
+        let mut value = value.clone();
+        go_numbers(&mut value);
+        let object = Object::new(&value);
+        if object.gvk().kind.is_empty() {
             bail!("Object 'Kind' is missing");
         }
-        Ok(Object::new(value))
+        if self == Self::Raw {
+            return Ok(object);
+        }
+        match schemas.typed()?.decode(object.gvk(), &value) {
+            None => Ok(object),
+            Some(typed) => Ok(Object::new(&typed.map_err(anyhow::Error::msg)?)),
+        }
+    }
+}
+
+/// Reads numbers as the oracle does: as doubles, which it writes without a fraction where they have none.
+///
+/// Source: Go `encoding/json`, `floatEncoder`.
+fn go_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let double = number.as_f64().unwrap_or(f64::NAN);
+            let is_written_whole = double.fract() == 0.0 && double.abs() < 1e21;
+            let whole = is_written_whole.then(|| format!("{double:.0}").parse::<i64>().ok());
+            let read = match whole.flatten() {
+                Some(whole) => Some(serde_json::Number::from(whole)),
+                None => serde_json::Number::from_f64(double),
+            };
+            if let Some(read) = read {
+                *number = read;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(go_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(go_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
     }
 }
 
@@ -527,7 +555,7 @@ fn guess_resource(gvk: &Gvk) -> Gvr {
     Gvr::new(&*gvk.group, &*gvk.version, resource)
 }
 
-fn request(case: &AdmitCase, decode: &Decode, schemas: &Schemas) -> Result<AdmissionRequest> {
+fn request(case: &AdmitCase, decode: Decode, schemas: &Schemas) -> Result<AdmissionRequest> {
     let object =
         |value: Option<&Value>| value.map(|value| decode.object(value, schemas)).transpose();
     let new = object(case.object.as_ref()).context("object")?;
@@ -727,6 +755,7 @@ fn cost_line(cost: StageCost) -> CostLine {
 mod tests {
     use std::fs;
 
+    use super::super::share;
     use super::*;
 
     /// Holds our answers to the cases of a golden file against upstream's.
@@ -739,8 +768,10 @@ mod tests {
         assert_eq!(cases.lines().count(), answers.lines().count());
         let schemas = Schemas::load(None, None).unwrap();
         for (n, (case, expected)) in cases.lines().zip(answers.lines()).enumerate() {
-            let ours = serde_json::to_value(answer(&schemas, n + 1, case)).unwrap();
-            let expected: Value = serde_json::from_str(expected).unwrap();
+            let mut ours = serde_json::to_value(answer(&schemas, n + 1, case)).unwrap();
+            let mut expected: Value = serde_json::from_str(expected).unwrap();
+            share::cut_syntax_errors(&mut ours);
+            share::cut_syntax_errors(&mut expected);
             assert_eq!(ours, expected, "{name}, line {}", n + 1);
         }
     }

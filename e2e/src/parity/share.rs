@@ -235,6 +235,31 @@ fn has_findings(line: &Value) -> bool {
     warned || line.get("ok") == Some(&Value::Bool(false)) || line.get("error").is_some()
 }
 
+/// Leaves of each text with a syntax error what is before it, and that it is one. Texts within texts, as
+/// audit annotations have them, are cut too.
+pub(super) fn cut_syntax_errors(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let starts = ["ERROR: <input>:", "ERROR: \\u003cinput\\u003e:"];
+            let at = starts.iter().flat_map(|start| text.match_indices(start));
+            let is_syntax_error = |at: usize| {
+                let rest = text.get(at..).unwrap_or_default();
+                let place = rest.split_once(": Syntax error: ");
+                // Between the start and the words there is a line and a column, and nothing else.
+                place.is_some_and(|(place, _)| place.len() < 60)
+            };
+            let first = at.map(|(at, _)| at).filter(|at| is_syntax_error(*at)).min();
+            if let Some(at) = first {
+                text.truncate(at);
+                text.push_str("syntax error");
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(cut_syntax_errors),
+        Value::Object(fields) => fields.values_mut().for_each(cut_syntax_errors),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// The verdict is whether the request is allowed, and else with which code and reason it is denied.
 fn admit_facets(line: &Value) -> Vec<Facet> {
     let verdict = |field| line.pointer(field).cloned().unwrap_or_default();
@@ -248,7 +273,8 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
         "auditAnnotations",
     ];
     let facets = names.map(|name| {
-        let value = line.get(name).cloned().unwrap_or_default();
+        let mut value = line.get(name).cloned().unwrap_or_default();
+        cut_syntax_errors(&mut value);
         (name, String::new(), value)
     });
     facets

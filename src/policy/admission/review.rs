@@ -198,7 +198,7 @@ impl Review<'_> {
                 match &**action {
                     "Deny" => self.deny(Some(binding), &decision.message, &decision.reason),
                     "Audit" => {
-                        let value = self.validation_failure(binding, n, decision);
+                        let value = validation_failure(binding, n, decision);
                         // The first value of a key stays.
                         let annotations = &mut self.outcome.audit_annotations;
                         annotations
@@ -228,20 +228,6 @@ impl Review<'_> {
                 AuditAnnotationAction::Exclude => {}
             }
         }
-    }
-
-    /// What a denial is put into the audit event as.
-    ///
-    /// Source: `dispatcher.go`, `ValidationFailureValue`.
-    fn validation_failure(&self, binding: &Binding, n: usize, decision: &Decision) -> String {
-        let mut value = String::from("[{\"message\":");
-        push_go_json(&mut value, &decision.message);
-        value.push_str(",\"policy\":");
-        push_go_json(&mut value, binding.policy_name());
-        value.push_str(",\"binding\":");
-        push_go_json(&mut value, binding.name());
-        let actions = go_json_list(binding.validation_actions());
-        value + &format!(",\"expressionIndex\":{n},\"validationActions\":{actions}}}]")
     }
 
     fn publish(&mut self) {
@@ -297,6 +283,20 @@ impl Review<'_> {
         });
         self.outcome
     }
+}
+
+/// What a denial is put into the audit event as.
+///
+/// Source: `dispatcher.go`, `ValidationFailureValue`.
+fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {
+    let mut value = String::from("[{\"message\":");
+    push_go_json(&mut value, &decision.message);
+    value.push_str(",\"policy\":");
+    push_go_json(&mut value, binding.policy_name());
+    value.push_str(",\"binding\":");
+    push_go_json(&mut value, binding.name());
+    let actions = go_json_list(binding.validation_actions());
+    value + &format!(",\"expressionIndex\":{n},\"validationActions\":{actions}}}]")
 }
 
 /// The HTTP status code of a reason.

@@ -39,7 +39,7 @@ struct Document {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Components {
-    schemas: HashMap<String, Schema>,
+    schemas: BTreeMap<String, Schema>,
 }
 
 /// What is read of a schema.
@@ -67,7 +67,8 @@ struct Schema {
 struct Kind {
     group: String,
     version: String,
-    kind: String,
+    #[serde(rename = "kind")]
+    name: String,
 }
 
 impl Schema {
@@ -96,7 +97,7 @@ impl TypedObjects {
         for (name, schema) in document.components.schemas {
             if name.starts_with(BUILT_IN) {
                 for kind in &schema.kinds {
-                    let gvk = Gvk::new(&*kind.group, &*kind.version, &*kind.kind);
+                    let gvk = Gvk::new(&*kind.group, &*kind.version, &*kind.name);
                     self.kinds.insert(gvk, name.clone());
                 }
             }
@@ -110,6 +111,7 @@ impl TypedObjects {
     /// # Errors
     ///
     /// If the type does not have what the object has: a text for a number, an object for a list.
+    #[must_use]
     pub fn decode(&self, gvk: &Gvk, object: &Json) -> Option<Result<Json, String>> {
         let name = self.kinds.get(gvk)?;
         Some(self.named(name, object, 0))
@@ -162,6 +164,7 @@ impl TypedObjects {
                     let empty = Json::Object(Map::new());
                     self.value(property, &empty, depth + 1)?
                 }
+                None if is_in(&tables::EMPTY_IS_WRITTEN, type_name, name) => special_zero(property),
                 None if is_required => zero(property),
                 None => continue,
                 Some(given) => {
@@ -256,15 +259,30 @@ fn zero(schema: &Schema) -> Json {
     }
 }
 
+/// What Go writes for a time, a quantity, or a number or text without a value.
+fn special_zero(schema: &Schema) -> Json {
+    let name = schema.referenced().unwrap_or_default();
+    if name.ends_with(".Quantity") {
+        "0".into()
+    } else if name.ends_with(".IntOrString") {
+        0.into()
+    } else {
+        Json::Null
+    }
+}
+
+/// Whether `table` has `field` of the type `type_name`.
+fn is_in(table: &[&str], type_name: &str, field: &str) -> bool {
+    let place = |row: &&str| {
+        let (of_type, of_field) = row.split_once('.').unwrap_or((row, ""));
+        (of_type, of_field).cmp(&(type_name, field))
+    };
+    table.binary_search_by(place).is_ok()
+}
+
 /// Whether Go leaves out the value of an optional field.
 fn is_empty(type_name: &str, field: &str, value: &Json) -> bool {
-    let is_in = |table: &[&str]| {
-        let at = |row: &&str| {
-            let (of_type, of_field) = row.split_once('.').unwrap_or((row, ""));
-            (of_type, of_field).cmp(&(type_name, field))
-        };
-        table.binary_search_by(at).is_ok()
-    };
+    let is_in = |table: &[&str]| is_in(table, type_name, field);
     match value {
         Json::Null => true,
         Json::Array(items) => items.is_empty(),
@@ -415,7 +433,11 @@ mod tests {
 
     #[test]
     fn the_tables_are_sorted() {
-        for table in [&tables::ZERO_IS_LEFT_OUT[..], &tables::EMPTY_IS_KEPT[..]] {
+        for table in [
+            &tables::ZERO_IS_LEFT_OUT[..],
+            &tables::EMPTY_IS_KEPT,
+            &tables::EMPTY_IS_WRITTEN,
+        ] {
             assert!(table.is_sorted_by_key(|row| row.split_once('.')));
         }
     }

@@ -1,9 +1,9 @@
-//! Which optional fields of Go types hold a value and which a pointer, which OpenAPI does not tell.
+//! Which fields of Go types hold a value and which a pointer, where OpenAPI does not tell.
 //!
 //! Tables of facts, `Type.field`, sorted; types of one name in several groups and versions are taken
 //! together, which agree but for four fields.
 //!
-//! Source: `k8s.io/api` v0.36.3, apimachinery v0.36.3 `pkg/apis/meta/v1/types.go`: fields with `omitempty`.
+//! Source: `k8s.io/api` v0.36.3, apimachinery v0.36.3 `pkg/apis/meta/v1/types.go`.
 
 /// The optional numbers and truth values that hold a value: zero and false are left out.
 ///
@@ -264,4 +264,58 @@ pub(super) const EMPTY_IS_KEPT: [&str; 121] = [
     "WindowsSecurityContextOptions.gmsaCredentialSpec",
     "WindowsSecurityContextOptions.gmsaCredentialSpecName",
     "WindowsSecurityContextOptions.runAsUserName",
+];
+
+/// The times, quantities and numbers or texts that are always written, also without a value.
+///
+/// All others are pointers, or left out.
+pub(super) const EMPTY_IS_WRITTEN: [&str; 48] = [
+    "CertificateSigningRequestCondition.lastTransitionTime",
+    "CertificateSigningRequestCondition.lastUpdateTime",
+    "Condition.lastTransitionTime",
+    "ContainerResourceMetricStatus.currentAverageValue",
+    "ContainerStateRunning.startedAt",
+    "ContainerStateTerminated.finishedAt",
+    "ContainerStateTerminated.startedAt",
+    "Counter.value",
+    "DaemonSetCondition.lastTransitionTime",
+    "DeploymentCondition.lastTransitionTime",
+    "DeploymentCondition.lastUpdateTime",
+    "DeviceCapacity.value",
+    "Event.deprecatedFirstTimestamp",
+    "Event.deprecatedLastTimestamp",
+    "Event.eventTime",
+    "Event.firstTimestamp",
+    "Event.lastTimestamp",
+    "EventSeries.lastObservedTime",
+    "ExternalMetricStatus.currentValue",
+    "FlowSchemaCondition.lastTransitionTime",
+    "HTTPGetAction.port",
+    "HorizontalPodAutoscalerCondition.lastTransitionTime",
+    "IngressBackend.servicePort",
+    "JobCondition.lastProbeTime",
+    "JobCondition.lastTransitionTime",
+    "NamespaceCondition.lastTransitionTime",
+    "NodeCondition.lastHeartbeatTime",
+    "NodeCondition.lastTransitionTime",
+    "ObjectMetricSource.targetValue",
+    "ObjectMetricStatus.currentValue",
+    "PersistentVolumeClaimCondition.lastProbeTime",
+    "PersistentVolumeClaimCondition.lastTransitionTime",
+    "PodCondition.lastProbeTime",
+    "PodCondition.lastTransitionTime",
+    "PodsMetricSource.targetAverageValue",
+    "PodsMetricStatus.currentAverageValue",
+    "PreferAvoidPodsEntry.evictionTime",
+    "PriorityLevelConfigurationCondition.lastTransitionTime",
+    "ReplicaSetCondition.lastTransitionTime",
+    "ReplicationControllerCondition.lastTransitionTime",
+    "ResourceFieldSelector.divisor",
+    "ResourceMetricStatus.currentAverageValue",
+    "ServicePort.targetPort",
+    "StatefulSetCondition.lastTransitionTime",
+    "StorageVersionCondition.lastTransitionTime",
+    "TCPSocketAction.port",
+    "TokenRequestStatus.expirationTimestamp",
+    "VolumeError.time",
 ];
