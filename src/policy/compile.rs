@@ -206,7 +206,7 @@ pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<Com
     compiled
 }
 
-fn compile_all(
+fn collect(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
     mode: CompileMode,

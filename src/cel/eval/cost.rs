@@ -58,16 +58,25 @@ fn pattern_cost(size: u64) -> u64 {
     (size as f64 * 0.25).ceil() as u64
 }
 
+/// A cost.
+///
+/// # Errors
+///
+/// None.
+pub fn units(cost: u64) -> CostResult {
+    Ok(Some(cost))
+}
+
 fn size_of(args: &[Value], n: usize) -> u64 {
     args.get(n).map_or(1, Value::cost_size)
 }
 
 fn traversal(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(string_traversal_cost(size_of(args, 0))))
+    units(string_traversal_cost(size_of(args, 0)))
 }
 
 fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(size_of(args, 1)))
+    units(size_of(args, 1))
 }
 
 /// The cost of going through the lesser of two arguments.
@@ -76,15 +85,15 @@ fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
 ///
 /// None.
 pub fn least(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(string_traversal_cost(
+    units(string_traversal_cost(
         size_of(args, 0).min(size_of(args, 1)),
-    )))
+    ))
 }
 
 fn sum(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(string_traversal_cost(
+    units(string_traversal_cost(
         size_of(args, 0).wrapping_add(size_of(args, 1)),
-    )))
+    ))
 }
 
 #[expect(
@@ -95,18 +104,16 @@ fn sum(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
 )]
 fn matching(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     let text = ((1.0 + size_of(args, 0) as f64) * 0.1).ceil() as u64;
-    Ok(Some(text.wrapping_mul(pattern_cost(size_of(args, 1)))))
+    units(text.wrapping_mul(pattern_cost(size_of(args, 1))))
 }
 
 fn containing(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     let text = string_traversal_cost(size_of(args, 0));
-    Ok(Some(
-        text.wrapping_mul(string_traversal_cost(size_of(args, 1))),
-    ))
+    units(text.wrapping_mul(string_traversal_cost(size_of(args, 1))))
 }
 
 pub(super) fn one(_: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(1))
+    units(1)
 }
 
 /// The language's own rule for the cost of a call of `overload`.

@@ -372,11 +372,11 @@ impl Machine {
                         // What is less preferred is no longer of interest.
                         break;
                     }
-                    Some(Instruction::Class(ranges)) => {
-                        if after.is_some_and(|c| ranges.contains(u32::from(c))) {
-                            let state = (instruction + 1, began);
-                            self.follow(&mut then, place + 1, state, (after, next), &mut stack);
-                        }
+                    Some(Instruction::Class(ranges))
+                        if after.is_some_and(|c| ranges.contains(u32::from(c))) =>
+                    {
+                        let state = (instruction + 1, began);
+                        self.follow(&mut then, place + 1, state, (after, next), &mut stack);
                     }
                     _ => {}
                 }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{MAX_DEPTH, Value};
+use super::{MAX_PRINTED_DEPTH, Value};
 use crate::cel::civil;
 
 impl Value {
@@ -50,7 +50,7 @@ impl Value {
 }
 
 fn write_value(text: &mut String, value: &Value, depth: u32) {
-    if depth > MAX_DEPTH {
+    if depth > MAX_PRINTED_DEPTH {
         text.push_str("...");
         return;
     }

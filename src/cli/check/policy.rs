@@ -24,6 +24,14 @@ use crate::status::compute::{
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::probes::ProbesState;
 
+/// The conditions that files can tell, and that `Ready` is made of here.
+const TOLD: [ConditionType; 4] = [
+    ConditionType::Compiled,
+    ConditionType::ResourcesMatched,
+    ConditionType::ParamsResolved,
+    ConditionType::TypeChecked,
+];
+
 /// What was found out about one policy.
 #[derive(Debug)]
 pub struct Outcome {
@@ -111,7 +119,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
 
     let matched = matches.clone().into();
     let outcome = typed.clone().into();
-    let ready_requires: BTreeSet<_> = ConditionType::ALL.into_iter().collect();
+    let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {
         policy,
         compiled: Checked::Done(Compiled {
@@ -129,7 +137,14 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         probes: ProbesState::Unread,
         ready_requires: &ready_requires,
     };
-    let status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
+    let mut status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
+    let is_told = |type_: &str| {
+        ConditionType::from_name(type_)
+            .is_some_and(|type_| type_ == ConditionType::Ready || TOLD.contains(&type_))
+    };
+    status
+        .conditions
+        .retain(|condition| is_told(&condition.type_));
     Answers {
         compiled,
         errors,
@@ -463,7 +478,8 @@ fn coverage(
         .iter()
         .map(|unchecked| format!("{} ({})", display(&unchecked.gvk), unchecked.reason))
         .collect();
-    let checked: BTreeSet<&Gvk> = typed.checked.iter().collect();
+    let by_wildcard = &typed.by_wildcard;
+    let checked: BTreeSet<&Gvk> = typed.checked.iter().chain(&by_wildcard.checked).collect();
     let n_by_wildcard = answers
         .matches
         .resources
@@ -476,8 +492,8 @@ fn coverage(
     if gaps.is_empty() {
         return;
     }
-    let n_checked = typed.checked.len();
-    let n_kinds = n_checked + typed.unchecked.len();
+    let n_checked = typed.checked.len() + by_wildcard.checked.len();
+    let n_kinds = n_checked + typed.unchecked.len() + by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
         (0, _) => "the types of no kind checked".to_owned(),
         (n, all) if n == all => format!("the types of {n} kinds checked"),

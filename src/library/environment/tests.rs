@@ -191,8 +191,9 @@ fn macros() {
 #[test]
 fn validators() {
     let names = |version| {
-        base(version)
-            .validators
+        base_env(version)
+            .library()
+            .validators()
             .iter()
             .map(|v| v.name())
             .collect::<Vec<_>>()
@@ -208,7 +209,8 @@ fn validators() {
             "cel.validator.string_format"
         ]
     );
-    assert_eq!(&*base(V1_29).homogeneous_exempt, ["format"]);
+    assert_eq!(base_env(V1_29).library().homogeneous_exempt(), ["format"]);
+    assert!(base_env(V1_28).library().homogeneous_exempt().is_empty());
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl Evaluator {
         let scope = |inputs: &Inputs| Scope::new(&self.programs, inputs.clone());
         if !self.programs.match_conditions.is_empty()
             && let Conditions::End(decisions) =
-                self.match_conditions(&scope(&inputs), &mut evaluation)
+                self.match_conditions(&|| scope(&inputs), &mut evaluation)
         {
             evaluation.decisions = decisions;
             return evaluation;
@@ -115,7 +115,7 @@ impl Evaluator {
         }
         inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible().clone());
         let validations = self.programs.validations.iter().map(Some);
-        let validated = stage::run(validations, &scope(&inputs), surroundings.budget);
+        let validated = stage::run(validations, || scope(&inputs), surroundings.budget);
         evaluation.costs.validations = Some(validated.cost);
         let (results, remaining) = match (validated.evaluated, validated.remaining) {
             (Ok(results), Some(remaining)) => (results, remaining),
@@ -128,13 +128,13 @@ impl Evaluator {
         // From here on there is no authorizer, whatever the expressions declare.
         inputs.authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);
-        let messages = stage::run(messages, &scope(&inputs), remaining);
+        let messages = stage::run(messages, || scope(&inputs), remaining);
         evaluation.costs.messages = Some(messages.cost);
         evaluation.decisions = self.decisions(results, messages.evaluated);
         let annotations = self.programs.audit_annotations.iter();
         let annotations = annotations.map(|(_, expression)| Some(expression));
         inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
-        let annotated = stage::run(annotations, &scope(&inputs), surroundings.budget);
+        let annotated = stage::run(annotations, || scope(&inputs), surroundings.budget);
         evaluation.costs.audit_annotations = Some(annotated.cost);
         match annotated.evaluated {
             Ok(results) => evaluation.audit_annotations = self.audit_annotations(results),
@@ -143,7 +143,11 @@ impl Evaluator {
         evaluation
     }
 
-    fn match_conditions(&self, scope: &Scope, evaluation: &mut Evaluation) -> Conditions {
+    fn match_conditions(
+        &self,
+        scope: &dyn Fn() -> Arc<Scope>,
+        evaluation: &mut Evaluation,
+    ) -> Conditions {
         let conditions = &self.programs.match_conditions;
         let expressions = conditions.iter().map(|(_, expression)| Some(expression));
         let outcome = stage::run(expressions, scope, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS);

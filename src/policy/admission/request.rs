@@ -132,4 +132,32 @@ impl AdmissionRequest {
             ..Self::default()
         }
     }
+
+    /// Whether no policy of the API is asked about such a request, whatever its constraints say: policies
+    /// and bindings are not, lest they lock each other, nor are reviews that are not stored.
+    ///
+    /// [`Admission::review`](super::Admission::review) does not ask this.
+    ///
+    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go` (`admissionResources`);
+    /// `k8s.io/kubernetes` `pkg/kubeapiserver/admission/exclusion/resources.go` (`excluded`).
+    #[must_use]
+    pub fn is_exempt(&self) -> bool {
+        let resources: &[&str] = match self.gvr.group.as_str() {
+            "admissionregistration.k8s.io" => &[
+                "validatingadmissionpolicies",
+                "validatingadmissionpolicybindings",
+                "mutatingadmissionpolicies",
+                "mutatingadmissionpolicybindings",
+            ],
+            "authentication.k8s.io" => &["selfsubjectreviews", "tokenreviews"],
+            "authorization.k8s.io" => &[
+                "localsubjectaccessreviews",
+                "selfsubjectaccessreviews",
+                "selfsubjectrulesreviews",
+                "subjectaccessreviews",
+            ],
+            _ => &[],
+        };
+        resources.contains(&self.gvr.resource.as_str())
+    }
 }

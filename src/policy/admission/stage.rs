@@ -3,6 +3,8 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`ForInput`), `activation.go`
 //! (`Evaluate`), `composition.go`.
 
+use std::sync::Arc;
+
 use super::outcome::StageCost;
 use super::program::Expression;
 use super::scope::Scope;
@@ -27,20 +29,28 @@ pub(super) struct StageOutcome {
 }
 
 /// Evaluates all of `expressions`, in order. Variables are evaluated where they are first read, and once.
+///
+/// The scope is made only if there is an expression.
 pub(super) fn run<'a>(
     expressions: impl Iterator<Item = Option<&'a Expression>>,
-    scope: &Scope,
+    make_scope: impl Fn() -> Arc<Scope>,
     budget: u64,
 ) -> StageOutcome {
     let mut remaining = budget;
+    let mut made: Option<Arc<Scope>> = None;
     let evaluated: Result<Vec<_>, String> = expressions
         .map(|expression| {
             expression
-                .map(|expression| evaluate(expression, scope, &mut remaining))
+                .map(|expression| {
+                    let scope = made.get_or_insert_with(&make_scope);
+                    evaluate(expression, scope, &mut remaining)
+                })
                 .transpose()
         })
         .collect();
-    scope.forget();
+    if let Some(scope) = &made {
+        scope.forget();
+    }
     let used = match &evaluated {
         Ok(_) => Ok(budget.saturating_sub(remaining)),
         Err(error) => Err(error.clone()),

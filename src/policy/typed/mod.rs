@@ -292,3 +292,129 @@ fn quantity(value: &Json) -> Result<Json, String> {
         other => Err(mismatch(other, "a quantity")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The types of a document with the kind `apps/v1 Thing`.
+    fn types() -> TypedObjects {
+        let reference = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
+        let structure = |name: &str| json!({"allOf": [reference(name)], "default": {}});
+        let texts = json!({"type": "array", "items": {"type": "string", "default": ""}});
+        let thing = json!({
+            "type": "object",
+            "required": ["rules"],
+            "x-kubernetes-group-version-kind": [{"group": "apps", "version": "v1", "kind": "Thing"}],
+            "properties": {
+                "kind": {"type": "string"},
+                "spec": structure("io.k8s.api.apps.v1.DeploymentSpec"),
+                "status": structure("io.k8s.api.apps.v1.ThingStatus"),
+                "rules": texts,
+                "made": reference("io.k8s.apimachinery.pkg.apis.meta.v1.Time"),
+            },
+        });
+        let spec = json!({
+            "type": "object",
+            "required": ["selector", "name"],
+            "properties": {
+                "replicas": {"type": "integer"},
+                "paused": {"type": "boolean"},
+                "minReadySeconds": {"type": "integer"},
+                "name": {"type": "string", "default": ""},
+                "note": {"type": "string"},
+                "selector": reference("io.k8s.api.apps.v1.ThingStatus"),
+                "labels": {"type": "object", "additionalProperties": {"type": "string", "default": ""}},
+                "args": texts,
+                "cpu": reference("io.k8s.apimachinery.pkg.api.resource.Quantity"),
+                "part": reference("io.k8s.api.apps.v1.ThingStatus"),
+            },
+        });
+        let status = json!({"type": "object", "properties": {"phase": {"type": "string"}}});
+        let schemas = json!({
+            "io.k8s.api.apps.v1.Thing": thing,
+            "io.k8s.api.apps.v1.DeploymentSpec": spec,
+            "io.k8s.api.apps.v1.ThingStatus": status,
+        });
+        let mut types = TypedObjects::default();
+        let document = json!({"components": {"schemas": schemas}}).to_string();
+        types.add_document(document.as_bytes()).unwrap();
+        types
+    }
+
+    fn decode(object: &Json) -> Result<Json, String> {
+        types().decode(&Gvk::new("apps", "v1", "Thing"), object).unwrap()
+    }
+
+    #[test]
+    fn empty_structs_and_required_fields_are_added() {
+        assert_eq!(
+            decode(&json!({"kind": "Thing"})),
+            Ok(json!({
+                "kind": "Thing",
+                "spec": {"selector": null, "name": ""},
+                "status": {},
+                "rules": null,
+            }))
+        );
+    }
+
+    #[test]
+    fn unknown_fields_and_empty_values_are_left_out() {
+        let spec = json!({
+            "replicas": 0, "paused": false, "minReadySeconds": 0, "note": "", "labels": {}, "args": [], "zz": 1,
+            "part": {}, "selector": {"phase": "x", "zz": 1}, "name": null,
+        });
+        let decoded = decode(&json!({"spec": spec, "rules": [], "zz": {}})).unwrap();
+        assert_eq!(
+            decoded,
+            json!({
+                // `replicas` is a pointer, `paused` and `minReadySeconds` are not.
+                "spec": {"replicas": 0, "part": {}, "selector": {"phase": "x"}, "name": ""},
+                "status": {},
+                "rules": [],
+            })
+        );
+    }
+
+    #[test]
+    fn values_are_written_as_the_api_server_writes_them() {
+        let object = json!({
+            "made": "2024-01-01T02:00:00.5+02:00",
+            "spec": {"selector": {}, "name": "a", "cpu": 2, "labels": {"a": null}, "args": [null, "b"]},
+            "rules": ["x"],
+        });
+        let decoded = decode(&object).unwrap();
+        assert_eq!(decoded["made"], "2024-01-01T00:00:00Z");
+        assert_eq!(
+            decoded["spec"],
+            json!({"selector": {}, "name": "a", "cpu": "2", "labels": {"a": ""}, "args": ["", "b"]})
+        );
+    }
+
+    #[test]
+    fn what_the_type_does_not_have_is_an_error() {
+        for spec in [
+            json!({"replicas": "1"}),
+            json!({"replicas": 1.5}),
+            json!({"paused": 1}),
+            json!({"labels": []}),
+            json!({"args": {"a": "b"}}),
+            json!({"name": {}}),
+            json!([]),
+        ] {
+            assert!(decode(&json!({"spec": spec})).is_err(), "{spec}");
+        }
+        let other = Gvk::new("apps", "v2", "Thing");
+        assert!(types().decode(&other, &json!({})).is_none());
+    }
+
+    #[test]
+    fn the_tables_are_sorted() {
+        for table in [&tables::ZERO_IS_LEFT_OUT[..], &tables::EMPTY_IS_KEPT[..]] {
+            assert!(table.is_sorted_by_key(|row| row.split_once('.')));
+        }
+    }
+}
