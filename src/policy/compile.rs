@@ -206,7 +206,7 @@ pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<Com
     compiled
 }
 
-fn collect(
+fn compile_all(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
     mode: CompileMode,

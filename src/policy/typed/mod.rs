@@ -345,7 +345,9 @@ mod tests {
     }
 
     fn decode(object: &Json) -> Result<Json, String> {
-        types().decode(&Gvk::new("apps", "v1", "Thing"), object).unwrap()
+        types()
+            .decode(&Gvk::new("apps", "v1", "Thing"), object)
+            .unwrap()
     }
 
     #[test]
