@@ -180,8 +180,8 @@ fn exit_statuses_have_their_meaning() {
         "{text}"
     );
     let known = run(&["-", policy, crds[0], crds[1]], &without);
-    let text = String::from_utf8(known.stdout).unwrap();
     assert_eq!(code(&known), 1);
+    let text = String::from_utf8(known.stdout).unwrap();
     assert!(text.contains("no params found"), "{text}");
 }
 
