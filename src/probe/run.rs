@@ -353,7 +353,8 @@ fn resource_of(
         };
         let served = mapper.resources_of_kind(&gvk).next().ok_or_else(|| {
             format!(
-                "no resource of kind {} {} is served; name the resource of the request",
+                "no resource of kind {} {} is served: its CustomResourceDefinition is missing, or the \
+                 request must name its resource",
                 gvk.api_version(),
                 gvk.kind
             )
