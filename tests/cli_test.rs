@@ -170,8 +170,9 @@ fn exit_statuses_have_their_meaning() {
         2,
         "inlineParams are not read"
     );
-    let without = probe.split("  inlineParams:").next().unwrap().to_owned()
-        + &probe[probe.find("  bindings: Inline").unwrap()..];
+    let (head, rest) = probe.split_once("  inlineParams:").unwrap();
+    let (_, tail) = rest.split_once("  bindings: Inline").unwrap();
+    let without = format!("{head}  bindings: Inline{tail}");
     let unknown = run(&["-", policy], &without);
     assert_eq!(code(&unknown), 1);
     let text = String::from_utf8(unknown.stdout).unwrap();
