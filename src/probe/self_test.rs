@@ -17,7 +17,7 @@ use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
 /// What each case of the vector costs, in its order: what upstream's evaluator counts.
-const COSTS: [i64; 6] = [0, 0, 0, 0, 0, 0];
+const COSTS: [i64; 6] = [149, 6, 350_154, 350_154, 200, 149];
 
 /// Runs the vector.
 ///

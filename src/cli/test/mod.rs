@@ -18,7 +18,6 @@ use super::check::report::unread;
 use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
-use probes::Probe;
 use report::TestReport;
 use world::World;
 
@@ -52,8 +51,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
         // Whether it is good style is the affair of `check`.
         findings.extend(found.filter(|found| found.severity == Severity::Error));
     }
-    let names = |policy: &super::input::Object<_>| policy.name().unwrap_or_default().to_owned();
-    let policies: Vec<String> = input.policies.iter().map(names).collect();
+    let names = input.policies.iter();
+    let names = names.map(|policy| policy.name().unwrap_or_default().to_owned());
+    let policies: Vec<String> = names.collect();
     let probes = std::mem::take(&mut input.probes);
     let probes = probes::read(probes, &policies, &mut findings).map_err(Broken)?;
     probes::duplicate_policies(&probes, &input.policies, &mut findings);
@@ -61,14 +61,10 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
     let world = World::new(&input, &known);
     for probe in &probes {
-        report.add(probe, &run_probe(probe, &world));
+        report.add(probe, &world.run(&probe.spec));
     }
     report.finish();
     Ok(report)
-}
-
-fn run_probe(probe: &Probe, world: &World<'_>) -> Vec<crate::probe::run::CaseResult> {
-    world.run(&probe.spec)
 }
 
 /// This build is broken.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::probes::Probe;
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
-use crate::probe::api::CaseOutcome;
+use crate::probe::api::{CaseOutcome, Decision};
 use crate::probe::explain;
 use crate::probe::run::CaseResult;
 
@@ -110,7 +110,7 @@ impl CaseReport {
             name: status.name.clone(),
             outcome: status.outcome,
             line,
-            decision: status.decision.map(|decision| decision.as_str()),
+            decision: status.decision.map(Decision::as_str),
             explanation: outcome.map(explain),
             difference: status.difference.clone(),
             reason: outcome

@@ -28,7 +28,7 @@ pub(super) struct World<'a> {
 
 /// A policy with what belongs to it.
 struct Policy<'a> {
-    policy: &'a ValidatingAdmissionPolicy,
+    object: &'a ValidatingAdmissionPolicy,
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
@@ -46,7 +46,7 @@ impl<'a> World<'a> {
             let name = object.name().unwrap_or_default();
             let param_kind = policy::param_kind(&object.value);
             let of_policy = Policy {
-                policy: &object.value,
+                object: &object.value,
                 bindings: bindings(input, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
@@ -78,7 +78,7 @@ impl<'a> World<'a> {
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
         let admission = policy
             .admission
-            .get_or_init(|| Admission::new(policy.policy));
+            .get_or_init(|| Admission::new(policy.object));
         let setting = Setting {
             admission,
             param_kind: policy.param_kind.as_ref(),
