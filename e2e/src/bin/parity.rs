@@ -211,6 +211,10 @@ fn main() -> ExitCode {
 }
 
 /// Runs a subcommand; false if a share or ratio is less than was asked for.
+#[expect(
+    clippy::too_many_lines,
+    reason = "an arm for each subcommand reads best in one piece"
+)]
 fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
     let reached = match command {
         Command::Typecheck {

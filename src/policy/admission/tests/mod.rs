@@ -52,6 +52,10 @@ fn deployment() -> AdmissionRequest {
 }
 
 /// The namespace `default`, with the label `env: prod`.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the form that a source of one namespace has"
+)]
 fn default_namespace() -> Option<Namespace> {
     let namespace = json!({"metadata": {"name": "default", "labels": {"env": "prod"}}});
     Some(Namespace::new(&namespace))
