@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::args::Result;
 use crate::cel::decls::{Context, OverloadRow, Sig};
+use crate::cel::stdlib::arithmetic;
 use crate::cel::value::{EvalError, List as ListValue, Value};
 use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
 
@@ -278,24 +279,7 @@ fn min(_: &Context, args: &[Value]) -> Result {
 fn sum(args: &[Value], zero: Value) -> Result {
     list(args)?
         .iter()
-        .try_fold(zero, |sum, element| plus(&sum, &element))
-}
-
-/// Source: cel-go `common/types`, `Add` of `Int`, `Uint`, `Double`, `Duration`.
-fn plus(left: &Value, right: &Value) -> Result {
-    const OVERFLOW: EvalError = EvalError::fixed("integer overflow");
-    const UNSIGNED_OVERFLOW: EvalError = EvalError::fixed("unsigned integer overflow");
-    Ok(match (left, right) {
-        (Value::Int(a), Value::Int(b)) => Value::Int(a.checked_add(*b).ok_or(OVERFLOW)?),
-        (Value::Uint(a), Value::Uint(b)) => {
-            Value::Uint(a.checked_add(*b).ok_or(UNSIGNED_OVERFLOW)?)
-        }
-        (Value::Double(a), Value::Double(b)) => Value::Double(a + b),
-        (Value::Duration(a), Value::Duration(b)) => {
-            Value::Duration(a.checked_add(*b).ok_or(OVERFLOW)?)
-        }
-        _ => return Err(EvalError::no_such_overload()),
-    })
+        .try_fold(zero, |sum, element| arithmetic::plus(&sum, &element))
 }
 
 fn sum_of_ints(_: &Context, args: &[Value]) -> Result {

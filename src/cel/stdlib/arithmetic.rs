@@ -121,11 +121,21 @@ fn duration(nanos: Option<i64>) -> Outcome {
     nanos.map(Value::Duration).ok_or(INT_OVERFLOW)
 }
 
-/// Source: cel-go `common/types`, `Add` of each type.
 fn add(_: &Context, args: &[Value]) -> Outcome {
-    let [left, right] = args else {
-        return Err(EvalError::no_such_overload());
-    };
+    match args {
+        [left, right] => plus(left, right),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+/// The sum of two values, or the two joined.
+///
+/// # Errors
+///
+/// `no such overload` where there is no sum, and overflows.
+///
+/// Source: cel-go `common/types`, `Add` of each type.
+pub(crate) fn plus(left: &Value, right: &Value) -> Outcome {
     match (left, right) {
         (Value::Int(a), Value::Int(b)) => int(a.checked_add(*b)),
         (Value::Uint(a), Value::Uint(b)) => uint(a.checked_add(*b)),
