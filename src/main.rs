@@ -7,6 +7,7 @@ use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use vap_status_controller::controller::args::{Arguments, Command, RunArguments};
 use vap_status_controller::controller::{Controller, startup};
+use vap_status_controller::probe::self_test;
 use vap_status_controller::server::{self, Check, Health};
 use vap_status_controller::telemetry::{Metrics, logging};
 
@@ -62,7 +63,17 @@ async fn run(arguments: RunArguments) -> Result<(), String> {
 
     let readiness = controller.readiness();
     let check = |(name, problem)| Check { name, problem };
-    let checks = move || readiness.checks().into_iter().map(check).collect();
+    let evaluator = Check {
+        name: "evaluator",
+        problem: self_test::run().err(),
+    };
+    if let Some(problem) = &evaluator.problem {
+        tracing::error!(%problem, "this build is broken; it never becomes ready");
+    }
+    let checks = move || {
+        let facts = readiness.checks().into_iter().map(check);
+        facts.chain([evaluator.clone()]).collect()
+    };
     let health = Health {
         checks: Arc::new(checks),
         metrics,

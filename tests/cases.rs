@@ -238,7 +238,7 @@ fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     let env = setting.env().extend(setting.variables.iter().cloned());
     let (checked, mut found) = checker::check(&Arc::new(ast), text, &env);
     if found.is_empty() && !setting.plain {
-        ast_validators::validate(&checked, text, &mut found);
+        ast_validators::validate(&checked, &env, text, &mut found);
     }
     if !found.is_empty() {
         return errors(&found);

@@ -251,6 +251,7 @@ fn hostile_input_ends_in_an_answer() {
         )
         .unwrap();
     }
+    chained.push_str("  validations: [{expression: 'true'}]\n");
     let wide = format!(
         "  validations: [{{expression: 'true', message: \"{}\"}}]\n",
         "漢".repeat(300_000)

@@ -124,6 +124,105 @@ fn types_that_double_are_bounded() {
 }
 
 #[test]
+fn copies_in_many_expressions_have_one_bound() {
+    let expression = format!("optional.of(1){}.hasValue()", ".optMap(x, x)".repeat(40));
+    let validations: Vec<_> = (0..300)
+        .map(|_| json!({"expression": expression}))
+        .collect();
+    let compiled = CompiledPolicy::new(&policy(json!({"validations": validations})));
+    assert_eq!(compiled.n_nodes(), 0);
+    assert_eq!(compiled.findings().len(), 300);
+    let is_unsupported = |kind| kind == CompileFindingKind::Unsupported;
+    assert!(compiled.findings().iter().all(|f| is_unsupported(f.kind)));
+    let last = &compiled.findings()[299].message;
+    assert!(
+        last.contains("the expressions together are too large"),
+        "{last}"
+    );
+}
+
+/// Validations that name a hundred things that are not there, in a line of a kilobyte and a half.
+fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
+    let expression = format!("[{}]", ["undeclared_name"; 100].join(","));
+    let validations: Vec<_> = (0..n_validations)
+        .map(|_| json!({"expression": expression}))
+        .collect();
+    let resources: Vec<_> = (0..n_kinds).map(|n| format!("widget{n}s")).collect();
+    CompiledPolicy::new(&policy(json!({
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["*"],
+            "resources": resources,
+        }]},
+        "validations": validations,
+    })))
+}
+
+#[test]
+fn findings_take_bounded_room() {
+    let compiled = with_many_findings(600, 1);
+    assert_eq!(compiled.findings().len(), 600);
+    let n_bytes: usize = compiled.findings().iter().map(|f| f.message.len()).sum();
+    assert!(n_bytes < 6_000_000, "{n_bytes}");
+    let last = &compiled.findings()[599].message;
+    assert!(
+        last.contains("undeclared reference to 'undeclared_name'"),
+        "{last}"
+    );
+    assert!(last.ends_with("99 more errors were truncated"), "{last}");
+}
+
+#[test]
+fn kinds_beyond_the_work_for_a_policy_are_named() {
+    let mut offline = Offline::default();
+    for n in 0..4 {
+        let kind = json!({"group": "example.com", "version": "v1", "kind": format!("Widget{n}")});
+        let document = json!({
+            "paths": {format!("/apis/example.com/v1/widget{n}s"):
+                {"get": {"x-kubernetes-group-version-kind": kind}}},
+            "components": {"schemas": {"Widget": {
+                "type": "object", "x-kubernetes-group-version-kind": [kind],
+            }}},
+        });
+        let document = document.to_string();
+        offline.add_document(None, document.as_bytes()).unwrap();
+    }
+    let (schemas, mapper) = offline.finish();
+    for profile in [Profile::Truthful, Profile::Upstream] {
+        let few = type_check(&with_many_findings(1, 4), &mapper, &schemas, profile);
+        assert_eq!((few.checked.len(), few.unchecked.len()), (4, 0));
+        let many = type_check(&with_many_findings(40, 4), &mapper, &schemas, profile);
+        assert_eq!((many.checked.len(), many.unchecked.len()), (2, 2));
+        let reason = &many.unchecked[1].reason;
+        assert!(reason.contains("too large"), "{reason}");
+    }
+}
+
+#[test]
+fn many_variables_are_compiled() {
+    let mut variables = vec![json!({"name": "v0", "expression": "1"})];
+    for n in 1..3_000 {
+        let expression = format!("variables.v{} + 1", n - 1);
+        variables.push(json!({"name": format!("v{n}"), "expression": expression}));
+    }
+    let compiled = CompiledPolicy::new(&policy(json!({
+        "variables": variables,
+        "validations": [{"expression": "variables.v2999 == 3000"}],
+    })));
+    assert_eq!(compiled.findings(), []);
+}
+
+#[test]
+fn many_deep_expressions_are_compiled() {
+    let expression = format!("{}true{}", "(".repeat(60), ")".repeat(60));
+    let validations: Vec<_> = (0..2_000)
+        .map(|_| json!({"expression": expression}))
+        .collect();
+    let compiled = CompiledPolicy::new(&policy(json!({"validations": validations})));
+    assert_eq!(compiled.findings(), []);
+    assert_eq!(compiled.n_nodes(), 2_000);
+}
+
+#[test]
 fn a_variable_that_reads_itself_is_unsafe() {
     let compiled = CompiledPolicy::new(&policy(json!({
         "variables": [

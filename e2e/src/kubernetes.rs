@@ -34,7 +34,15 @@ impl Tests {
         let program = folder.join("kubernetes-e2e");
         // The flags are those of the control plane's build, whose packages are used again.
         let output = Command::new("go")
-            .args(["test", "-c", "-trimpath", "-ldflags", "-s -w", "-o"])
+            .args([
+                "test",
+                "-c",
+                "-vet=off",
+                "-trimpath",
+                "-ldflags",
+                "-s -w",
+                "-o",
+            ])
             .arg(&program)
             .arg(".")
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kubernetes"))

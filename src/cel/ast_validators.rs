@@ -10,48 +10,50 @@ mod format;
 use super::ast::{Ast, Expr, ExprId, Literal, MapEntry, is_optional};
 use super::checker::{CheckedAst, Reference};
 use super::diagnostic::{Code, Diagnostics};
+use super::env::Env;
 use super::source::SourceMap;
 use super::types::Type;
-use super::validators;
+use super::validators::{self, Validator};
 
-/// Functions whose literal arguments may mix types at any depth.
-///
-/// Source: cel-go `ext/strings.go`, `stringFormatValidator.Configure`.
-const EXEMPT_FUNCTIONS: &[&str] = &["format"];
-
-/// A question asked of a literal.
-type LiteralCheck = fn(&Literal) -> bool;
-
-/// Functions whose first argument behind the receiver is checked where it is a literal, in upstream's order.
-const LITERAL_CHECKS: &[(&str, LiteralCheck)] = &[
-    ("duration", validators::is_valid_duration_literal),
-    ("timestamp", validators::is_valid_timestamp_literal),
-    ("matches", validators::is_valid_matches_literal),
-];
-
-/// Reports the literals in `checked`, which was parsed from `text`, that the API server refuses.
-pub fn validate(checked: &CheckedAst, text: &str, found: &mut Diagnostics) {
-    let exempt = exempt_expressions(checked);
-    let mut validator = Validator {
+/// Reports the literals in `checked`, which was parsed from `text`, that the validators of `env` refuse, in
+/// their order.
+pub fn validate(checked: &CheckedAst, env: &Env, text: &str, found: &mut Diagnostics) {
+    let mut validation = Validation {
         checked,
         ast: checked.ast(),
         text,
         source: None,
         found,
-        exempt,
+        exempt: Vec::new(),
     };
-    for id in validator.ast.descendants(validator.ast.root()) {
-        validator.check_aggregate(id);
-    }
-    for (function, is_valid) in LITERAL_CHECKS {
-        validator.check_literals(function, *is_valid);
-    }
-    for (id, message) in format::mistakes(checked) {
-        validator.report(id, Code::InvalidLiteral, message);
+    for validator in env.library().validators() {
+        match validator {
+            Validator::HomogeneousLiterals => {
+                let functions = env.library().homogeneous_exempt();
+                validation.exempt = exempt_expressions(checked, functions);
+                for id in validation.ast.descendants(validation.ast.root()) {
+                    validation.check_aggregate(id);
+                }
+            }
+            Validator::Duration => {
+                validation.check_literals("duration", validators::is_valid_duration_literal);
+            }
+            Validator::Timestamp => {
+                validation.check_literals("timestamp", validators::is_valid_timestamp_literal);
+            }
+            Validator::Matches => {
+                validation.check_literals("matches", validators::is_valid_matches_literal);
+            }
+            Validator::StringFormat => {
+                for (id, message) in format::mistakes(checked) {
+                    validation.report(id, Code::InvalidLiteral, message);
+                }
+            }
+        }
     }
 }
 
-struct Validator<'a> {
+struct Validation<'a> {
     checked: &'a CheckedAst,
     ast: &'a Ast,
     text: &'a str,
@@ -61,7 +63,7 @@ struct Validator<'a> {
     exempt: Vec<bool>,
 }
 
-impl Validator<'_> {
+impl Validation<'_> {
     fn report(&mut self, id: ExprId, code: Code, message: String) {
         let source = self.source.get_or_insert_with(|| SourceMap::new(self.text));
         let location = source.location(self.ast.offset(id));
@@ -73,8 +75,10 @@ impl Validator<'_> {
         self.report(id, Code::MixedLiteral, message);
     }
 
+    /// Asks of the first argument of `function` behind the receiver, where it is a literal.
+    ///
     /// Source: cel-go `cel/validator.go`, `formatValidator.Validate`.
-    fn check_literals(&mut self, function: &str, is_valid: LiteralCheck) {
+    fn check_literals(&mut self, function: &str, is_valid: fn(&Literal) -> bool) {
         let ast = self.ast;
         for (id, expr) in ast.iter() {
             let Expr::Call { args, .. } = expr else {
@@ -157,14 +161,14 @@ impl Validator<'_> {
     }
 }
 
-/// For each expression, whether it is below a call of one of [`EXEMPT_FUNCTIONS`].
-fn exempt_expressions(checked: &CheckedAst) -> Vec<bool> {
+/// For each expression, whether it is below a call of one of `functions`.
+fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
     let ast = checked.ast();
     let mut exempt = vec![false; ast.len()];
     let mut pending = Vec::new();
     for (call, _) in ast.iter() {
         if let Some(Reference::Function { name, .. }) = checked.reference(call)
-            && EXEMPT_FUNCTIONS.contains(name)
+            && functions.contains(name)
         {
             ast.for_each_child(call, |child| pending.push(child));
         }

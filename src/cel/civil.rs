@@ -3,6 +3,8 @@
 //! Source: Go `time/time.go` (`Date`, `Clock`, `YearDay`, `Weekday`, `Duration.String`), `time/format.go`
 //! (`Time.Format`, `Time.String`).
 
+use std::fmt::Write as _;
+
 use super::value::Timestamp;
 
 const SECONDS_PER_DAY: i64 = 86_400;
@@ -164,13 +166,14 @@ pub fn format_go_duration(nanos: i64) -> String {
             let nanos = u32::try_from(magnitude % 1_000_000_000).unwrap_or(0);
             let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
             let mut text = sign.to_owned();
+            // Writing to a string cannot fail.
             if hours > 0 {
-                text.push_str(&format!("{hours}h"));
+                let _ = write!(text, "{hours}h");
             }
             if hours > 0 || minutes > 0 {
-                text.push_str(&format!("{minutes}m"));
+                let _ = write!(text, "{minutes}m");
             }
-            text.push_str(&format!("{}{}s", seconds % 60, fraction(nanos)));
+            let _ = write!(text, "{}{}s", seconds % 60, fraction(nanos));
             text
         }
     }

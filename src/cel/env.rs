@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::decls::{Function, Overload, OverloadRow, Variable};
 use super::stdlib::messages::MessageRow;
 use super::types::Type;
+use super::validators::Validator;
 
 /// Functions and named types that many environments share.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +22,8 @@ pub struct Library {
     constants: HashMap<&'static str, i64>,
     /// The first parts of dotted names.
     namespaces: HashSet<&'static str>,
+    validators: Box<[Validator]>,
+    homogeneous_exempt: Box<[&'static str]>,
 }
 
 fn first_part(name: &str) -> Option<&str> {
@@ -75,6 +78,25 @@ impl Library {
     pub fn add_constant(&mut self, name: &'static str, value: i64) {
         self.namespaces.extend(first_part(name));
         self.constants.insert(name, value);
+    }
+
+    /// Sets the checks after the type checker, in the order in which they report, and the functions within
+    /// whose calls literals may be heterogeneous.
+    pub fn set_validators(&mut self, validators: &[Validator], exempt: &[&'static str]) {
+        self.validators = validators.into();
+        self.homogeneous_exempt = exempt.into();
+    }
+
+    /// The checks after the type checker, in the order in which they report.
+    #[must_use]
+    pub fn validators(&self) -> &[Validator] {
+        &self.validators
+    }
+
+    /// The functions within whose calls literals may be heterogeneous, at any depth.
+    #[must_use]
+    pub fn homogeneous_exempt(&self) -> &[&'static str] {
+        &self.homogeneous_exempt
     }
 
     /// Removes the overloads that `keep` is false for.

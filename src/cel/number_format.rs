@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn exponents() {
         assert_eq!(
-            scientific(1052.032_911_275, 6),
+            scientific(1_052.032_911_275, 6),
             "1.052033\u{d7}10\u{2070}\u{b3}"
         );
         assert_eq!(

@@ -58,13 +58,12 @@ fn not_a_file(name: &str) -> Option<&'static str> {
     if name.split('/').any(|part| part.len() > 255) {
         return Some("file name too long");
     }
-    let database = TimeZoneDatabase::bundled();
-    let mut zones = database.available();
+    let zones = TimeZoneDatabase::bundled();
     let below = |above: &str, name: &str| {
         name.strip_prefix(above)
             .is_some_and(|rest| rest.starts_with('/'))
     };
-    let found = zones.find_map(|zone| {
+    zones.available().find_map(|zone| {
         if below(zone.as_str(), name) {
             Some("not a directory")
         } else if below(name.trim_end_matches('/'), zone.as_str()) {
@@ -72,8 +71,7 @@ fn not_a_file(name: &str) -> Option<&'static str> {
         } else {
             None
         }
-    });
-    found
+    })
 }
 
 /// Source: Go `strconv/atoi.go`, `Atoi`.

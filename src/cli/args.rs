@@ -29,6 +29,37 @@ Exit status:
   1  errors or warnings
   2  wrong use, or something of the input could not be read";
 
+/// Examples and exit statuses of `test`.
+const TEST_HELP: &str = "\
+Examples:
+  kubectl vap test policies/ probes/
+  kubectl vap test policy.yaml probe.yaml --crds crds/
+  kustomize build . | kubectl vap test -
+  kubectl vap test policies/ -o junit > vap.xml
+
+A probe, with params and a binding of its own:
+  apiVersion: vap-status.dev/v1alpha1
+  kind: PolicyProbe
+  metadata: {name: replica-limit}
+  spec:
+    policyName: replica-limit.example.com
+    bindings: Implied
+    cases:
+    - name: 51 replicas are denied
+      request:
+        object:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web, namespace: default}
+          spec: {replicas: 51}
+      expect: {decision: Deny, messageContains: at most 50 replicas}
+
+Exit status:
+  0  every case passed
+  1  a case failed, or could not be evaluated
+  2  wrong use: something of the input could not be read, a probe is not valid or its
+     policy is not among the input, or there is no probe at all";
+
 /// Reads and explains ValidatingAdmissionPolicies and their status.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version, about)]
@@ -53,6 +84,13 @@ pub enum Command {
     /// 1.36's own APIs and the CustomResourceDefinitions of the input.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// Run the cases of PolicyProbes in files, without a cluster
+    ///
+    /// Each request goes through the policy as through an API server: match constraints, bindings,
+    /// params, match conditions, validations, messages and audit annotations. What exists is what the
+    /// files hold: policies, bindings, params, namespaces and CustomResourceDefinitions.
+    #[command(after_help = TEST_HELP)]
+    Test(TestArgs),
 }
 
 /// `status`.
@@ -110,6 +148,42 @@ pub struct CheckArgs {
     /// End with 0 also when there are findings
     #[arg(long)]
     pub exit_zero: bool,
+}
+
+/// `test`.
+#[derive(Debug, clap::Args)]
+pub struct TestArgs {
+    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
+    /// the input are used in any case
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
+    /// The form of the output: text, stable `json`, or JUnit's XML
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_default_value = true
+    )]
+    pub output: TestOutput,
+    /// Say of each case what was decided, why, and what that cost
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// The form of the output of `test`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TestOutput {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+    /// For CI systems.
+    Junit,
 }
 
 /// Whose answers `check` gives.

@@ -59,6 +59,9 @@ pub(crate) enum CliError {
     /// The built-in schemas cannot be read: an error of the build.
     #[error("this build is broken: {0}")]
     Builtin(#[from] SchemaError),
+    /// Something of the build itself cannot be used.
+    #[error("this build is broken: {0}")]
+    Broken(String),
     /// Standard output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[source] io::Error),

@@ -13,13 +13,16 @@ pub mod render;
 pub mod report;
 pub mod status;
 pub mod terminal;
+pub mod test;
 mod text;
 
 use std::io::{self, Write};
 
 use crate::policy::typecheck::Profile;
 
-use args::{Args, CheckArgs, CheckOutput, CheckProfile, Command, Output, StatusArgs};
+use args::{
+    Args, CheckArgs, CheckOutput, CheckProfile, Command, Output, StatusArgs, TestArgs, TestOutput,
+};
 use error::CliError;
 use exit::Exit;
 use report::StatusReport;
@@ -33,6 +36,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
     let outcome = match &args.command {
         Command::Status(status) => run_status(status, terminal, out, err),
         Command::Check(check) => run_check(check, terminal, out, err),
+        Command::Test(test) => run_test(test, terminal, out, err),
     };
     match outcome {
         Ok(exit) => exit,
@@ -108,6 +112,30 @@ fn run_check(
         Exit::Findings if args.exit_zero => Exit::Clean,
         exit => exit,
     })
+}
+
+/// `kubectl vap test`.
+fn run_test(
+    args: &TestArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let options = test::Options {
+        paths: args.paths.clone(),
+        crds: args.crds.clone(),
+    };
+    let report = test::run(&options, &mut io::stdin())?;
+    let text = match args.output {
+        TestOutput::Text => test::render::text(&report, terminal, args.verbose),
+        TestOutput::Json => json(&report)?,
+        TestOutput::Junit => test::junit::xml(&report),
+    };
+    write(out, &text)?;
+    if report.summary.cases == 0 && report.summary.errors == 0 {
+        let _ = writeln!(err, "error: no PolicyProbe among the input");
+    }
+    Ok(report.exit())
 }
 
 /// As JSON with a newline at the end.

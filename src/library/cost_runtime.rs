@@ -5,7 +5,7 @@
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go` (`CostEstimator.CallCost`); cel-go `ext/lists.go`,
 //! `ext/sets.go` (`ProgramOptions`).
 
-use crate::cel::eval::{CallCost, CostResult, least, string_traversal_cost};
+use crate::cel::eval::{CallCost, CostResult, string_traversal_cost, units};
 use crate::cel::value::{EvalError, Traits, Value};
 
 use super::format::Format;
@@ -91,6 +91,7 @@ fn function_cost(function: &str, overload: &str) -> Option<CallCost> {
         | "getPort"
         | "getEscapedPath"
         | "getQuery" => |_, _| units(1),
+        "ip" if overload == "cidr_ip" => |_, _| units(1),
         "fieldSelector" | "labelSelector" => selector,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => first_traversed,
         "url"
@@ -105,9 +106,8 @@ fn function_cost(function: &str, overload: &str) -> Option<CallCost> {
         | "quantity"
         | "isQuantity"
         | "semver"
-        | "isSemver" => by_first,
-        "ip" if overload == "cidr_ip" => |_, _| units(1),
-        "ip" => by_first,
+        | "isSemver"
+        | "ip" => by_first,
         "replace" | "split" | "ip.isCanonical" => by_first_twice,
         "join" => by_joined,
         "find" | "findAll" => searched,
@@ -119,12 +119,6 @@ fn function_cost(function: &str, overload: &str) -> Option<CallCost> {
         "_==_" => equality,
         _ => return None,
     })
-}
-
-/// A cost.
-#[expect(clippy::unnecessary_wraps, reason = "the cost of a call can fail")]
-fn units(cost: u64) -> CostResult {
-    Ok(Some(cost))
 }
 
 /// The size of a value that has one, else one.
@@ -328,8 +322,10 @@ fn searched(args: &[Value], _: &Outcome) -> CostResult {
 }
 
 fn validated(args: &[Value], _: &Outcome) -> CostResult {
-    let format = args.first().and_then(Value::downcast::<Format>);
-    Ok(format.map(|format| matching_cost(size_at(args, 1), format.pattern_len)))
+    match args.first().and_then(Value::downcast::<Format>) {
+        Some(format) => units(matching_cost(size_at(args, 1), format.pattern_len)),
+        None => Ok(None),
+    }
 }
 
 /// The cost of comparing an address with a network.
@@ -364,10 +360,10 @@ fn contains_cidr_text(args: &[Value], _: &Outcome) -> CostResult {
 }
 
 /// Values of the types that the API server adds are compared at the cost of one.
-fn equality(args: &[Value], outcome: &Outcome) -> CostResult {
+fn equality(args: &[Value], _: &Outcome) -> CostResult {
     match args {
         [Value::Opaque(_), _] => units(1),
-        _ => least(args, outcome),
+        _ => Ok(None),
     }
 }
 
@@ -458,7 +454,7 @@ mod tests {
         };
         let lister = "is not traits.Lister: missing method";
         assert_eq!(
-            message("list_distinct", &[failed.clone()]),
+            message("list_distinct", std::slice::from_ref(&failed)),
             format!("internal error: interface conversion: *types.Err {lister} Add")
         );
         assert_eq!(

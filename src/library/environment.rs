@@ -242,10 +242,6 @@ pub struct BaseEnvironment {
     pub env: Env,
     /// The macros.
     pub macros: Box<[MacroName]>,
-    /// The checks after the type checker, in the order in which they report.
-    pub validators: Box<[Validator]>,
-    /// The functions within whose calls literals may be heterogeneous, at any depth.
-    pub homogeneous_exempt: Box<[&'static str]>,
 }
 
 impl BaseEnvironment {
@@ -262,11 +258,10 @@ impl BaseEnvironment {
         if version < CROSS_TYPE_NUMERIC_COMPARISONS {
             library.retain_overloads(|row| !comparison::is_cross_type(row));
         }
+        library.set_validators(&validators, &exempt);
         Self {
             env: Env::new(Arc::new(library)),
             macros: macros.into(),
-            validators: validators.into(),
-            homogeneous_exempt: exempt.into(),
         }
     }
 }

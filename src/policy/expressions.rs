@@ -133,7 +133,7 @@ impl PolicyExpression {
         };
         let (checked, mut found) = checker::check(ast, &self.text, env);
         if found.is_empty() {
-            ast_validators::validate(&checked, &self.text, &mut found);
+            ast_validators::validate(&checked, env, &self.text, &mut found);
         }
         if found.is_empty() {
             Checked::Passed(checked)

@@ -78,7 +78,7 @@ pub struct WildcardKinds {
 
 /// How much is done for one policy in the upstream profile: nodes checked, each for each kind, and bytes of
 /// warnings. The kinds that are left then are not checked.
-const MAX_WORK: usize = 4_000_000;
+const MAX_WORK: usize = 2_500_000;
 
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]

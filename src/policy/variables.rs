@@ -106,17 +106,13 @@ impl<'a> Search<'a, '_> {
             if next == name {
                 self.in_cycles.insert(name);
             }
-            match self.orders.get(next) {
-                Some(order) if order.is_open => {
-                    let index = order.index;
-                    self.lower(name, index);
-                }
-                Some(_) => {}
-                None if self.reads.contains_key(next) => {
-                    self.enter(next);
-                    path.push((next, 0));
-                }
-                None => {}
+            let seen = self.orders.get(next);
+            if let Some(order) = seen.filter(|order| order.is_open) {
+                let index = order.index;
+                self.lower(name, index);
+            } else if seen.is_none() && self.reads.contains_key(next) {
+                self.enter(next);
+                path.push((next, 0));
             }
         }
     }

@@ -7,6 +7,7 @@
 //!   hardly meant. That is told by `WARNING` in place of `ERROR`.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use super::compile::CompiledPolicy;
 use super::expressions::PolicyExpression;
@@ -88,8 +89,9 @@ impl Verdicts {
                 _ if !is_hopeless => {}
                 1 => *last += "the one kind that the wildcards match cannot be evaluated so\n",
                 n => {
-                    *last += &format!(
-                        "none of the {n} kinds that the wildcards match can be evaluated so\n"
+                    let _ = writeln!(
+                        last,
+                        "none of the {n} kinds that the wildcards match can be evaluated so"
                     );
                 }
             }

@@ -1,11 +1,16 @@
 //! How what was decided differs from what must be, in words.
 
 use super::api::{Decision, Expect};
-use crate::policy::admission::{Action, Evaluation, Outcome};
+use crate::policy::admission::{Action, Binding, Evaluation, Outcome};
 
-/// How `outcome` differs from `expect`; `None` where it does not.
+/// How `outcome`, under `bindings`, differs from `expect`; `None` where it does not.
 #[must_use]
-pub(super) fn of(expect: &Expect, policy: &str, outcome: &Outcome) -> Option<String> {
+pub(super) fn of(
+    expect: &Expect,
+    policy: &str,
+    bindings: &[Binding],
+    outcome: &Outcome,
+) -> Option<String> {
     let decision = if outcome.is_allowed() {
         Decision::Allow
     } else {
@@ -21,7 +26,7 @@ pub(super) fn of(expect: &Expect, policy: &str, outcome: &Outcome) -> Option<Str
     }
     let differences = [
         applies(expect, outcome),
-        message(expect, outcome),
+        message(expect, bindings, outcome),
         reason(expect, outcome),
         warnings(expect, outcome),
         audit_annotations(expect, policy, outcome),
@@ -106,8 +111,17 @@ fn applies(expect: &Expect, outcome: &Outcome) -> Option<String> {
     }
 }
 
+/// Whether what an evaluation finds denies the request, and does not merely warn.
+fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
+    let actions = bindings
+        .iter()
+        .filter(|binding| evaluation.binding.as_deref() == Some(binding.name()))
+        .flat_map(Binding::validation_actions);
+    actions.into_iter().any(|action| action == "Deny")
+}
+
 /// The messages of everything that denies the request.
-fn messages(outcome: &Outcome) -> Vec<&str> {
+fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome) -> Vec<&'a str> {
     let mut messages: Vec<&str> = outcome
         .denial
         .iter()
@@ -116,6 +130,7 @@ fn messages(outcome: &Outcome) -> Vec<&str> {
     let decisions = outcome
         .evaluations
         .iter()
+        .filter(|evaluation| denies(evaluation, bindings))
         .flat_map(|evaluation| &evaluation.decisions);
     for decision in decisions.filter(|decision| decision.action == Action::Deny) {
         if !messages.contains(&decision.message.as_str()) {
@@ -125,8 +140,8 @@ fn messages(outcome: &Outcome) -> Vec<&str> {
     messages
 }
 
-fn message(expect: &Expect, outcome: &Outcome) -> Option<String> {
-    let given = messages(outcome);
+fn message(expect: &Expect, bindings: &[Binding], outcome: &Outcome) -> Option<String> {
+    let given = messages(bindings, outcome);
     let shown = || {
         let quoted: Vec<String> = given.iter().map(|text| format!("{text:?}")).collect();
         quoted.join(", ")

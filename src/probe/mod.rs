@@ -7,4 +7,6 @@ pub mod api;
 pub mod crd;
 mod difference;
 pub mod run;
+pub mod self_test;
+pub mod validation;
 pub use difference::explain;

@@ -153,15 +153,15 @@ impl<'a> Prepared<'a> {
             .admission
             .review(&request, &self.bindings, &surroundings);
         CaseResult {
-            status: judge(case, setting.admission.name(), &outcome),
+            status: judge(case, setting.admission.name(), &self.bindings, &outcome),
             outcome: Some(outcome),
         }
     }
 }
 
 /// Holds what was decided against what must be.
-fn judge(case: &Case, policy: &str, outcome: &Outcome) -> CaseStatus {
-    let difference = difference::of(&case.expect, policy, outcome);
+fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &Outcome) -> CaseStatus {
+    let difference = difference::of(&case.expect, policy, bindings, outcome);
     let cost: u64 = outcome
         .evaluations
         .iter()
@@ -353,7 +353,8 @@ fn resource_of(
         };
         let served = mapper.resources_of_kind(&gvk).next().ok_or_else(|| {
             format!(
-                "no resource of kind {} {} is served; name the resource of the request",
+                "no resource of kind {} {} is served: its CustomResourceDefinition is missing, or the \
+                 request must name its resource",
                 gvk.api_version(),
                 gvk.kind
             )

@@ -7,6 +7,7 @@
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
@@ -509,7 +510,8 @@ impl TypedList {
                 || "none".to_owned(),
                 |value| format!("{} {}", value.go_type(), value.to_go_string()),
             );
-            text.push_str(&format!("{}:{part},", part.len()));
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}:{part},", part.len());
         }
         text
     }

@@ -111,12 +111,19 @@ pub struct Typed {
     pub n_checked: usize,
     /// The kinds that rules match by name and that were not checked.
     pub unchecked: Vec<UncheckedKind>,
-    /// How many kinds that rules match by wildcards only were checked.
-    pub n_checked_by_wildcard: usize,
-    /// The kinds that rules match by wildcards only and that were not checked.
-    pub unchecked_by_wildcard: Vec<UncheckedKind>,
+    /// The kinds that rules match by wildcards only.
+    pub by_wildcard: Box<TypedByWildcard>,
     /// The kind of the params with whether its schema was found, where there is a paramKind.
     pub params: Option<(Gvk, bool)>,
+}
+
+/// What became of the kinds that rules match by wildcards only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TypedByWildcard {
+    /// How many were checked.
+    pub n_checked: usize,
+    /// Those that were not checked.
+    pub unchecked: Vec<UncheckedKind>,
 }
 
 impl From<TypeCheck> for Typed {
@@ -125,8 +132,10 @@ impl From<TypeCheck> for Typed {
             warnings: outcome.warnings,
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
-            n_checked_by_wildcard: outcome.by_wildcard.checked.len(),
-            unchecked_by_wildcard: outcome.by_wildcard.unchecked,
+            by_wildcard: Box::new(TypedByWildcard {
+                n_checked: outcome.by_wildcard.checked.len(),
+                unchecked: outcome.by_wildcard.unchecked,
+            }),
             params: outcome.params,
         }
     }
@@ -446,11 +455,11 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     };
     let gaps = gaps(observed, types);
     let (n_checked, n_kinds) = (
-        types.n_checked + types.n_checked_by_wildcard,
+        types.n_checked + types.by_wildcard.n_checked,
         types.n_checked
             + types.unchecked.len()
-            + types.n_checked_by_wildcard
-            + types.unchecked_by_wildcard.len(),
+            + types.by_wildcard.n_checked
+            + types.by_wildcard.unchecked.len(),
     );
     let coverage = coverage(types);
     let not_checked = if gaps.is_empty() {
@@ -523,7 +532,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
 
 /// What type checking did not see, each with its reason.
 fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
-    let unchecked = types.unchecked.iter().chain(&types.unchecked_by_wildcard);
+    let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
     let kinds = unchecked.map(|unchecked| {
         let gvk = &unchecked.gvk;
         format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
@@ -560,12 +569,12 @@ fn coverage(types: &Typed) -> String {
     };
     let named = share(types.n_checked, types.unchecked.len());
     let has_named = types.n_checked + types.unchecked.len() > 0;
-    let by_wildcard = match types.unchecked_by_wildcard.len() {
-        0 if types.n_checked_by_wildcard == 0 => return format!("{named} checked"),
+    let by_wildcard = match types.by_wildcard.unchecked.len() {
+        0 if types.by_wildcard.n_checked == 0 => return format!("{named} checked"),
         0 => "all kinds matched by wildcards".to_owned(),
         n => format!(
             "{} matched by wildcards",
-            share(types.n_checked_by_wildcard, n)
+            share(types.by_wildcard.n_checked, n)
         ),
     };
     if has_named {

@@ -12,7 +12,7 @@ pub mod expect;
 mod programs;
 
 use std::io::Write as _;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -69,6 +69,12 @@ impl Demo {
         );
 
         heading("Sample CRDs and policies, some of them wrong");
+        shown(&control_plane, &["apply", "-k", "crds"])?;
+        let crd = "customresourcedefinition/policyprobes.vap-status.dev";
+        shown(
+            &control_plane,
+            &["wait", "--for=condition=Established", "--timeout=60s", crd],
+        )?;
         shown(&control_plane, &["apply", "-k", "config/samples"])?;
 
         heading("The controller, with the permissions of config/rbac and no others");
@@ -91,6 +97,11 @@ impl Demo {
         );
         demo.tables()?;
         demo.plugin(&["status", "sample-misspelt-field"])?;
+
+        heading("The probes among the samples, in the cluster and in files");
+        shown(&demo.control_plane, &["get", "policyprobes"])?;
+        let status = demo.plugin(&["test", "config/samples"])?;
+        ensure!(status.success(), "a probe does not pass in files");
 
         heading("A live change: the missing CRD is installed, the policies stay as they are");
         let start = Instant::now();
@@ -216,18 +227,19 @@ impl Demo {
     }
 
     /// Runs the plugin. That it finds something is what the samples are for.
-    fn plugin(&self, arguments: &[&str]) -> Result<()> {
+    fn plugin(&self, arguments: &[&str]) -> Result<ExitStatus> {
         heading(&format!("kubectl vap {}", arguments.join(" ")));
         let mut command = self.programs.plugin(&self.control_plane)?;
         let status = command
             .args(arguments)
+            .current_dir(repository())
             .status()
             .context("cannot run kubectl-vap")?;
         ensure!(
             matches!(status.code(), Some(0 | 1)),
             "kubectl-vap ended with {status}"
         );
-        Ok(())
+        Ok(status)
     }
 }
 

@@ -149,7 +149,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     let (checked, type_errors) = checker::check(&ast, &case.expr, &env);
     found = type_errors;
     if found.is_empty() {
-        ast_validators::validate(&checked, &case.expr, &mut found);
+        ast_validators::validate(&checked, &env, &case.expr, &mut found);
     }
     if !found.is_empty() {
         line.check_error = Some(found.render(&case.expr));

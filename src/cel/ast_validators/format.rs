@@ -79,7 +79,7 @@ impl FormatError for Mistake {
 fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mistake> {
     let mut arguments = Elements {
         checked,
-        elements,
+        ids: elements,
         n_requested: 0,
     };
     if let Err(mistake) = interpolate(format, &mut arguments) {
@@ -96,7 +96,7 @@ fn mistake(checked: &CheckedAst, format: &str, elements: &[ExprId]) -> Option<Mi
 /// The elements of a list literal as arguments, which are checked and not written.
 struct Elements<'a> {
     checked: &'a CheckedAst,
-    elements: &'a [ExprId],
+    ids: &'a [ExprId],
     n_requested: usize,
 }
 
@@ -104,7 +104,7 @@ impl Arguments for Elements<'_> {
     type Error = Mistake;
 
     fn len(&self) -> usize {
-        self.elements.len()
+        self.ids.len()
     }
 
     fn request(&mut self, _: usize) -> Result<(), Mistake> {
@@ -113,7 +113,7 @@ impl Arguments for Elements<'_> {
     }
 
     fn write(&mut self, index: usize, clause: Clause) -> Result<String, Mistake> {
-        let Some(&element) = self.elements.get(index) else {
+        let Some(&element) = self.ids.get(index) else {
             return Ok(String::new());
         };
         let wrong = match clause {

@@ -169,8 +169,14 @@ fn valid_key(key: Resolved) -> Result<Value, EvalError> {
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers` (`optObj.GetValue().Value()`);
 /// `common/types/provider.go`, `nativeToValue`.
 fn through_native(value: &Value) -> Value {
+    let mut value = value;
+    while let Value::Optional(optional) = value {
+        match optional.get() {
+            Some(held) => value = held,
+            None => return Value::Null,
+        }
+    }
     match value {
-        Value::Optional(optional) => optional.get().map_or(Value::Null, through_native),
         Value::Type(of) => Value::from(of.type_name()),
         Value::Opaque(opaque) => match opaque.through_native() {
             Ok(()) => value.clone(),

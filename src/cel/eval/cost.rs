@@ -14,6 +14,9 @@ use crate::cel::value::{EvalError, Value};
 /// failed are values of the kind [`Value::Error`].
 pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> CostResult;
 
+/// The language's own rule for the cost of a call, by its arguments.
+type PlainCost = fn(&[Value]) -> u64;
+
 /// What a [`CallCost`] gives.
 pub type CostResult = Result<Option<u64>, EvalError>;
 
@@ -58,33 +61,34 @@ fn pattern_cost(size: u64) -> u64 {
     (size as f64 * 0.25).ceil() as u64
 }
 
-fn size_of(args: &[Value], n: usize) -> u64 {
-    args.get(n).map_or(1, Value::cost_size)
-}
-
-fn traversal(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(string_traversal_cost(size_of(args, 0))))
-}
-
-fn second_size(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(size_of(args, 1)))
-}
-
-/// The cost of going through the lesser of two arguments.
+/// A cost.
 ///
 /// # Errors
 ///
 /// None.
-pub fn least(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(string_traversal_cost(
-        size_of(args, 0).min(size_of(args, 1)),
-    )))
+pub fn units(cost: u64) -> CostResult {
+    Ok(Some(cost))
 }
 
-fn sum(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(string_traversal_cost(
-        size_of(args, 0).wrapping_add(size_of(args, 1)),
-    )))
+fn size_of(args: &[Value], n: usize) -> u64 {
+    args.get(n).map_or(1, Value::cost_size)
+}
+
+fn traversal(args: &[Value]) -> u64 {
+    string_traversal_cost(size_of(args, 0))
+}
+
+fn second_size(args: &[Value]) -> u64 {
+    size_of(args, 1)
+}
+
+/// The cost of going through the lesser of two arguments.
+fn least(args: &[Value]) -> u64 {
+    string_traversal_cost(size_of(args, 0).min(size_of(args, 1)))
+}
+
+fn sum(args: &[Value]) -> u64 {
+    string_traversal_cost(size_of(args, 0).wrapping_add(size_of(args, 1)))
 }
 
 #[expect(
@@ -93,26 +97,24 @@ fn sum(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
     clippy::cast_sign_loss,
     reason = "as upstream, the product is computed as a double"
 )]
-fn matching(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+fn matching(args: &[Value]) -> u64 {
     let text = ((1.0 + size_of(args, 0) as f64) * 0.1).ceil() as u64;
-    Ok(Some(text.wrapping_mul(pattern_cost(size_of(args, 1)))))
+    text.wrapping_mul(pattern_cost(size_of(args, 1)))
 }
 
-fn containing(args: &[Value], _: &Result<Value, EvalError>) -> CostResult {
+fn containing(args: &[Value]) -> u64 {
     let text = string_traversal_cost(size_of(args, 0));
-    Ok(Some(
-        text.wrapping_mul(string_traversal_cost(size_of(args, 1))),
-    ))
+    text.wrapping_mul(string_traversal_cost(size_of(args, 1)))
 }
 
-pub(super) fn one(_: &[Value], _: &Result<Value, EvalError>) -> CostResult {
-    Ok(Some(1))
+fn one(_: &[Value]) -> u64 {
+    1
 }
 
 /// The language's own rule for the cost of a call of `overload`.
 ///
 /// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
-pub(super) fn plain_call_cost(overload: &str) -> CallCost {
+pub(super) fn plain_call_cost(overload: &str) -> PlainCost {
     match overload {
         "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
         | "strings_quote" | "string_format" => traversal,
@@ -140,7 +142,7 @@ pub(super) struct Costing {
     /// The rule of the environment, if it has one; it may leave the cost to that of the language.
     pub(super) own: Option<CallCost>,
     /// The rule of the language.
-    pub(super) plain: CallCost,
+    pub(super) plain: PlainCost,
 }
 
 impl Costing {
@@ -159,7 +161,7 @@ impl Costing {
         {
             return Ok(cost);
         }
-        Ok((self.plain)(args, result)?.unwrap_or(1))
+        Ok((self.plain)(args))
     }
 }
 

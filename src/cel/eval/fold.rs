@@ -162,7 +162,7 @@ impl<'p> Machine<'p> {
     /// Source: cel-go `cel/program.go`, `interruptActivation`.
     fn check_interruption(&mut self) -> Result<(), EvalError> {
         self.n_turns = self.n_turns.wrapping_add(1);
-        if self.n_turns % CHECK_FREQUENCY == 0
+        if self.n_turns.is_multiple_of(CHECK_FREQUENCY)
             && let Some(is_interrupted) = self.limits.is_interrupted
             && is_interrupted()
         {

@@ -349,7 +349,7 @@ impl<'p> Machine<'p> {
             let key = self.eval(&entry.key)?;
             let value = self.eval(&entry.value)?;
             if entry.optional {
-                match optional_entry(key.to_go_string(), &value)? {
+                match optional_entry(&key.to_go_string(), &value)? {
                     Some(held) => map.insert(key, held.clone())?,
                     None => map.remove(&key)?,
                 }
@@ -379,7 +379,7 @@ impl<'p> Machine<'p> {
             let value = self.eval(value)?;
             fields.retain(|(set, _): &(&str, Value)| *set != &**name);
             if *optional {
-                if let Some(held) = optional_entry(name.to_string(), &value)? {
+                if let Some(held) = optional_entry(name, &value)? {
                     fields.push((name, held.clone()));
                 }
             } else {
@@ -391,7 +391,7 @@ impl<'p> Machine<'p> {
 }
 
 /// What an entry written with `?` holds.
-fn optional_entry(name: String, value: &Value) -> Result<Option<&Value>, EvalError> {
+fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>, EvalError> {
     match value {
         Value::Optional(optional) => Ok(optional.get()),
         _ => Err(EvalError::new(format!(

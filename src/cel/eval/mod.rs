@@ -26,7 +26,7 @@ mod tests;
 use std::fmt;
 
 pub use activation::{Activation, Bindings};
-pub use cost::{CallCost, CostResult, least, string_traversal_cost};
+pub use cost::{CallCost, CostResult, string_traversal_cost, units};
 
 use super::ast::Ast;
 use super::checker::CheckedAst;

@@ -252,7 +252,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Source: cel-go `interpreter/planner.go`, `planCallIndex`.
-    fn plan_index(&mut self, id: ExprId, args: Vec<Node>, optional: bool) -> Planned {
+    fn plan_index(id: ExprId, args: Vec<Node>, optional: bool) -> Planned {
         let [operand, index] = *operands::<2>(args)?;
         let (mut attribute, is_test) = Self::into_attribute(operand);
         let key = match index.kind {
@@ -331,8 +331,8 @@ impl<'a> Planner<'a> {
                 let cost = self.costing(&function, "not_equals");
                 Ok(Node::new(step, Kind::NotEqual(operands(planned)?, cost)))
             }
-            "_[_]" => self.plan_index(id, planned, false),
-            "_?._" | "_[?_]" => self.plan_index(id, planned, true),
+            "_[_]" => Self::plan_index(id, planned, false),
+            "_?._" | "_[?_]" => Self::plan_index(id, planned, true),
             "or" if matches!(overload, "" | "optional_or_optional") && planned.len() == 2 => {
                 Ok(Node::new(step, Kind::OptionalOr(operands(planned)?)))
             }

@@ -155,7 +155,7 @@ mod tests {
         for value in [Value::Int(1), "a".into(), f64::NAN.into(), Value::none()] {
             values.insert(value);
         }
-        let contains = |value: Value| values.contains(&value, |a, b| a.equals(b)).unwrap();
+        let contains = |value: Value| values.contains(&value, Value::equals).unwrap();
         assert!(contains(Value::Double(1.0)) && contains("a".into()) && contains(Value::none()));
         assert!(!contains(f64::NAN.into()) && !contains(Value::Int(2)) && !contains(Value::Null));
     }

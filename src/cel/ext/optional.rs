@@ -148,6 +148,10 @@ fn of_non_zero(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "implementations have one signature"
+)]
 fn none(_: &Context, _: &[Value]) -> Result<Value, EvalError> {
     Ok(Value::none())
 }

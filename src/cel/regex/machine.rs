@@ -6,7 +6,6 @@
 //! Source: Go `regexp/syntax/compile.go`, `regexp/syntax/simplify.go`, `regexp/exec.go`.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::class::{Class, MAX_RUNE, Ranges};
 use super::hir::cases_of;
@@ -15,8 +14,8 @@ use super::tree::{Flags, NodeId, NodeKind, Regex};
 /// An instruction; targets are indices of instructions.
 #[derive(Clone, Debug)]
 enum Instruction {
-    /// One code point of these, then the next instruction.
-    Class(Arc<Ranges>),
+    /// One code point of the class of that number, then the next instruction.
+    Class(usize),
     /// Nothing is consumed if the condition holds, then the next instruction.
     Look(Look),
     /// Both, the first with preference.
@@ -85,8 +84,9 @@ struct Compiler<'a> {
     open: Vec<(usize, bool)>,
     /// For alternatives whose end is not reached yet, the jumps to it.
     ends: Vec<Vec<usize>>,
-    /// Classes that were used lately.
-    classes: Vec<(Class, Arc<Ranges>)>,
+    ranges: Vec<Ranges>,
+    /// Classes that were used lately, and their numbers.
+    classes: Vec<(Class, usize)>,
     /// For each node, whether it can match the empty text.
     nullable: Vec<bool>,
 }
@@ -95,7 +95,7 @@ struct Compiler<'a> {
 const MAX_CLASSES: usize = 16;
 
 impl Compiler<'_> {
-    fn compile(mut self) -> Vec<Instruction> {
+    fn compile(mut self) -> (Vec<Instruction>, Vec<Ranges>) {
         self.tasks.push(Task::Node(self.regex.root()));
         while let Some(task) = self.tasks.pop() {
             match task {
@@ -138,7 +138,7 @@ impl Compiler<'_> {
             }
         }
         self.program.push(Instruction::Match);
-        self.program
+        (self.program, self.ranges)
     }
 
     fn set(&mut self, at: usize, instruction: Instruction) {
@@ -182,8 +182,8 @@ impl Compiler<'_> {
                 }
             }
             NodeKind::Class(class) => {
-                let ranges = self.ranges_of(&class.class);
-                self.program.push(Instruction::Class(ranges));
+                let class = self.number_of(&class.class);
+                self.program.push(Instruction::Class(class));
             }
             NodeKind::AnyCharNotNewline => self.class(Ranges::new(vec![(0, 9), (11, MAX_RUNE)])),
             NodeKind::AnyChar => self.class(Ranges::new(vec![(0, MAX_RUNE)])),
@@ -205,19 +205,25 @@ impl Compiler<'_> {
     }
 
     fn class(&mut self, ranges: Ranges) {
-        self.program.push(Instruction::Class(Arc::new(ranges)));
+        let class = self.add(ranges);
+        self.program.push(Instruction::Class(class));
     }
 
-    fn ranges_of(&mut self, class: &Class) -> Arc<Ranges> {
-        if let Some((_, ranges)) = self.classes.iter().find(|(known, _)| known == class) {
-            return Arc::clone(ranges);
+    fn add(&mut self, ranges: Ranges) -> usize {
+        self.ranges.push(ranges);
+        self.ranges.len() - 1
+    }
+
+    fn number_of(&mut self, class: &Class) -> usize {
+        if let Some((_, number)) = self.classes.iter().find(|(known, _)| known == class) {
+            return *number;
         }
-        let ranges = Arc::new(class.ranges());
+        let number = self.add(class.ranges());
         if self.classes.len() >= MAX_CLASSES {
             self.classes.remove(0);
         }
-        self.classes.push((class.clone(), Arc::clone(&ranges)));
-        ranges
+        self.classes.push((class.clone(), number));
+        number
     }
 
     fn alternate(&mut self, parts: &[NodeId]) {
@@ -317,6 +323,8 @@ fn nullable_nodes(regex: &Regex) -> Vec<bool> {
 #[derive(Debug)]
 pub(super) struct Machine {
     program: Vec<Instruction>,
+    /// The classes, by their numbers.
+    ranges: Vec<Ranges>,
 }
 
 /// The states of a search at one place, in order of preference, each with where its match would begin.
@@ -324,6 +332,30 @@ struct States {
     active: Vec<(usize, usize)>,
     /// For each instruction, the number of the place where it was last reached.
     reached: Vec<usize>,
+}
+
+/// For each class, whether the code point at a place is in it, and the number of the place.
+struct Known {
+    answers: Vec<(usize, bool)>,
+    place: usize,
+}
+
+impl Known {
+    /// Whether `c`, the code point at the present place, is in a class; looked up once a place.
+    fn contains(&mut self, ranges: &[Ranges], class: usize, c: char) -> bool {
+        let look_up = || {
+            let ranges = ranges.get(class);
+            ranges.is_some_and(|ranges| ranges.contains(u32::from(c)))
+        };
+        match self.answers.get_mut(class) {
+            Some((place, answer)) if *place == self.place => *answer,
+            Some(slot) => {
+                *slot = (self.place, look_up());
+                slot.1
+            }
+            None => look_up(),
+        }
+    }
 }
 
 impl Machine {
@@ -334,12 +366,12 @@ impl Machine {
             tasks: Vec::new(),
             open: Vec::new(),
             ends: Vec::new(),
+            ranges: Vec::new(),
             classes: Vec::new(),
             nullable: nullable_nodes(regex),
         };
-        Self {
-            program: compiler.compile(),
-        }
+        let (program, ranges) = compiler.compile();
+        Self { program, ranges }
     }
 
     /// The first match at or behind `start`.
@@ -354,8 +386,13 @@ impl Machine {
         let mut rest = rest.chars();
         let mut found = None;
         let mut stack = Vec::new();
+        let mut known = Known {
+            answers: vec![(0, false); self.ranges.len()],
+            place: 0,
+        };
         // Places are numbered from one, as zero is for instructions that were never reached.
         for place in 1.. {
+            known.place = place;
             let at = text.len() - rest.as_str().len();
             let after = rest.next();
             if found.is_none() {
@@ -372,11 +409,11 @@ impl Machine {
                         // What is less preferred is no longer of interest.
                         break;
                     }
-                    Some(Instruction::Class(ranges)) => {
-                        if after.is_some_and(|c| ranges.contains(u32::from(c))) {
-                            let state = (instruction + 1, began);
-                            self.follow(&mut then, place + 1, state, (after, next), &mut stack);
-                        }
+                    Some(Instruction::Class(class))
+                        if after.is_some_and(|c| known.contains(&self.ranges, *class, c)) =>
+                    {
+                        let state = (instruction + 1, began);
+                        self.follow(&mut then, place + 1, state, (after, next), &mut stack);
                     }
                     _ => {}
                 }

@@ -23,7 +23,7 @@ pub(super) struct LexError {
 /// The tokens of a text, the last of which is [`Kind::End`].
 #[derive(Debug)]
 pub(super) struct Tokens {
-    pub(super) tokens: Vec<Token>,
+    pub(super) all: Vec<Token>,
     pub(super) errors: Vec<LexError>,
     /// How deep brackets and conditionals nest at most, roughly: a bound on the parser's recursion.
     pub(super) nesting: u32,
@@ -43,7 +43,7 @@ pub(super) fn tokens(text: &str) -> Tokens {
     lexer.run();
     let nesting = nesting(&lexer.tokens);
     Tokens {
-        tokens: lexer.tokens,
+        all: lexer.tokens,
         errors: lexer.errors,
         nesting,
     }

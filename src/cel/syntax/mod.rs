@@ -73,7 +73,7 @@ pub(crate) fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diag
     let tokens = lexer::tokens(text);
     let max_nodes = MAX_NODES.min(*n_left);
     let (parser, outcome) = run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
-        let mut parser = Parser::new(text, &tokens.tokens, max_nodes);
+        let mut parser = Parser::new(text, &tokens.all, max_nodes);
         let outcome = parser.start();
         (parser, outcome)
     });
@@ -88,10 +88,7 @@ pub(crate) fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diag
         .as_ref()
         .err()
         .map_or(usize::MAX, |abort| abort.n_tokens);
-    let read_to = tokens
-        .tokens
-        .get(n_read)
-        .map_or(u32::MAX, |token| token.start);
+    let read_to = tokens.all.get(n_read).map_or(u32::MAX, |token| token.start);
     for error in tokens.errors.iter().filter(|error| error.start <= read_to) {
         syntax.push(Finding {
             offset: error.offset,

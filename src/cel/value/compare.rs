@@ -98,7 +98,7 @@ impl Value {
         match (self, other) {
             (Self::Double(a), _) if a.is_nan() => Err(NAN),
             (Self::Bool(a), Self::Bool(b)) => Ok(a.cmp(b)),
-            (Self::Int(a), Self::Int(b)) => Ok(a.cmp(b)),
+            (Self::Int(a), Self::Int(b)) | (Self::Duration(a), Self::Duration(b)) => Ok(a.cmp(b)),
             (Self::Uint(a), Self::Uint(b)) => Ok(a.cmp(b)),
             (Self::Double(a), Self::Double(b)) => a.partial_cmp(b).ok_or(NAN),
             (Self::Int(a), Self::Uint(b)) => Ok(int_to_uint_order(*a, *b)),
@@ -113,7 +113,6 @@ impl Value {
             (Self::Double(a), Self::Uint(b)) => double_to_uint_order(*a, *b).ok_or(NAN),
             (Self::String(a), Self::String(b)) => Ok(a.as_bytes().cmp(b.as_bytes())),
             (Self::Bytes(a), Self::Bytes(b)) => Ok(a.cmp(b)),
-            (Self::Duration(a), Self::Duration(b)) => Ok(a.cmp(b)),
             (Self::Timestamp(a), Self::Timestamp(b)) => Ok(a.instant().cmp(&b.instant())),
             (Self::Opaque(a), _) => a.compare(other),
             _ => Err(EvalError::no_such_overload()),

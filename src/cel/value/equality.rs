@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use super::compare::{double_to_int_order, double_to_uint_order, int_to_uint_order};
-use super::{EvalError, List, MAX_DEPTH, Map, Value};
+use super::{EvalError, List, MAX_DEPTH, Map, SHALLOW_DEPTH, Value};
+use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
 
 const TOO_DEEP: EvalError = EvalError::fixed("value is nested too deeply to be compared");
@@ -23,6 +24,13 @@ impl Value {
 }
 
 fn equals(left: &Value, right: &Value, depth: u32) -> Result<bool, EvalError> {
+    if depth == SHALLOW_DEPTH {
+        return run_on_deep_stack(true, || equals_at(left, right, depth));
+    }
+    equals_at(left, right, depth)
+}
+
+fn equals_at(left: &Value, right: &Value, depth: u32) -> Result<bool, EvalError> {
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
         (Value::Null, _) | (_, Value::Null) => false,

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{MAX_DEPTH, Value};
+use super::{MAX_PRINTED_DEPTH, Value};
 use crate::cel::civil;
 
 impl Value {
@@ -50,7 +50,7 @@ impl Value {
 }
 
 fn write_value(text: &mut String, value: &Value, depth: u32) {
-    if depth > MAX_DEPTH {
+    if depth > MAX_PRINTED_DEPTH {
         text.push_str("...");
         return;
     }
@@ -144,35 +144,7 @@ pub fn format_double(value: f64) -> String {
 }
 
 /// A text in quotes, as Go's `%q` writes it.
-///
-/// Source: Go `strconv/quote.go`, `Quote`.
 #[must_use]
 pub fn go_quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len().saturating_add(2));
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{b}' => quoted.push_str("\\v"),
-            c if crate::cel::regex::is_printable(c) => quoted.push(c),
-            c if u32::from(c) < 0x80 => {
-                let _ = write!(quoted, "\\x{:02x}", u32::from(c));
-            }
-            c if u32::from(c) < 0x1_0000 => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-            c => {
-                let _ = write!(quoted, "\\U{:08x}", u32::from(c));
-            }
-        }
-    }
-    quoted.push('"');
-    quoted
+    crate::cel::go_text::quote(text)
 }

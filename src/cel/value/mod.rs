@@ -6,7 +6,7 @@
 //! types that the language does not know are [`Opaque`].
 //!
 //! Nothing here recurses without a bound: a value is dropped by a loop, and what walks a value stops at
-//! [`MAX_DEPTH`].
+//! [`MAX_DEPTH`] or before.
 //!
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
@@ -33,11 +33,17 @@ pub use opaque::{Opaque, Traits};
 
 use super::types::{Primitive, Type};
 
-/// How deep a value may be nested for it to be compared, converted or printed.
+/// How deep values may be nested for them to be compared.
 ///
 /// Values nest as deep as an expression or an object does, and an object's text is limited long before.
 /// Chains of variables, each holding the one before, may nest deeper.
-pub const MAX_DEPTH: u32 = 1_000;
+pub const MAX_DEPTH: u32 = 10_000;
+
+/// Values nested deeper than this are compared on a thread of their own.
+const SHALLOW_DEPTH: u32 = 100;
+
+/// How deep values are printed in messages.
+const MAX_PRINTED_DEPTH: u32 = 100;
 
 /// A point in time.
 ///

@@ -105,6 +105,10 @@ pub static RULES: &[Rule] = &[
     ),
     ("duplicate-key", "a key is given twice; the last one counts"),
     (
+        "duplicate-name",
+        "a probe is given twice, or a policy that a probe is about",
+    ),
+    (
         "expression-warning",
         "the expression may fail when it is evaluated",
     ),
@@ -117,6 +121,7 @@ pub static RULES: &[Rule] = &[
         "invalid-optional-selection",
         "an optional selection is malformed",
     ),
+    ("invalid-probe", "the API server refuses the PolicyProbe"),
     ("invalid-value", "the API server refuses the value"),
     ("invalid-yaml", "the document is no YAML"),
     (
@@ -168,7 +173,7 @@ pub static RULES: &[Rule] = &[
     ),
     (
         "unknown-policy",
-        "a binding names a policy that is not among the input",
+        "a binding or probe names a policy that is not among the input",
     ),
     (
         "unknown-resource",

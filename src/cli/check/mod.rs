@@ -11,7 +11,7 @@ pub mod policy;
 pub mod render;
 pub mod report;
 pub mod shape;
-mod suggestion;
+pub(super) mod suggestion;
 pub mod validation;
 
 use std::io::Read;

@@ -24,6 +24,14 @@ use crate::status::compute::{
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::probes::ProbesState;
 
+/// The conditions that files can tell, and that `Ready` is made of here.
+const TOLD: [ConditionType; 4] = [
+    ConditionType::Compiled,
+    ConditionType::ResourcesMatched,
+    ConditionType::ParamsResolved,
+    ConditionType::TypeChecked,
+];
+
 /// What was found out about one policy.
 #[derive(Debug)]
 pub struct Outcome {
@@ -111,7 +119,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
 
     let matched = matches.clone().into();
     let outcome = typed.clone().into();
-    let ready_requires: BTreeSet<_> = ConditionType::ALL.into_iter().collect();
+    let ready_requires: BTreeSet<_> = TOLD.into_iter().collect();
     let observed = Observed {
         policy,
         compiled: Checked::Done(Compiled {
@@ -129,7 +137,14 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         probes: ProbesState::Unread,
         ready_requires: &ready_requires,
     };
-    let status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
+    let mut status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
+    let is_told = |type_: &str| {
+        ConditionType::from_name(type_)
+            .is_some_and(|type_| type_ == ConditionType::Ready || TOLD.contains(&type_))
+    };
+    status
+        .conditions
+        .retain(|condition| is_told(&condition.type_));
     Answers {
         compiled,
         errors,
@@ -461,9 +476,16 @@ fn coverage(
     let mut gaps: Vec<String> = typed
         .unchecked
         .iter()
+        .chain(&typed.by_wildcard.unchecked)
         .map(|unchecked| format!("{} ({})", display(&unchecked.gvk), unchecked.reason))
         .collect();
-    let checked: BTreeSet<&Gvk> = typed.checked.iter().collect();
+    let seen = typed.by_wildcard.unchecked.iter();
+    let checked: BTreeSet<&Gvk> = typed
+        .checked
+        .iter()
+        .chain(&typed.by_wildcard.checked)
+        .chain(seen.map(|unchecked| &unchecked.gvk))
+        .collect();
     let n_by_wildcard = answers
         .matches
         .resources
@@ -476,8 +498,8 @@ fn coverage(
     if gaps.is_empty() {
         return;
     }
-    let n_checked = typed.checked.len();
-    let n_kinds = n_checked + typed.unchecked.len();
+    let n_checked = typed.checked.len() + typed.by_wildcard.checked.len();
+    let n_kinds = n_checked + typed.unchecked.len() + typed.by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
         (0, _) => "the types of no kind checked".to_owned(),
         (n, all) if n == all => format!("the types of {n} kinds checked"),
@@ -492,7 +514,7 @@ fn coverage(
 }
 
 /// A finding about a policy, or about a binding of one.
-pub(super) fn finding<T>(
+pub(in crate::cli) fn finding<T>(
     object: &Object<T>,
     severity: Severity,
     rule: &'static str,

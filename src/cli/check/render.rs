@@ -19,11 +19,11 @@ const MAX_EXCERPT: usize = 240;
 /// The kinds that are named in a line; the others are counted.
 const MAX_KINDS: usize = 6;
 
-const RED: &str = "1;31";
-const YELLOW: &str = "1;33";
-const BLUE: &str = "1;34";
+pub(in crate::cli) const RED: &str = "1;31";
+pub(in crate::cli) const YELLOW: &str = "1;33";
+pub(in crate::cli) const BLUE: &str = "1;34";
 const CYAN: &str = "1;36";
-const BOLD: &str = "1";
+pub(in crate::cli) const BOLD: &str = "1";
 
 /// The findings and the summary.
 #[must_use]
@@ -38,7 +38,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
                 continue;
             }
         }
-        render(&mut out, found, terminal);
+        finding(&mut out, found, terminal);
         out.push('\n');
     }
     for (rule, n) in n_notes {
@@ -53,7 +53,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
 }
 
 /// One finding.
-fn render(out: &mut String, found: &Finding, terminal: Terminal) {
+pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Terminal) {
     let max = terminal.width.unwrap_or(usize::MAX);
     let color = color(found.severity);
     let head = format!("{}[{}]", found.severity.as_str(), found.rule);
@@ -208,7 +208,8 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     )
 }
 
-fn count(n: usize, noun: &str) -> String {
+/// `n` of something whose plural ends in s.
+pub(in crate::cli) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
@@ -220,7 +221,8 @@ fn color(severity: Severity) -> &'static str {
     }
 }
 
-fn painted(text: &str, code: &str, terminal: Terminal) -> String {
+/// `text` in a colour, where the terminal shows it.
+pub(in crate::cli) fn painted(text: &str, code: &str, terminal: Terminal) -> String {
     if terminal.color && !text.is_empty() {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     } else {

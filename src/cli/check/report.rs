@@ -254,7 +254,7 @@ fn is_fatal(kind: ProblemKind) -> bool {
 }
 
 /// The finding about what could not be read.
-fn unread(problem: &Problem) -> Finding {
+pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     let (severity, rule) = match problem.kind {
         ProblemKind::Unreadable => (Severity::Error, "unreadable"),
         ProblemKind::InvalidYaml => (Severity::Error, "invalid-yaml"),

@@ -121,7 +121,10 @@ fn below(type_: &DeclType, name: &str) -> Option<Arc<DeclType>> {
 }
 
 /// The one of `names` that was probably meant by `name`.
-pub(super) fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(in crate::cli) fn nearest<'a>(
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return None;
     }

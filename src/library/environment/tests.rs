@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
-use crate::cel::decls::CallStyle;
+use crate::cel::decls::{Binding, CallStyle};
 use crate::cel::env::Ident;
 use crate::cel::types::Type;
 
@@ -45,6 +45,33 @@ fn ids_are_unique() {
         if let Some(other) = seen.insert(row.id, row.function) {
             panic!("{} of {} and of {other}", row.id, row.function);
         }
+    }
+}
+
+#[test]
+fn every_function_of_a_library_is_evaluated() {
+    let tables = [
+        authz::ROWS,
+        authz::SELECTORS,
+        cidr::ROWS,
+        ext::lists::VERSION_0,
+        ext::lists::VERSION_1,
+        ext::lists::VERSION_2,
+        ext::sets::ROWS,
+        ext::strings::VERSION_0,
+        ext::strings::VERSION_1,
+        format::CONSTANTS,
+        format::ROWS,
+        ip::ROWS,
+        lists::ROWS,
+        quantity::ROWS,
+        regex::ROWS,
+        semver::VERSION_0,
+        semver::VERSION_1,
+        url::ROWS,
+    ];
+    for row in tables.into_iter().flatten() {
+        assert!(!matches!(row.binding, Binding::None), "{}", row.id);
     }
 }
 
@@ -191,8 +218,9 @@ fn macros() {
 #[test]
 fn validators() {
     let names = |version| {
-        base(version)
-            .validators
+        base_env(version)
+            .library()
+            .validators()
             .iter()
             .map(|v| v.name())
             .collect::<Vec<_>>()
@@ -208,7 +236,8 @@ fn validators() {
             "cel.validator.string_format"
         ]
     );
-    assert_eq!(&*base(V1_29).homogeneous_exempt, ["format"]);
+    assert_eq!(base_env(V1_29).library().homogeneous_exempt(), ["format"]);
+    assert!(base_env(V1_28).library().homogeneous_exempt().is_empty());
 }
 
 #[test]

@@ -210,7 +210,7 @@ pub fn is_uuid(text: &str) -> bool {
 pub fn is_base64(text: &str) -> bool {
     let digits = text.strip_suffix("==").or_else(|| text.strip_suffix('='));
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
-    !text.is_empty() && text.len() % 4 == 0 && digits.unwrap_or(text).bytes().all(is_digit)
+    !text.is_empty() && text.len().is_multiple_of(4) && digits.unwrap_or(text).bytes().all(is_digit)
 }
 
 /// Whether `text` is a date such as `2024-02-29`.

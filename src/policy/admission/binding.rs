@@ -39,7 +39,8 @@ impl Binding {
     }
 
     /// What is done about a denial.
-    pub(super) fn validation_actions(&self) -> &[String] {
+    #[must_use]
+    pub fn validation_actions(&self) -> &[String] {
         &self.spec.validation_actions
     }
 

@@ -163,11 +163,11 @@ impl Interpreter<'_> {
         }
         let is_literal = |id| presence::is_literal(self.ast, id);
         match presence::presence(self.ast, condition_id, &self.facts.variables) {
-            Some(true) => otherwise = otherwise.as_default(),
-            Some(false) => then = then.as_default(),
-            None if is_literal(then_id) && !is_literal(otherwise_id) => then = then.as_default(),
+            Some(true) => otherwise = otherwise.into_default(),
+            Some(false) => then = then.into_default(),
+            None if is_literal(then_id) && !is_literal(otherwise_id) => then = then.into_default(),
             None if is_literal(otherwise_id) && !is_literal(then_id) => {
-                otherwise = otherwise.as_default();
+                otherwise = otherwise.into_default();
             }
             None => {}
         }
@@ -193,7 +193,7 @@ impl Interpreter<'_> {
                 (Shape::Record(entries), Some(Const::Text(key))) => {
                     Some(entries.iter().any(|(name, _)| name == key))
                 }
-                (shape @ Shape::Object(_), Some(Const::Text(key))) => self.holds(shape, key),
+                (shape @ Shape::Object(_), Some(Const::Text(key))) => Self::holds(shape, key),
                 _ => None,
             },
             _ => None,
@@ -307,7 +307,7 @@ impl Interpreter<'_> {
                 shape => Value::of(shape.clone()),
             };
             result = result.or(&if choice.is_default {
-                given.as_default()
+                given.into_default()
             } else {
                 given
             });
@@ -319,7 +319,7 @@ impl Interpreter<'_> {
         if result.is_never() {
             default
         } else {
-            result.or(&default.as_default())
+            result.or(&default.into_default())
         }
     }
 
@@ -444,7 +444,7 @@ fn indexed(container: &Value) -> Value {
             Shape::Plain(_) => continue,
         };
         result = result.or(&if choice.is_default {
-            value.as_default()
+            value.into_default()
         } else {
             value
         });

@@ -36,9 +36,9 @@ enum Selected {
 /// Where the findings were, for taking back what comes later.
 #[derive(Clone, Copy)]
 pub(super) struct Mark {
-    n_issues: usize,
-    n_reads: usize,
-    n_null: usize,
+    issues: usize,
+    reads: usize,
+    null: usize,
 }
 
 impl<'a> Interpreter<'a> {
@@ -76,9 +76,9 @@ impl<'a> Interpreter<'a> {
 
     pub(super) fn mark(&self) -> Mark {
         Mark {
-            n_issues: self.outcome.issues.len(),
-            n_reads: self.outcome.reads.len(),
-            n_null: self.outcome.null.len(),
+            issues: self.outcome.issues.len(),
+            reads: self.outcome.reads.len(),
+            null: self.outcome.null.len(),
         }
     }
 
@@ -87,23 +87,23 @@ impl<'a> Interpreter<'a> {
         let dropped = self
             .outcome
             .issues
-            .drain(mark.n_issues.min(self.outcome.issues.len())..);
+            .drain(mark.issues.min(self.outcome.issues.len())..);
         self.outcome.excused.extend(dropped.map(|issue| issue.id));
-        self.outcome.reads.truncate(mark.n_reads);
-        self.outcome.null.truncate(mark.n_null);
+        self.outcome.reads.truncate(mark.reads);
+        self.outcome.null.truncate(mark.null);
     }
 
     /// Takes back what was found from `start` to `end`.
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
-        let dropped = drop_range(&mut outcome.issues, start.n_issues, end.n_issues);
+        let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
         outcome.excused.extend(dropped.iter().map(|issue| issue.id));
-        drop_range(&mut outcome.reads, start.n_reads, end.n_reads);
-        drop_range(&mut outcome.null, start.n_null, end.n_null);
+        drop_range(&mut outcome.reads, start.reads, end.reads);
+        drop_range(&mut outcome.null, start.null, end.null);
     }
 
     /// Whether a value of the shape has the key `field`, where that is certain.
-    pub(super) fn holds(&self, shape: &Shape, field: &str) -> Option<bool> {
+    pub(super) fn holds(shape: &Shape, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
     }
 
@@ -252,7 +252,7 @@ impl<'a> Interpreter<'a> {
                 Selected::Value(selected) => {
                     n_fit += 1;
                     let selected = if choice.is_default {
-                        selected.as_default()
+                        selected.into_default()
                     } else {
                         selected
                     };
@@ -506,7 +506,7 @@ fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
             }
             Ok(fields.is_required(field).then_some(true))
         }
-        Shape::Map(..) => Ok(None),
+        Shape::Map(..) | Shape::Plain(Type::Struct(_)) => Ok(None),
         Shape::Record(entries) => Ok(Some(entries.iter().any(|(name, _)| **name == *field))),
         Shape::Optional(inner) => {
             let mut answer = Some(false);
@@ -521,7 +521,6 @@ fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
             "type '{}' does not support field selection",
             shape.to_type()
         )),
-        Shape::Plain(Type::Struct(_)) => Ok(None),
         Shape::Plain(_) => Ok(Some(false)),
     }
 }

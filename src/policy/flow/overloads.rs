@@ -161,7 +161,8 @@ fn takes(param: &Type, shape: &Shape, bindings: &mut Bindings) -> bool {
             bind(bindings, name, Value::of(shape.clone()));
             true
         }
-        (Type::Dyn | Type::Any | Type::Param(_), _) => true,
+        (Type::Dyn | Type::Any | Type::Param(_), _)
+        | (Type::Type(_), Shape::Plain(Type::Type(_))) => true,
         (Type::List(elem), Shape::List(value)) => takes_value(elem, value, bindings),
         (Type::Map(entry), Shape::Map(value, has_string_keys)) => {
             (!has_string_keys || takes_strings(&entry.0, bindings))
@@ -179,7 +180,6 @@ fn takes(param: &Type, shape: &Shape, bindings: &mut Bindings) -> bool {
         (Type::Wrapper(primitive), shape) => {
             shape.is_null() || *shape == Shape::Plain(primitive.unwrapped())
         }
-        (Type::Type(_), Shape::Plain(Type::Type(_))) => true,
         (Type::Opaque(wanted), Shape::Plain(Type::Opaque(given))) => wanted.name == given.name,
         (param, Shape::Optional(value)) => param
             .optional_value()

@@ -51,8 +51,6 @@ fn look(ast: &Ast, id: ExprId, variables: &[Variable], depth: u8) -> Option<bool
             ("_>_", None, &[_, right]) => is_nothing(ast, right).then_some(true),
             _ => None,
         },
-        // `exists` and the like look for an element.
-        Expr::Comprehension(_) => None,
         _ => None,
     }
 }

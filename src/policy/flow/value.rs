@@ -293,11 +293,11 @@ impl Value {
     }
 
     /// This value, as one that stands in for an absent one.
-    pub(crate) fn as_default(mut self) -> Self {
+    pub(crate) fn into_default(mut self) -> Self {
         for choice in &mut self.choices {
             choice.is_default = true;
             if let Shape::List(elem) = &mut choice.shape {
-                *elem = Arc::new(elem.as_ref().clone().as_default());
+                *elem = Arc::new(elem.as_ref().clone().into_default());
             }
         }
         self

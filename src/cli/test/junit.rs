@@ -1,0 +1,161 @@
+//! What cases came to, in the form that CI systems read.
+//!
+//! Source: the schema of Jenkins' xUnit plugin, `junit-10.xsd`.
+
+use std::fmt::Write as _;
+
+use super::report::{CaseReport, ProbeReport, TestReport};
+use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::text::clean;
+use crate::probe::api::CaseOutcome;
+
+/// The name of the suite that tells what is wrong with the input.
+const INPUT: &str = "input";
+
+/// The cases as JUnit's XML: a suite for each probe, and one for what is wrong with the input.
+///
+/// A case that could not be evaluated is an error. There is no time in it, so that the same input gives
+/// the same text.
+#[must_use]
+pub fn xml(report: &TestReport) -> String {
+    let summary = &report.summary;
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(
+        out,
+        "<testsuites name=\"kubectl vap test\" tests=\"{}\" failures=\"{}\" errors=\"{}\">",
+        summary.cases + summary.errors,
+        summary.failed,
+        summary.pending + summary.errors
+    );
+    if summary.errors > 0 {
+        let n = summary.errors;
+        let _ = writeln!(
+            out,
+            "  <testsuite name=\"{INPUT}\" tests=\"{n}\" failures=\"0\" errors=\"{n}\">"
+        );
+        let errors = report.findings.iter();
+        for found in errors.filter(|found| found.severity == Severity::Error) {
+            finding(&mut out, found);
+        }
+        out.push_str("  </testsuite>\n");
+    }
+    for probe in &report.probes {
+        suite(&mut out, probe);
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn suite(out: &mut String, probe: &ProbeReport) {
+    let n = |outcome| {
+        let cases = probe.cases.iter();
+        cases.filter(|case| case.outcome == outcome).count()
+    };
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" file=\"{}\">",
+        escaped(&probe.name),
+        probe.cases.len(),
+        n(CaseOutcome::Failed),
+        n(CaseOutcome::Pending),
+        escaped(&probe.file)
+    );
+    for one in &probe.cases {
+        case(out, probe, one);
+    }
+    out.push_str("  </testsuite>\n");
+}
+
+fn case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
+    let _ = write!(
+        out,
+        "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{}\"",
+        escaped(&format!("{}.{}", probe.policy, probe.name)),
+        escaped(&case.name),
+        escaped(&probe.file),
+        case.line
+    );
+    let element = match case.outcome {
+        CaseOutcome::Passed => {
+            out.push_str("/>\n");
+            return;
+        }
+        CaseOutcome::Failed => "failure",
+        CaseOutcome::Pending => "error",
+    };
+    let difference = case.difference.as_deref().unwrap_or_default();
+    problem(out, element, case.outcome.as_str(), difference, &{
+        let mut text = difference.to_owned();
+        if let (Some(decision), Some(why)) = (case.decision, &case.explanation) {
+            let _ = write!(text, "\ndecided: {decision}: {why}");
+        }
+        if let Some(cost) = case.cost_used {
+            let _ = write!(text, "\ncost: {cost}");
+        }
+        let _ = write!(text, "\n{}:{}", probe.file, case.line);
+        text
+    });
+}
+
+fn finding(out: &mut String, found: &Finding) {
+    let location = &found.location;
+    let place = location.place;
+    let line = place.map(|place| format!(" line=\"{}\"", place.line));
+    let at = place.map(|place| format!(":{}:{}", place.line, place.column));
+    let name = format!("{}{}", location.file, at.unwrap_or_default());
+    let _ = write!(
+        out,
+        "    <testcase classname=\"{INPUT}\" name=\"{}\" file=\"{}\"{}",
+        escaped(&name),
+        escaped(&location.file),
+        line.unwrap_or_default()
+    );
+    let mut text = format!("{}\n{name}", found.message);
+    if let Some(help) = &found.help {
+        let _ = write!(text, "\nhelp: {help}");
+    }
+    problem(out, "error", found.rule, &found.message, &text);
+}
+
+fn problem(out: &mut String, element: &str, type_: &str, message: &str, text: &str) {
+    let lines: Vec<String> = text.lines().map(escaped).collect();
+    let _ = writeln!(
+        out,
+        ">\n      <{element} type=\"{}\" message=\"{}\">{}</{element}>\n    </testcase>",
+        escaped(type_),
+        escaped(message),
+        lines.join("\n")
+    );
+}
+
+/// `text` in one line, with nothing in it that XML would take for its own or does not allow.
+///
+/// Source: W3C, "Extensible Markup Language (XML) 1.0", productions `Char`, `AttValue`.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in clean(text).chars() {
+        match character {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&apos;"),
+            '\u{fffe}' | '\u{ffff}' => out.push(char::REPLACEMENT_CHARACTER),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_would_obey_is_escaped() {
+        assert_eq!(
+            escaped("a<b> & \"c\" 'd' ]]>\u{0}\u{1b}[m\n\u{ffff}"),
+            "a&lt;b&gt; &amp; &quot;c&quot; &apos;d&apos; ]]&gt;␀␛[m \u{fffd}"
+        );
+    }
+}

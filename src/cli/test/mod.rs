@@ -1,0 +1,79 @@
+//! `kubectl vap test`: the cases of `PolicyProbe`s in files, without a cluster.
+//!
+//! Takes manifests, gives what each case came to. The evaluator is that of the controller; what exists is
+//! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
+
+pub mod junit;
+mod probes;
+pub mod render;
+pub mod report;
+mod world;
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use super::check::finding::{Finding, Severity};
+use super::check::known::Known;
+use super::check::report::unread;
+use super::check::shape;
+use super::error::CliError;
+use super::input::{Input, Wanted};
+use report::TestReport;
+use world::World;
+
+/// What to test.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Files and directories; `-` is standard input.
+    pub paths: Vec<PathBuf>,
+    /// Files and directories of CRDs.
+    pub crds: Vec<PathBuf>,
+}
+
+/// Runs all probes of the input.
+///
+/// # Errors
+/// Where this build is broken.
+pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
+    let mut input = Input::load(&options.paths, Wanted::All, stdin);
+    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let own_crds = std::mem::take(&mut input.crds);
+    let known = Known::new(
+        own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
+        input.policies.iter().map(|policy| &policy.value),
+    )
+    .map_err(|error| Broken(error.to_string()))?;
+
+    let mut findings: Vec<Finding> = Vec::new();
+    findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
+    for invalid in input.invalid.iter().chain(&crds.invalid) {
+        let found = shape::invalid(invalid, &known).into_iter();
+        // Whether it is good style is the affair of `check`.
+        findings.extend(found.filter(|found| found.severity == Severity::Error));
+    }
+    let names = input.policies.iter();
+    let names = names.map(|policy| policy.name().unwrap_or_default().to_owned());
+    let policies: Vec<String> = names.collect();
+    let probes = std::mem::take(&mut input.probes);
+    let probes = probes::read(probes, &policies, &mut findings).map_err(Broken)?;
+    probes::duplicate_policies(&probes, &input.policies, &mut findings);
+
+    let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
+    let world = World::new(&input, &known);
+    for probe in &probes {
+        report.add(probe, &world.run(&probe.spec));
+    }
+    report.finish();
+    Ok(report)
+}
+
+/// This build is broken.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Broken(String);
+
+impl From<Broken> for CliError {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken.0)
+    }
+}

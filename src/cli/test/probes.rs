@@ -1,0 +1,113 @@
+//! The probes of the input: read by the rules of their CRD, and held against the policies there are.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::Value;
+
+use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::check::policy::finding;
+use crate::cli::check::suggestion::nearest;
+use crate::cli::input::{Object, Place};
+use crate::probe::api::PolicyProbeSpec;
+use crate::probe::validation::Validator;
+
+/// A probe that can be run.
+#[derive(Debug)]
+pub(super) struct Probe {
+    /// As it is written.
+    pub(super) object: Object<Value>,
+    /// What it says.
+    pub(super) spec: PolicyProbeSpec,
+}
+
+impl Probe {
+    /// The name.
+    pub(super) fn name(&self) -> &str {
+        self.object.name().unwrap_or_default()
+    }
+
+    /// Where the name of a case is written.
+    pub(super) fn place_of_case(&self, n: usize) -> Place {
+        self.object.place_of_field(&format!("spec.cases[{n}].name"))
+    }
+}
+
+/// The probes that can be run; what is wrong with the others goes to `findings`.
+///
+/// # Errors
+/// Where the CRD of this build is broken.
+pub(super) fn read(
+    objects: Vec<Object<Value>>,
+    policies: &[String],
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Probe>, String> {
+    if objects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let validator = Validator::new()?;
+    let mut names = HashSet::new();
+    let mut probes = Vec::new();
+    for object in objects {
+        let spec = match validator.read(&object.value) {
+            Ok(spec) => spec,
+            Err(violations) => {
+                for violation in violations {
+                    let place = object.place_of_field(&violation.field_ref);
+                    let message = format!("{}: {}", violation.field_ref, violation.message);
+                    let mut found = error(&object, "invalid-probe", &message, place);
+                    found.field_ref = Some(violation.field_ref);
+                    findings.push(found);
+                }
+                continue;
+            }
+        };
+        let name = object.name().unwrap_or_default();
+        if !names.insert(name.to_owned()) {
+            let message = format!("the probe `{name}` is given twice");
+            findings.push(error(&object, "duplicate-name", &message, object.place()));
+            continue;
+        }
+        if !policies.contains(&spec.policy_name) {
+            let message = format!("the policy `{}` is not among the input", spec.policy_name);
+            let place = object.place_of_field("spec.policyName");
+            let mut found = error(&object, "unknown-policy", &message, place);
+            let meant = nearest(&spec.policy_name, policies.iter().map(String::as_str));
+            found.help = Some(match meant {
+                Some(meant) => format!("did you mean `{meant}`?"),
+                None => "name the file that it is in as well".to_owned(),
+            });
+            found.field_ref = Some("spec.policyName".to_owned());
+            findings.push(found);
+            continue;
+        }
+        probes.push(Probe { object, spec });
+    }
+    Ok(probes)
+}
+
+/// Policies of one name, one of which a probe would have to be about.
+pub(super) fn duplicate_policies(
+    probes: &[Probe],
+    policies: &[Object<ValidatingAdmissionPolicy>],
+    findings: &mut Vec<Finding>,
+) {
+    let probed: HashSet<&str> = probes
+        .iter()
+        .map(|probe| probe.spec.policy_name.as_str())
+        .collect();
+    let mut names = HashSet::new();
+    for policy in policies {
+        let name = policy.name().unwrap_or_default();
+        if !names.insert(name) && probed.contains(name) {
+            let message = format!("the policy `{name}` is given twice, and a probe is about it");
+            let mut found = error(policy, "duplicate-name", &message, policy.place());
+            found.help = Some("name the files of one of them".to_owned());
+            findings.push(found);
+        }
+    }
+}
+
+fn error<T>(object: &Object<T>, rule: &'static str, message: &str, place: Place) -> Finding {
+    finding(object, Severity::Error, rule, message, place)
+}

@@ -1,0 +1,117 @@
+//! What cases came to, for people.
+
+use std::fmt::Write as _;
+
+use super::report::{CaseReport, ProbeReport, TestReport};
+use crate::cli::check::finding::Severity;
+use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
+use crate::cli::terminal::Terminal;
+use crate::cli::text::{clean, wrap};
+use crate::probe::api::CaseOutcome;
+
+const GREEN: &str = "1;32";
+
+/// The column at which the names of cases begin, and all that is said of them.
+const INDENT: &str = "           ";
+
+/// What is wrong with the input, the cases by probe, and the summary; `is_verbose` says of each case what
+/// was decided and what that cost.
+#[must_use]
+pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String {
+    let mut out = String::new();
+    for found in &report.findings {
+        if found.severity == Severity::Error || is_verbose {
+            finding(&mut out, found, terminal);
+            out.push('\n');
+        }
+    }
+    for probe in &report.probes {
+        head(&mut out, probe, terminal);
+        for case in &probe.cases {
+            render(&mut out, probe, case, terminal, is_verbose);
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+fn head(out: &mut String, probe: &ProbeReport, terminal: Terminal) {
+    let name = painted(&clean(&probe.name), BOLD, terminal);
+    let (policy, file) = (clean(&probe.policy), clean(&probe.file));
+    let _ = writeln!(out, "{name} (policy {policy}, {file}:{})", probe.line);
+}
+
+fn render(
+    out: &mut String,
+    probe: &ProbeReport,
+    case: &CaseReport,
+    terminal: Terminal,
+    is_verbose: bool,
+) {
+    let (word, color) = match case.outcome {
+        CaseOutcome::Passed => ("ok", GREEN),
+        CaseOutcome::Failed => ("FAILED", RED),
+        CaseOutcome::Pending => ("PENDING", YELLOW),
+    };
+    let padding = " ".repeat(INDENT.len().saturating_sub(word.len() + 2));
+    let word = painted(word, color, terminal);
+    let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
+    let mut said: Vec<String> = Vec::new();
+    if case.outcome != CaseOutcome::Passed {
+        said.extend(case.difference.clone());
+    }
+    if is_verbose {
+        if let (Some(decision), Some(why)) = (case.decision, &case.explanation) {
+            said.push(format!("decided: {decision}: {why}"));
+        }
+        said.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
+        let warnings = case.warnings.iter();
+        said.extend(warnings.map(|warning| format!("warning: {warning}")));
+        let annotations = case.audit_annotations.iter();
+        said.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
+        said.extend(case.cost_used.map(|cost| format!("cost: {cost}")));
+    }
+    let max = terminal.width.unwrap_or(usize::MAX);
+    let room = max.saturating_sub(INDENT.len()).max(20);
+    for text in said {
+        for line in wrap(&clean(&text), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{INDENT}{line}");
+        }
+    }
+    if case.outcome != CaseOutcome::Passed {
+        let arrow = painted("-->", BLUE, terminal);
+        let _ = writeln!(out, "{INDENT}{arrow} {}:{}", clean(&probe.file), case.line);
+    }
+}
+
+/// The last line: how much was tested, and what came of it.
+fn summary(report: &TestReport, terminal: Terminal) -> String {
+    let summary = &report.summary;
+    let counts: Vec<String> = [
+        (summary.failed, format!("{} failed", summary.failed), RED),
+        (
+            summary.pending,
+            format!("{} could not be evaluated", summary.pending),
+            YELLOW,
+        ),
+        (summary.passed, format!("{} passed", summary.passed), GREEN),
+        (summary.errors, count(summary.errors, "error"), RED),
+    ]
+    .into_iter()
+    .filter(|(n, ..)| *n > 0)
+    .map(|(_, text, color)| painted(&text, color, terminal))
+    .collect();
+    let came_to = if counts.is_empty() {
+        "nothing tested".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    format!(
+        "{} of {} in {} tested for Kubernetes {}: {came_to}",
+        count(summary.cases, "case"),
+        count(summary.probes, "probe"),
+        count(summary.files, "file"),
+        report.kubernetes
+    )
+}

@@ -1,0 +1,193 @@
+//! What all cases came to, and the documented shape of `-o json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::probes::Probe;
+use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::exit::Exit;
+use crate::probe::api::{CaseOutcome, Decision};
+use crate::probe::explain;
+use crate::probe::run::CaseResult;
+
+/// What `kubectl vap test -o json` prints.
+///
+/// The shape is stable: fields may be added, none is removed or changes its meaning while
+/// `apiVersion` stays.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TestReport {
+    /// Always `cli.vap-status.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// Always `TestReport`.
+    pub kind: &'static str,
+    /// The version of Kubernetes whose APIs are served and whose answers are given, `1.36`.
+    pub kubernetes: String,
+    /// How much there was, and what it came to.
+    pub summary: Summary,
+    /// What is wrong with the input, sorted by file and place. A probe that is not valid, or whose
+    /// policy is not there, is not among `probes`.
+    pub findings: Vec<Finding>,
+    /// The probes, in the order of the input.
+    pub probes: Vec<ProbeReport>,
+}
+
+/// How much there was, and what it came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// Files read.
+    pub files: usize,
+    /// Probes run.
+    pub probes: usize,
+    /// Their cases.
+    pub cases: usize,
+    /// Cases that passed.
+    pub passed: usize,
+    /// Cases in which something else was decided than expected.
+    pub failed: usize,
+    /// Cases that could not be evaluated.
+    pub pending: usize,
+    /// Findings that are errors.
+    pub errors: usize,
+}
+
+/// What the cases of a probe came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProbeReport {
+    /// `metadata.name`.
+    pub name: String,
+    /// The name of the policy.
+    pub policy: String,
+    /// The name of the file.
+    pub file: String,
+    /// The line of its name.
+    pub line: usize,
+    /// The cases, in the order of the spec.
+    pub cases: Vec<CaseReport>,
+}
+
+/// What a case came to.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CaseReport {
+    /// The name.
+    pub name: String,
+    /// `Passed`, `Failed`, or `Pending` where it could not be evaluated.
+    pub outcome: CaseOutcome,
+    /// The line of its name.
+    pub line: usize,
+    /// `Allow` or `Deny`; absent where it could not be evaluated, as is all that follows but
+    /// `difference`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<&'static str>,
+    /// Why it was decided so: the message of the policy, or a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<String>,
+    /// How that differs from what was expected, or why it could not be evaluated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+    /// The reason of a denial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The warnings to the client.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The audit annotations, by their full keys.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub audit_annotations: BTreeMap<String, String>,
+    /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_used: Option<i64>,
+}
+
+impl CaseReport {
+    fn new(result: &CaseResult, line: usize) -> Self {
+        let status = &result.status;
+        let outcome = result.outcome.as_ref();
+        Self {
+            name: status.name.clone(),
+            outcome: status.outcome,
+            line,
+            decision: status.decision.map(Decision::as_str),
+            explanation: outcome.map(explain),
+            difference: status.difference.clone(),
+            reason: outcome
+                .and_then(|outcome| outcome.denial.as_ref())
+                .map(|denial| denial.reason.clone()),
+            warnings: outcome
+                .map(|outcome| outcome.warnings.clone())
+                .unwrap_or_default(),
+            audit_annotations: outcome
+                .map(|outcome| outcome.audit_annotations.clone())
+                .unwrap_or_default(),
+            cost_used: status.cost_used,
+        }
+    }
+}
+
+impl TestReport {
+    /// A report with what is wrong with the input.
+    pub(super) fn new(kubernetes: &str, n_files: usize, findings: Vec<Finding>) -> Self {
+        Self {
+            api_version: "cli.vap-status.dev/v1alpha1",
+            kind: "TestReport",
+            kubernetes: kubernetes.to_owned(),
+            summary: Summary {
+                files: n_files,
+                ..Summary::default()
+            },
+            findings,
+            probes: Vec::new(),
+        }
+    }
+
+    /// Adds a probe.
+    pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult]) {
+        let cases = results
+            .iter()
+            .enumerate()
+            .map(|(n, result)| CaseReport::new(result, probe.place_of_case(n).line));
+        self.probes.push(ProbeReport {
+            name: probe.name().to_owned(),
+            policy: probe.spec.policy_name.clone(),
+            file: probe.object.source.name.clone(),
+            line: probe.object.place().line,
+            cases: cases.collect(),
+        });
+    }
+
+    /// Sorts the findings, and counts.
+    pub(super) fn finish(&mut self) {
+        self.findings.sort_by(|a, b| {
+            let key = |found: &Finding| (found.location.place, found.severity, found.rule);
+            (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
+        });
+        let cases = || self.probes.iter().flat_map(|probe| &probe.cases);
+        let count = |outcome| cases().filter(|case| case.outcome == outcome).count();
+        let is_error = |found: &&Finding| found.severity == Severity::Error;
+        self.summary = Summary {
+            files: self.summary.files,
+            probes: self.probes.len(),
+            cases: cases().count(),
+            passed: count(CaseOutcome::Passed),
+            failed: count(CaseOutcome::Failed),
+            pending: count(CaseOutcome::Pending),
+            errors: self.findings.iter().filter(is_error).count(),
+        };
+    }
+
+    /// What the report means to the shell. To test nothing is wrong use: whoever asks for a test and
+    /// gets none must not take it for one that passed.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.summary.errors > 0 || self.summary.cases == 0 {
+            Exit::WrongUse
+        } else if self.summary.passed < self.summary.cases {
+            Exit::Findings
+        } else {
+            Exit::Clean
+        }
+    }
+}

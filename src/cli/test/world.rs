@@ -1,0 +1,154 @@
+//! What exists, as far as probes can see: the objects of the files.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::OnceLock;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+
+use crate::cli::check::known::Known;
+use crate::cli::input::Input;
+use crate::policy;
+use crate::policy::admission::{Admission, Binding, Namespace, Object, ParamList, ParamSource};
+use crate::probe::api::PolicyProbeSpec;
+use crate::probe::run::{self, CaseResult, Setting};
+use crate::schema::Gvk;
+
+/// The namespace of objects that name none, as `kubectl apply` puts them there.
+const DEFAULT_NAMESPACE: &str = "default";
+
+/// The objects of the files.
+pub(super) struct World<'a> {
+    known: &'a Known,
+    policies: HashMap<&'a str, Policy<'a>>,
+    namespaces: BTreeMap<String, Namespace>,
+}
+
+/// A policy with what belongs to it.
+struct Policy<'a> {
+    object: &'a ValidatingAdmissionPolicy,
+    param_kind: Option<Gvk>,
+    bindings: Result<Vec<Binding>, String>,
+    params: Result<ParamList, String>,
+    /// Compiled for the first of its probes.
+    admission: OnceLock<Admission>,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(input: &'a Input, known: &'a Known) -> Self {
+        let namespaces = input.namespaces.iter().map(|object| {
+            let name = object.name().unwrap_or_default().to_owned();
+            (name, Namespace::new(&object.value))
+        });
+        let policies = input.policies.iter().map(|object| {
+            let name = object.name().unwrap_or_default();
+            let param_kind = policy::param_kind(&object.value);
+            let of_policy = Policy {
+                object: &object.value,
+                bindings: bindings(input, name),
+                params: params(input, known, param_kind.as_ref()),
+                param_kind,
+                admission: OnceLock::new(),
+            };
+            (name, of_policy)
+        });
+        Self {
+            known,
+            policies: policies.collect(),
+            namespaces: namespaces.collect(),
+        }
+    }
+
+    /// Runs the cases of a probe. An error of this program costs this probe, and is told.
+    pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
+        let pending = |why: &str| {
+            let cases = probe.cases.iter();
+            cases.map(|case| run::pending(case, why)).collect()
+        };
+        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
+            return pending("the policy is not among the input");
+        };
+        panic::catch_unwind(AssertUnwindSafe(|| self.run_for(policy, probe))).unwrap_or_else(|_| {
+            pending("the evaluation broke off on an error of kubectl-vap; please report it")
+        })
+    }
+
+    fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
+        let admission = policy
+            .admission
+            .get_or_init(|| Admission::new(policy.object));
+        let setting = Setting {
+            admission,
+            param_kind: policy.param_kind.as_ref(),
+            bindings: policy.bindings.as_deref().map_err(Clone::clone),
+            params: match &policy.params {
+                Ok(list) => Ok(list as &dyn ParamSource),
+                Err(why) => Err(why.clone()),
+            },
+            namespaces: &self.namespaces,
+            authorizer: Err(
+                "without a cluster nobody answers `authorizer: FromCluster`; leave it out, and list \
+                 the answers in `request.authorizer`"
+                    .to_owned(),
+            ),
+            mapper: &self.known.mapper,
+        };
+        run::run(probe, &setting)
+    }
+}
+
+/// The bindings of a policy by name; of several of one name the last, as `kubectl apply` has it.
+fn bindings(input: &Input, policy: &str) -> Result<Vec<Binding>, String> {
+    let of_policy =
+        |binding: &&ValidatingAdmissionPolicyBinding| binding.spec.policy_name == policy;
+    let named = input
+        .bindings
+        .iter()
+        .map(|object| &object.value)
+        .filter(of_policy)
+        .map(|binding| (binding.metadata.name.as_deref(), Binding::new(binding)));
+    let named: BTreeMap<_, _> = named.collect();
+    if named.is_empty() {
+        return Err(format!(
+            "no binding of the policy `{policy}` is among the input; name its file, or write \
+             `bindings: Implied` for one that denies and matches all"
+        ));
+    }
+    Ok(named.into_values().collect())
+}
+
+/// The params of a kind by namespace and name; of several of one name the last.
+fn params(input: &Input, known: &Known, kind: Option<&Gvk>) -> Result<ParamList, String> {
+    let Some(kind) = kind else {
+        return Ok(ParamList::default());
+    };
+    let Some(served) = known.mapper.resources_of_kind(kind).next() else {
+        return Err(format!(
+            "nothing is known of paramKind {} {}; name its CustomResourceDefinition with --crds",
+            kind.api_version(),
+            kind.kind
+        ));
+    };
+    let named = input.objects_of_kind(kind).map(|object| {
+        let mut value = object.value.clone();
+        let metadata = value.get_mut("metadata");
+        if served.namespaced
+            && object.namespace().is_none_or(str::is_empty)
+            && let Some(metadata) = metadata.and_then(serde_json::Value::as_object_mut)
+        {
+            metadata.insert("namespace".to_owned(), DEFAULT_NAMESPACE.into());
+        }
+        let param = Object::new(&value);
+        (
+            (param.namespace().to_owned(), param.name().to_owned()),
+            param,
+        )
+    });
+    let named: BTreeMap<_, _> = named.collect();
+    Ok(ParamList::new(
+        served.namespaced,
+        named.into_values().collect(),
+    ))
+}

@@ -1,0 +1,550 @@
+//! A probe out of a file held against the rules of its CRD: what the API server refuses, `kubectl vap
+//! test` refuses.
+//!
+//! The rules are read from the CRD itself, expressions included, so that there is one list of them.
+//!
+//! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/validation`, `pkg/apiserver/schema/objectmeta/
+//! validation.go` (`validateEmbeddedResource`), `pkg/apiserver/schema/defaulting/prune.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::api::PolicyProbeSpec;
+use super::crd::crd;
+use crate::cel::checker;
+use crate::cel::decls::Variable;
+use crate::cel::eval::{Limits, Program};
+use crate::cel::syntax;
+use crate::cel::types::Type;
+use crate::cel::value::Value;
+use crate::library::environment::{KubernetesVersion, base_env};
+use crate::library::limits::PER_CALL_LIMIT;
+use crate::library::runtime::KubernetesRuntime;
+
+/// The apiVersion of probes.
+pub const API_VERSION: &str = "vap-status.dev/v1alpha1";
+
+/// The most violations of one probe that are told.
+const MAX_VIOLATIONS: usize = 20;
+
+/// What a probe holds beside its spec; the API server's own, or the controller's.
+const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Something that the API server refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The field, `spec.cases[0].request`.
+    pub field_ref: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// The rules of the CRD, ready for any number of probes.
+pub struct Validator {
+    schema: Json,
+    rules: BTreeMap<String, Program>,
+}
+
+impl fmt::Debug for Validator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Validator")
+            .field("rules", &self.rules.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Validator {
+    /// Reads the rules of the CRD.
+    ///
+    /// # Errors
+    /// Where an expression of the CRD is wrong, that is, never in a build that has passed its tests.
+    pub fn new() -> Result<Self, String> {
+        let version = crd().spec.versions.into_iter().next();
+        let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
+        let schema = serde_json::to_value(schema).map_err(|error| error.to_string())?;
+        let schema = schema.pointer("/properties/spec").cloned();
+        let schema = schema.ok_or("the CRD has no schema of a spec")?;
+        let mut rules = BTreeMap::new();
+        plan_rules(&schema, &mut rules)?;
+        Ok(Self { schema, rules })
+    }
+
+    /// The spec of a probe, or everything that is wrong with it.
+    ///
+    /// # Errors
+    /// What the API server would refuse, in the order of the schema.
+    pub fn read(&self, probe: &Json) -> Result<PolicyProbeSpec, Vec<Violation>> {
+        let mut found = Found::default();
+        let version = probe.get("apiVersion").and_then(Json::as_str);
+        if version != Some(API_VERSION) {
+            found.add("apiVersion", format!("write `{API_VERSION}`"));
+        }
+        let name = probe.pointer("/metadata/name").and_then(Json::as_str);
+        if name.is_none_or(str::is_empty) {
+            found.add("metadata.name", "is required".to_owned());
+        }
+        for field in probe.as_object().into_iter().flat_map(Map::keys) {
+            if !ROOT_FIELDS.contains(&field.as_str()) {
+                found.add(field, "unknown field".to_owned());
+            }
+        }
+        let mut spec = match probe.get("spec") {
+            None | Some(Json::Null) => {
+                found.add("spec", "is required".to_owned());
+                return Err(found.0);
+            }
+            Some(spec) => spec.clone(),
+        };
+        prune_nulls(&mut spec, &self.schema);
+        self.walk(&spec, &self.schema, "spec", &mut found);
+        if !found.0.is_empty() {
+            return Err(found.0);
+        }
+        // What the schema leaves open: the specs of inline bindings, for one.
+        serde_json::from_value(spec).map_err(|error| {
+            vec![Violation {
+                field_ref: "spec".to_owned(),
+                message: format!("cannot be read: {error}"),
+            }]
+        })
+    }
+
+    /// Holds `value` against its schema, which is ours and nests in bounds.
+    fn walk(&self, value: &Json, schema: &Json, path: &str, found: &mut Found) {
+        let n_before = found.0.len();
+        if value.is_null() && flag(schema, "nullable") {
+            return;
+        }
+        if let Some(wanted) = schema.get("type").and_then(Json::as_str)
+            && !is_of_type(value, wanted)
+        {
+            let message = format!("must be of type {wanted}, and is {}", type_name(value));
+            found.add(path, message);
+            return;
+        }
+        match value {
+            Json::String(text) => string(text, schema, path, found),
+            Json::Array(items) => {
+                list(items, schema, path, found);
+                if let Some(schema) = schema.get("items") {
+                    for (n, item) in items.iter().enumerate() {
+                        self.walk(item, schema, &format!("{path}[{n}]"), found);
+                    }
+                }
+            }
+            Json::Object(fields) => self.object(fields, schema, path, found),
+            Json::Null | Json::Bool(_) | Json::Number(_) => {}
+        }
+        if found.0.len() == n_before {
+            self.rules(value, schema, path, found);
+        }
+    }
+
+    fn object(&self, fields: &Map<String, Json>, schema: &Json, path: &str, found: &mut Found) {
+        if flag(schema, "x-kubernetes-embedded-resource") {
+            embedded(fields, path, found);
+        }
+        let required = schema.get("required").and_then(Json::as_array);
+        for name in required.into_iter().flatten().filter_map(Json::as_str) {
+            if !fields.contains_key(name) {
+                found.add(&joined(path, name), "is required".to_owned());
+            }
+        }
+        let properties = schema.get("properties").and_then(Json::as_object);
+        let additional = schema
+            .get("additionalProperties")
+            .filter(|of| of.is_object());
+        let keeps_unknown = flag(schema, "x-kubernetes-preserve-unknown-fields");
+        for (name, field) in fields {
+            let path = joined(path, name);
+            let known = properties.and_then(|properties| properties.get(name));
+            match known.or(additional) {
+                Some(schema) => self.walk(field, schema, &path, found),
+                None if keeps_unknown => {}
+                None => found.add(&path, "unknown field".to_owned()),
+            }
+        }
+    }
+
+    /// The expressions of a schema, for a value that has its shape.
+    fn rules(&self, value: &Json, schema: &Json, path: &str, found: &mut Found) {
+        for rule in rules_of(schema) {
+            let text = rule.get("rule").and_then(Json::as_str).unwrap_or_default();
+            let Some(program) = self.rules.get(text) else {
+                continue;
+            };
+            let self_ = [("self", Value::from(value))];
+            let evaluation = program.eval(&self_, Limits::of_cost(PER_CALL_LIMIT));
+            match evaluation.result {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => {
+                    let message = rule.get("message").and_then(Json::as_str);
+                    found.add(path, message.unwrap_or(text).to_owned());
+                }
+                Err(error) => found.add(path, error.message().to_owned()),
+            }
+        }
+    }
+}
+
+/// What was found, up to the limit.
+#[derive(Default)]
+struct Found(Vec<Violation>);
+
+impl Found {
+    fn add(&mut self, field_ref: &str, message: String) {
+        if self.0.len() < MAX_VIOLATIONS {
+            self.0.push(Violation {
+                field_ref: field_ref.to_owned(),
+                message,
+            });
+        }
+    }
+}
+
+/// Plans the expressions of a schema and of all below it.
+fn plan_rules(schema: &Json, rules: &mut BTreeMap<String, Program>) -> Result<(), String> {
+    for rule in rules_of(schema) {
+        let text = rule.get("rule").and_then(Json::as_str).unwrap_or_default();
+        rules.insert(text.to_owned(), plan(text)?);
+    }
+    let properties = schema.get("properties").and_then(Json::as_object);
+    let below = properties
+        .into_iter()
+        .flat_map(Map::values)
+        .chain(schema.get("items"));
+    for schema in below {
+        plan_rules(schema, rules)?;
+    }
+    Ok(())
+}
+
+fn plan(text: &str) -> Result<Program, String> {
+    let variable = Variable::new("self", Type::Dyn);
+    let env = base_env(KubernetesVersion::LATEST).extend([variable]);
+    let (ast, diagnostics) = syntax::parse(text);
+    let ast = ast.ok_or_else(|| diagnostics.render(text))?;
+    let (checked, diagnostics) = checker::check(&Arc::new(ast), text, &env);
+    if !diagnostics.is_empty() {
+        return Err(diagnostics.render(text));
+    }
+    Program::plan(&checked, &env, &KubernetesRuntime).map_err(|error| error.to_string())
+}
+
+fn rules_of(schema: &Json) -> impl Iterator<Item = &Json> {
+    let rules = schema
+        .get("x-kubernetes-validations")
+        .and_then(Json::as_array);
+    rules.into_iter().flatten()
+}
+
+fn flag(schema: &Json, name: &str) -> bool {
+    schema.get(name).and_then(Json::as_bool).unwrap_or_default()
+}
+
+fn bound(schema: &Json, name: &str) -> Option<usize> {
+    let bound = schema.get(name).and_then(Json::as_u64)?;
+    usize::try_from(bound).ok()
+}
+
+fn joined(path: &str, name: &str) -> String {
+    format!("{path}.{name}")
+}
+
+/// Drops fields that are null and may not be, as the API server does.
+fn prune_nulls(value: &mut Json, schema: &Json) {
+    match value {
+        Json::Object(fields) => {
+            let properties = schema.get("properties").and_then(Json::as_object);
+            let additional = schema
+                .get("additionalProperties")
+                .filter(|of| of.is_object());
+            let schema_of = |name: &str| properties.and_then(|of| of.get(name)).or(additional);
+            fields.retain(|name, field| {
+                !field.is_null() || schema_of(name).is_none_or(|schema| flag(schema, "nullable"))
+            });
+            for (name, field) in fields {
+                if let Some(schema) = schema_of(name) {
+                    prune_nulls(field, schema);
+                }
+            }
+        }
+        Json::Array(items) => {
+            if let Some(schema) = schema.get("items") {
+                for item in items {
+                    prune_nulls(item, schema);
+                }
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+}
+
+fn type_name(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(number) if number.is_f64() => "number",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
+
+fn is_of_type(value: &Json, wanted: &str) -> bool {
+    let found = type_name(value);
+    found == wanted || (found == "integer" && wanted == "number")
+}
+
+fn string(text: &str, schema: &Json, path: &str, found: &mut Found) {
+    let length = text.chars().count();
+    if bound(schema, "minLength").is_some_and(|least| length < least) {
+        found.add(path, "must not be empty".to_owned());
+    }
+    if let Some(most) = bound(schema, "maxLength").filter(|most| length > *most) {
+        let message = format!("has {length} characters, and {most} are the limit");
+        found.add(path, message);
+    }
+    let allowed = schema.get("enum").and_then(Json::as_array);
+    if let Some(allowed) = allowed
+        && !allowed.iter().any(|value| value == text)
+    {
+        let texts = allowed.iter().filter_map(Json::as_str);
+        let texts: Vec<String> = texts.map(|text| format!("`{text}`")).collect();
+        found.add(
+            path,
+            format!("is `{text}`, and must be one of {}", texts.join(", ")),
+        );
+    }
+}
+
+fn list(items: &[Json], schema: &Json, path: &str, found: &mut Found) {
+    let n = items.len();
+    if bound(schema, "minItems").is_some_and(|least| n < least) {
+        found.add(path, "must not be empty".to_owned());
+    }
+    if let Some(most) = bound(schema, "maxItems").filter(|most| n > *most) {
+        found.add(path, format!("has {n} items, and {most} are the limit"));
+    }
+    let keys = schema
+        .get("x-kubernetes-list-map-keys")
+        .and_then(Json::as_array);
+    let keys: Vec<&str> = keys
+        .into_iter()
+        .flatten()
+        .filter_map(Json::as_str)
+        .collect();
+    let is_set = schema.get("x-kubernetes-list-type").and_then(Json::as_str) == Some("set");
+    if keys.is_empty() && !is_set {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (n, item) in items.iter().enumerate() {
+        let key = if is_set {
+            item.to_string()
+        } else {
+            let parts = keys.iter().map(|key| item.get(*key));
+            let parts: Vec<String> = parts
+                .map(|part| part.map(Json::to_string).unwrap_or_default())
+                .collect();
+            parts.join(", ")
+        };
+        if !seen.insert(key.clone()) {
+            found.add(&format!("{path}[{n}]"), format!("duplicate: {key}"));
+        }
+    }
+}
+
+/// What an object within an object needs, so that the API server takes it for one.
+fn embedded(fields: &Map<String, Json>, path: &str, found: &mut Found) {
+    for name in ["apiVersion", "kind"] {
+        let path = joined(path, name);
+        match fields.get(name) {
+            None => found.add(&path, "is required".to_owned()),
+            Some(Json::String(text)) if text.is_empty() => {
+                found.add(&path, "must not be empty".to_owned());
+            }
+            Some(Json::String(text)) if name == "apiVersion" && text.matches('/').count() > 1 => {
+                found.add(&path, format!("unexpected GroupVersion string: {text}"));
+            }
+            Some(Json::String(_)) => {}
+            Some(_) => found.add(&path, "must be a string".to_owned()),
+        }
+    }
+    if fields.get("metadata").is_some_and(|of| !of.is_object()) {
+        found.add(&joined(path, "metadata"), "must be an object".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn probe(spec: &Json) -> Json {
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": "PolicyProbe",
+            "metadata": {"name": "probe"},
+            "spec": spec,
+        })
+    }
+
+    fn case(request: &Json, expect: &Json) -> Json {
+        json!({
+            "policyName": "policy",
+            "cases": [{"name": "case", "request": request, "expect": expect}],
+        })
+    }
+
+    #[track_caller]
+    fn check(spec: &Json, violations: &[(&str, &str)]) {
+        let read = Validator::new().unwrap().read(&probe(spec));
+        let found = read.err().unwrap_or_default();
+        let found: Vec<(&str, &str)> = found
+            .iter()
+            .map(|found| (found.field_ref.as_str(), found.message.as_str()))
+            .collect();
+        assert_eq!(found, violations);
+    }
+
+    #[test]
+    fn the_expressions_of_the_crd_are_followed() {
+        let pod = json!({"apiVersion": "v1", "kind": "Pod"});
+        let allow = json!({"decision": "Allow"});
+        check(&case(&json!({"object": pod}), &allow), &[]);
+        check(
+            &case(&json!({"operation": "DELETE", "oldObject": pod}), &allow),
+            &[],
+        );
+        let request = "spec.cases[0].request";
+        check(
+            &case(
+                &json!({"operation": "UPDATE", "object": pod, "oldObject": null}),
+                &allow,
+            ),
+            &[(request, "an UPDATE needs an oldObject")],
+        );
+        check(
+            &case(&json!({"operation": "DELETE", "object": pod}), &allow),
+            &[(
+                request,
+                "a DELETE has no object: what is deleted is the oldObject",
+            )],
+        );
+        check(
+            &case(
+                &json!({"object": pod}),
+                &json!({"decision": "Allow", "reason": "Invalid"}),
+            ),
+            &[(
+                "spec.cases[0].expect",
+                "message, messageContains and reason are those of a denial",
+            )],
+        );
+        let mut spec = case(&json!({"object": pod}), &allow);
+        spec["bindings"] = "Inline".into();
+        check(
+            &spec,
+            &[("spec", "inlineBindings and bindings: Inline go together")],
+        );
+    }
+
+    #[test]
+    fn the_schema_of_the_crd_is_followed() {
+        let pod = json!({"object": {"any": [null, {"thing": 1}]}});
+        let mut spec = case(&pod, &json!({"decision": "allow"}));
+        spec["policyName"] = "".into();
+        spec["mode"] = "x".into();
+        spec["params"] = "Inline".into();
+        spec["inlineParams"] = json!([{"kind": 1}, 2]);
+        spec["inlineBindings"] = json!([{"validationActions": ["Deny", "Deny"]}]);
+        let copy = spec["cases"][0].clone();
+        spec["cases"].as_array_mut().unwrap().push(copy);
+        spec["cases"].as_array_mut().unwrap()[1]["expect"] = json!({"decision": "Deny"});
+        check(
+            &spec,
+            &[
+                ("spec.cases[1]", "duplicate: \"case\""),
+                (
+                    "spec.cases[0].expect.decision",
+                    "is `allow`, and must be one of `Allow`, `Deny`",
+                ),
+                (
+                    "spec.inlineBindings[0].validationActions[1]",
+                    "duplicate: \"Deny\"",
+                ),
+                ("spec.inlineParams[0].apiVersion", "is required"),
+                ("spec.inlineParams[0].kind", "must be a string"),
+                (
+                    "spec.inlineParams[1]",
+                    "must be of type object, and is integer",
+                ),
+                ("spec.mode", "unknown field"),
+                ("spec.policyName", "must not be empty"),
+            ],
+        );
+        check(
+            &json!({"policyName": "p", "cases": []}),
+            &[("spec.cases", "must not be empty")],
+        );
+        let missing = Validator::new().unwrap().read(&json!({"spec": {}}));
+        let fields = missing
+            .unwrap_err()
+            .into_iter()
+            .map(|found| found.field_ref);
+        let fields: Vec<String> = fields.collect();
+        assert_eq!(
+            fields,
+            [
+                "apiVersion",
+                "metadata.name",
+                "spec.cases",
+                "spec.policyName"
+            ]
+        );
+    }
+
+    /// A keyword of the CRD that nobody looks at would be a rule that files need not follow.
+    #[test]
+    fn every_keyword_of_the_schema_is_looked_at() {
+        // What is left out has the same default where it is read.
+        const KNOWN: [&str; 19] = [
+            "default",
+            "additionalProperties",
+            "description",
+            "enum",
+            "items",
+            "maxItems",
+            "maxLength",
+            "minItems",
+            "minLength",
+            "nullable",
+            "properties",
+            "required",
+            "type",
+            "x-kubernetes-embedded-resource",
+            "x-kubernetes-list-map-keys",
+            "x-kubernetes-list-type",
+            "x-kubernetes-preserve-unknown-fields",
+            "x-kubernetes-validations",
+            "title",
+        ];
+        fn look(schema: &Json) {
+            for (name, value) in schema.as_object().unwrap() {
+                assert!(KNOWN.contains(&name.as_str()), "{name} is not looked at");
+                match name.as_str() {
+                    "properties" => value.as_object().unwrap().values().for_each(look),
+                    "items" | "additionalProperties" => look(value),
+                    _ => {}
+                }
+            }
+        }
+        look(&Validator::new().unwrap().schema);
+    }
+}

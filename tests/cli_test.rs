@@ -1,0 +1,225 @@
+//! What `kubectl vap test` prints for probes of our own, in all its forms, and what the shell sees.
+//!
+//! The expected texts lie beside the probes in `tests/cli_test`. `VAP_UPDATE=1 cargo test --test
+//! cli_test` remakes them; read the difference before it is committed.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use vap_status_controller::cli::check::finding::RULES;
+use vap_status_controller::cli::exit::Exit;
+use vap_status_controller::cli::terminal::Terminal;
+use vap_status_controller::cli::test::report::TestReport;
+use vap_status_controller::cli::test::{self, Options};
+
+const PLAIN: Terminal = Terminal {
+    width: Some(100),
+    color: false,
+};
+
+fn report(paths: &[&str]) -> TestReport {
+    let options = Options {
+        paths: paths.iter().map(PathBuf::from).collect(),
+        crds: Vec::new(),
+    };
+    let report = test::run(&options, &mut std::io::empty()).unwrap();
+    for found in &report.findings {
+        assert!(
+            RULES.iter().any(|(rule, _)| *rule == found.rule),
+            "{} is no rule",
+            found.rule
+        );
+    }
+    report
+}
+
+#[track_caller]
+fn compare(file: &str, found: &str) {
+    let path = format!("tests/cli_test/{file}");
+    if std::env::var_os("VAP_UPDATE").is_some() {
+        fs::write(&path, found).unwrap();
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        wanted == found,
+        "{path} differs; this is printed now:\n{found}"
+    );
+}
+
+#[test]
+fn cases_pass_fail_and_wait() {
+    let report = report(&["tests/cli_test/files"]);
+    compare("files.txt", &test::render::text(&report, PLAIN, false));
+    compare(
+        "files.verbose.txt",
+        &test::render::text(&report, PLAIN, true),
+    );
+    compare("files.xml", &test::junit::xml(&report));
+    let json = serde_json::to_string_pretty(&report).unwrap();
+    compare("files.json", &(json + "\n"));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (7, 4, 3));
+    assert_eq!(report.exit(), Exit::Findings);
+}
+
+#[test]
+fn what_the_api_server_refuses_is_refused() {
+    let report = report(&["tests/cli_test/invalid.yaml"]);
+    compare("invalid.txt", &test::render::text(&report, PLAIN, false));
+    compare("invalid.xml", &test::junit::xml(&report));
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
+#[test]
+fn the_samples_pass() {
+    let report = report(&["config/samples"]);
+    assert_eq!(
+        report.exit(),
+        Exit::Clean,
+        "{}",
+        test::render::text(&report, PLAIN, true)
+    );
+    assert_eq!((report.summary.probes, report.summary.passed), (2, 7));
+}
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = fs::read_to_string("README.md").unwrap();
+    let (_, block) = readme.split_once("$ kubectl vap test ").unwrap();
+    let (arguments, rest) = block.split_once('\n').unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let paths: Vec<&str> = arguments.split(' ').collect();
+    let found = test::render::text(&report(&paths), PLAIN, false);
+    assert_eq!(found, shown);
+}
+
+/// The order of files does not matter to what is decided, and colour changes nothing but colour.
+#[test]
+fn output_depends_on_nothing_else() {
+    let files = ["probes", "objects", "policies"];
+    let files = files.map(|name| format!("tests/cli_test/files/{name}.yaml"));
+    let turned = report(&files.each_ref().map(String::as_str));
+    let report = report(&["tests/cli_test/files"]);
+    let json = |report: &TestReport| serde_json::to_value(report).unwrap()["probes"].clone();
+    assert_eq!(json(&turned), json(&report));
+
+    let color = Terminal {
+        color: true,
+        ..PLAIN
+    };
+    let colored = test::render::text(&report, color, true);
+    let mut plain = colored.replace("\u{1b}[0m", "");
+    assert_ne!(plain, colored);
+    for code in ["1", "1;31", "1;32", "1;33", "1;34"] {
+        plain = plain.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    assert_eq!(plain, test::render::text(&report, PLAIN, true));
+}
+
+fn run(arguments: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+        .arg("test")
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The program may end before it has read all.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+#[test]
+fn exit_statuses_have_their_meaning() {
+    const SAMPLES: &str = "config/samples";
+    let passed = run(&[SAMPLES], "");
+    assert_eq!(code(&passed), 0);
+    assert!(!passed.stdout.contains(&0x1b), "colour in a pipe");
+    assert_eq!(code(&run(&["tests/cli_test/files"], "")), 1);
+    assert_eq!(code(&run(&["tests/cli_test/invalid.yaml"], "")), 2);
+    assert_eq!(code(&run(&[SAMPLES, "no/such/file.yaml"], "")), 2);
+    assert_eq!(code(&run(&[SAMPLES, "-o", "other"], "")), 2);
+    assert_eq!(code(&run(&[], "")), 2);
+
+    let policy = "config/samples/sound_params.yaml";
+    let nothing = run(&[policy], "");
+    assert_eq!(code(&nothing), 2);
+    let text = String::from_utf8(nothing.stderr).unwrap();
+    assert!(text.contains("no PolicyProbe among the input"), "{text}");
+
+    let probe = fs::read_to_string("config/samples/sound_params_probe.yaml").unwrap();
+    assert_eq!(code(&run(&["-", policy], &probe)), 0);
+    let crds = ["--crds", "config/samples/team_rule_crd.yaml"];
+    let probe = probe.replace("params: Inline", "params: FromCluster");
+    assert_eq!(
+        code(&run(&["-", policy], &probe)),
+        2,
+        "inlineParams are not read"
+    );
+    let (head, rest) = probe.split_once("  inlineParams:").unwrap();
+    let (_, tail) = rest.split_once("  bindings: Inline").unwrap();
+    let without = format!("{head}  bindings: Inline{tail}");
+    let unknown = run(&["-", policy], &without);
+    assert_eq!(code(&unknown), 1);
+    let text = String::from_utf8(unknown.stdout).unwrap();
+    assert!(
+        text.contains("name its CustomResourceDefinition with --crds"),
+        "{text}"
+    );
+    let known = run(&["-", policy, crds[0], crds[1]], &without);
+    assert_eq!(code(&known), 1);
+    let text = String::from_utf8(known.stdout).unwrap();
+    assert!(text.contains("no params found"), "{text}");
+}
+
+/// Damaged input ends in an answer, whatever it is.
+#[test]
+fn damaged_input_ends_in_an_answer() {
+    let mut seed: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut random = |below: usize| {
+        // Source: G. Marsaglia, "Xorshift RNGs".
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        usize::try_from(seed % u64::try_from(below.max(1)).unwrap()).unwrap()
+    };
+    let mut original = Vec::new();
+    for name in ["policies", "objects", "probes"] {
+        original.extend(fs::read(format!("tests/cli_test/files/{name}.yaml")).unwrap());
+        original.extend(b"---\n");
+    }
+    let pieces: [&[u8]; 12] = [
+        b"", b"'", b"\"", b"\n", b"{", b"[", b"- ", b": ", b"null", b"1e999", b"---\n", b"\xff",
+    ];
+    for _ in 0..60 {
+        let mut bytes = original.clone();
+        for _ in 0..=random(6) {
+            let at = random(bytes.len());
+            let end = (at + random(12)).min(bytes.len());
+            let piece = pieces[random(pieces.len())];
+            bytes.splice(at..end, piece.iter().copied());
+        }
+        let options = Options {
+            paths: vec![PathBuf::from("-")],
+            ..Options::default()
+        };
+        let report = test::run(&options, &mut bytes.as_slice()).unwrap();
+        let text = test::render::text(&report, PLAIN, true);
+        assert!(!text.contains("please report it"), "{text}");
+        let _ = test::junit::xml(&report);
+    }
+}

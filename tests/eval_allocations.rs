@@ -1,0 +1,51 @@
+//! Simple comparisons of fields are evaluated without an allocation.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+
+use vap_status_controller::cel::checker;
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::eval::{Bindings, Limits, Program};
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::value::Value;
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::runtime::KubernetesRuntime;
+
+/// How many blocks are allocated in evaluating `text`, whose value must be true.
+fn n_blocks(text: &str, object: &Value) -> u64 {
+    let env = base_env(KubernetesVersion::LATEST).extend([Variable::new("object", Type::Dyn)]);
+    let (ast, found) = syntax::parse(text);
+    assert!(found.is_empty(), "{}", found.render(text));
+    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    assert!(found.is_empty(), "{}", found.render(text));
+    let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
+    let mut bindings = Bindings::default();
+    bindings.bind("object", object.clone());
+    let mut is_true = false;
+    let allocated = allocation_counter::measure(|| {
+        let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
+        is_true = matches!(evaluation.result, Ok(Value::Bool(true)));
+    });
+    assert!(is_true, "{text}");
+    allocated.count_total
+}
+
+#[test]
+fn simple_comparisons_allocate_nothing() {
+    let mut fields = vec![r#""spec":{"replicas":3,"paused":false,"name":"web"}"#.to_owned()];
+    // What an expression does not touch costs nothing.
+    fields.extend((0..20_000).map(|n| format!(r#""annotation-{n}":"some text that is not read""#)));
+    let object: Value = serde_json::from_str(&format!("{{{}}}", fields.join(","))).unwrap();
+    for text in [
+        "object.spec.replicas <= 5",
+        "object.spec.name == 'web'",
+        "has(object.spec.replicas) && object.spec.replicas > 1",
+        "!object.spec.paused || object.spec.replicas != 3",
+        "object.spec.name.startsWith('w')",
+        "object.spec.replicas in [1, 2, 3]",
+    ] {
+        assert_eq!(n_blocks(text, &object), 0, "{text}");
+    }
+}

@@ -1,0 +1,253 @@
+//! Expressions and values made to exhaust time, memory or the stack: each ends soon, within bounds.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use vap_status_controller::cel::checker;
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::eval::{Bindings, Evaluation, Limits, Program};
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::value::Value;
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::limits::PER_CALL_LIMIT;
+use vap_status_controller::library::runtime::KubernetesRuntime;
+
+const LIMIT_EXCEEDED: &str = "operation cancelled: actual cost limit exceeded";
+
+/// Debug builds on a busy machine are slow; without bounds these would take minutes, or all memory.
+const SOON: Duration = Duration::from_secs(60);
+
+fn program(text: &str, variables: &[&str]) -> Program {
+    let variables = variables.iter().map(|name| Variable::new(*name, Type::Dyn));
+    let env = base_env(KubernetesVersion::LATEST).extend(variables);
+    let (ast, found) = syntax::parse(text);
+    assert!(found.is_empty(), "{}", found.render("..."));
+    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    assert!(found.is_empty(), "{}", found.render("..."));
+    Program::plan(&checked, &env, &KubernetesRuntime).unwrap()
+}
+
+/// Evaluates on a thread with the stack of a worker.
+fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
+    let names: Vec<&str> = bindings.iter().map(|(name, _)| *name).collect();
+    let bound: Bindings = bindings
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    let started = Instant::now();
+    let evaluation = std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .stack_size(2 * 1024 * 1024)
+            .spawn_scoped(scope, || {
+                program(text, &names).eval(&bound, Limits::of_cost(PER_CALL_LIMIT))
+            })
+            .unwrap()
+            .join()
+            .unwrap()
+    });
+    assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    evaluation
+}
+
+#[track_caller]
+fn check_limit(text: &str, bindings: &[(&str, Value)]) {
+    let evaluation = eval(text, bindings);
+    let error = evaluation.result.unwrap_err();
+    assert_eq!(error.message(), LIMIT_EXCEEDED, "cost {}", evaluation.cost);
+}
+
+#[track_caller]
+fn check_bool(text: &str, bindings: &[(&str, Value)], expected: bool) {
+    let evaluation = eval(text, bindings);
+    let value = evaluation.result.unwrap();
+    assert_eq!(value.as_bool(), Some(expected), "{value:?}");
+}
+
+fn numbers(n: i64) -> Value {
+    Value::list((0..n).map(Value::Int).collect::<Vec<_>>())
+}
+
+#[test]
+fn comprehensions_end_at_the_cost_limit() {
+    let l = numbers(2_000);
+    check_limit(
+        "l.all(a, l.all(b, l.all(c, a + b + c >= 0)))",
+        &[("l", l.clone())],
+    );
+    check_limit(
+        "l.map(a, l.map(b, l.map(c, [a, b, c]))).size() > 0",
+        &[("l", l)],
+    );
+}
+
+#[test]
+fn a_comprehension_of_a_million_turns_is_linear() {
+    // Terms that are not evaluated are looked for among the steps of earlier turns.
+    check_limit(
+        "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
+        &[("l", numbers(400_000))],
+    );
+}
+
+#[test]
+fn chains_as_long_as_the_parser_allows() {
+    let mut sum = "1".to_owned();
+    let mut ands = "x == 1".to_owned();
+    let mut fields = "o".to_owned();
+    for _ in 0..240 {
+        sum.push_str(" + 1");
+        fields.push_str(".a");
+    }
+    for n in 0..2_000 {
+        write!(ands, " && x != {n}u + 2u").unwrap();
+    }
+    check_bool(&format!("{sum} == 241"), &[], true);
+    check_bool(&ands, &[("x", Value::Int(1))], true);
+    let mut object = "1".to_owned();
+    for _ in 0..120 {
+        object = format!("{{\"a\":{object}}}");
+    }
+    let object: Value = serde_json::from_str(&object).unwrap();
+    let error = eval(&fields, &[("o", object)]).result.unwrap_err();
+    assert_eq!(error.message(), "no such key: a");
+}
+
+#[test]
+fn brackets_as_deep_as_the_parser_allows() {
+    let n = 200;
+    let text = format!("dyn({}1{}) == [1]", "[".repeat(n), "]".repeat(n));
+    check_bool(&text, &[], false);
+    let nested = format!("{}x{}", "dyn(".repeat(n), ")".repeat(n));
+    check_bool(&format!("{nested} == 1"), &[("x", Value::Int(1))], true);
+}
+
+#[test]
+fn nested_comprehensions_as_deep_as_the_parser_allows() {
+    let n = 40;
+    let mut text = String::new();
+    for level in 0..n {
+        write!(text, "[1].all(x{level}, ").unwrap();
+    }
+    text.push_str("x0 == 1");
+    text.push_str(&")".repeat(n));
+    check_bool(&text, &[], true);
+}
+
+#[test]
+fn texts_of_ten_megabytes() {
+    let text = Value::from("a".repeat(10_000_000));
+    check_bool(
+        "s.startsWith('aa')",
+        &[("s", Value::from("a".repeat(1_000)))],
+        true,
+    );
+    check_limit("s.contains('ab')", &[("s", text.clone())]);
+    check_limit("s.matches('(a*)*b')", &[("s", text.clone())]);
+    check_limit("(string(s) + string(s)).size() > 0", &[("s", text)]);
+}
+
+#[test]
+fn values_nested_a_hundred_thousand_deep() {
+    let nested = |leaf: i64| {
+        let mut list = Value::Int(leaf);
+        let mut map = Value::Int(leaf);
+        let mut optional = Value::Int(leaf);
+        for _ in 0..100_000 {
+            list = Value::list([list]);
+            map = Value::object(vec![("a".into(), map)]);
+            optional = Value::some(optional);
+        }
+        [list, map, optional]
+    };
+    let [list, map, optional] = nested(1);
+    let [other_list, other_map, other_optional] = nested(1);
+    for (a, b) in [(list, other_list), (map, other_map)] {
+        let error = eval("a == b", &[("a", a), ("b", b)]).result.unwrap_err();
+        assert_eq!(error.message(), "value is nested too deeply to be compared");
+    }
+    assert!(optional.equals(&other_optional).is_err());
+    // All of them are dropped here, on the stack of a test.
+}
+
+#[test]
+fn lists_joined_to_themselves() {
+    let mut text = "l".to_owned();
+    for level in 0..60 {
+        text = format!("[{text}].map(x{level}, x{level} + x{level})[0]");
+    }
+    let evaluation = eval(&format!("size({text}) > 0"), &[("l", numbers(100))]);
+    assert!(
+        matches!(evaluation.result, Ok(Value::Bool(true))),
+        "{:?}",
+        evaluation.result.map(|value| value.as_bool())
+    );
+}
+
+#[test]
+fn a_list_cannot_come_to_hold_itself() {
+    check_bool(
+        "optional.of(dyn([])).optMap(x, x + [x] + [x]).orValue([]).size() == 2",
+        &[],
+        true,
+    );
+    check_bool(
+        "dyn(optional.of(dyn([])).optMap(x, x + [dyn(optional.of(x))] + [dyn({'a': x})])) == dyn(optional.none())",
+        &[],
+        false,
+    );
+}
+
+#[test]
+fn appending_is_not_quadratic() {
+    check_bool(
+        "l.map(x, x).size() == 50000",
+        &[("l", numbers(50_000))],
+        true,
+    );
+    check_bool(
+        "l.transformMap(i, x, x).size() == 30000",
+        &[("l", numbers(30_000))],
+        true,
+    );
+}
+
+#[test]
+fn an_interruption_ends_an_evaluation() {
+    let program = program("l.all(x, l.all(y, x + y >= 0))", &["l"]);
+    let bound: Bindings = [("l".to_owned(), numbers(10_000))].into_iter().collect();
+    let n_asked = AtomicU32::new(0);
+    let is_interrupted = || n_asked.fetch_add(1, Ordering::Relaxed) >= 3;
+    let limits = Limits {
+        cost: u64::MAX,
+        is_interrupted: Some(&is_interrupted),
+    };
+    let evaluation = program.eval(&bound, limits);
+    assert_eq!(
+        evaluation.result.unwrap_err().message(),
+        "operation interrupted"
+    );
+    assert_eq!(n_asked.load(Ordering::Relaxed), 4);
+}
+
+#[test]
+fn evaluation_is_deterministic() {
+    let object: Value = serde_json::from_str(r#"{"b":[3,1,2],"a":{"z":1,"y":2,"x":3}}"#).unwrap();
+    let text = "string(o.a.map(k, k).join(',')) + string(o.b.sort()[0])";
+    let first = eval(text, &[("o", object.clone())]);
+    for _ in 0..5 {
+        let again = eval(text, &[("o", object.clone())]);
+        assert_eq!(again.cost, first.cost);
+        assert!(
+            again
+                .result
+                .unwrap()
+                .equals(first.result.as_ref().unwrap())
+                .unwrap()
+        );
+    }
+}
