@@ -85,11 +85,16 @@ fn long_chains_of_variables_end_in_a_value_or_an_error() {
 }
 
 #[test]
-fn values_may_nest_deeper_than_any_text() {
+fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
     let wrap = |before: &str| format!("[{before}, {before}]");
-    // The list has 2^300 elements below it, which nothing may walk.
-    let evaluation = evaluate(&spec(&chain(300, "1", wrap), "variables.v299.size() == 2"));
+    // The list has 2^40 elements below it, which nothing may walk.
+    let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
+    let evaluation = evaluate(&spec(
+        &chain(1_000, "1", wrap),
+        "variables.v999.size() == 2",
+    ));
+    assert_eq!(decision(&evaluation).evaluation, EvaluationResult::Error);
 }
 
 #[test]
