@@ -210,7 +210,6 @@ fn main() -> ExitCode {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one arm a subcommand")]
 /// Runs a subcommand; false if a share or ratio is less than was asked for.
 #[expect(
     clippy::too_many_lines,
