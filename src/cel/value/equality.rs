@@ -1,6 +1,7 @@
 //! Equality.
 
 use std::cmp::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
 use super::compare::{double_to_int_order, double_to_uint_order, int_to_uint_order};
 use super::{EvalError, List, MAX_DEPTH, Map, SHALLOW_DEPTH, Value};
@@ -8,6 +9,19 @@ use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
 
 const TOO_DEEP: EvalError = EvalError::fixed("value is nested too deeply to be compared");
+
+const TOO_LARGE: EvalError = EvalError::fixed("value is too large to be compared");
+
+/// How many values one comparison looks at. Objects of a request have fewer; but a value that holds another
+/// twice, which holds another twice, and so on, is walked forever, and upstream does walk it.
+const MAX_STEPS: u32 = 2_000_000;
+
+/// How far a comparison has come.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    depth: u32,
+    n_steps: &'a AtomicU32,
+}
 
 impl Value {
     /// Whether two values are equal, across types.
@@ -19,18 +33,23 @@ impl Value {
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.
     pub fn equals(&self, other: &Self) -> Result<bool, EvalError> {
-        equals(self, other, 0)
+        let n_steps = AtomicU32::new(0);
+        let walk = Walk {
+            depth: 0,
+            n_steps: &n_steps,
+        };
+        equals(self, other, walk)
     }
 }
 
-fn equals(left: &Value, right: &Value, depth: u32) -> Result<bool, EvalError> {
-    if depth == SHALLOW_DEPTH {
-        return run_on_deep_stack(true, || equals_at(left, right, depth));
+fn equals(left: &Value, right: &Value, walk: Walk<'_>) -> Result<bool, EvalError> {
+    if walk.depth == SHALLOW_DEPTH {
+        return run_on_deep_stack(true, || equals_at(left, right, walk));
     }
-    equals_at(left, right, depth)
+    equals_at(left, right, walk)
 }
 
-fn equals_at(left: &Value, right: &Value, depth: u32) -> Result<bool, EvalError> {
+fn equals_at(left: &Value, right: &Value, walk: Walk<'_>) -> Result<bool, EvalError> {
     Ok(match (left, right) {
         (Value::Null, Value::Null) => true,
         (Value::Null, _) | (_, Value::Null) => false,
@@ -52,11 +71,11 @@ fn equals_at(left: &Value, right: &Value, depth: u32) -> Result<bool, EvalError>
         (Value::Bytes(a), Value::Bytes(b)) => a == b,
         (Value::Timestamp(a), Value::Timestamp(b)) => a == b,
         (Value::Type(a), Value::Type(b)) => same_type_name(a, b),
-        (Value::List(a), Value::List(b)) => return lists_equal(a, b, right, depth),
-        (Value::Map(a), Value::Map(b)) => return maps_equal(a, b, right, depth),
+        (Value::List(a), Value::List(b)) => return lists_equal(a, b, right, walk),
+        (Value::Map(a), Value::Map(b)) => return maps_equal(a, b, right, walk),
         (Value::Optional(a), Value::Optional(b)) => match (a.get(), b.get()) {
             (None, None) => true,
-            (Some(a), Some(b)) => return equals(a, b, deeper(depth)?),
+            (Some(a), Some(b)) => return equals(a, b, walk.deeper()?),
             (None, Some(_)) | (Some(_), None) => false,
         },
         (Value::Opaque(a), _) => return a.equals(right),
@@ -84,25 +103,45 @@ fn same_type_name(left: &Type, right: &Type) -> bool {
     left.type_name() == right.type_name()
 }
 
-fn deeper(depth: u32) -> Result<u32, EvalError> {
-    if depth >= MAX_DEPTH {
-        return Err(EvalError::cancelled(TOO_DEEP.message()));
+impl Walk<'_> {
+    /// The walk through the parts of a value.
+    fn deeper(self) -> Result<Self, EvalError> {
+        if self.depth >= MAX_DEPTH {
+            return Err(EvalError::cancelled(TOO_DEEP.message()));
+        }
+        Ok(Self {
+            depth: self.depth.saturating_add(1),
+            ..self
+        })
     }
-    Ok(depth.saturating_add(1))
+
+    /// Counts a part.
+    fn step(self) -> Result<(), EvalError> {
+        if self.n_steps.fetch_add(1, AtomicOrdering::Relaxed) >= MAX_STEPS {
+            return Err(EvalError::cancelled(TOO_LARGE.message()));
+        }
+        Ok(())
+    }
 }
 
 /// Source: cel-go `common/types/list.go`, `baseList.Equal`, `concatList.Equal`.
-fn lists_equal(left: &List, right: &List, value: &Value, depth: u32) -> Result<bool, EvalError> {
+fn lists_equal(
+    left: &List,
+    right: &List,
+    value: &Value,
+    walk: Walk<'_>,
+) -> Result<bool, EvalError> {
     if let Some(own) = left.source().and_then(|source| source.equals(value)) {
         return own;
     }
     if left.len() != right.len() {
         return Ok(false);
     }
-    let depth = deeper(depth)?;
+    let walk = walk.deeper()?;
     let mut first_error = None;
     for (a, b) in left.iter().zip(right.iter()) {
-        match equals(&a, &b, depth) {
+        walk.step()?;
+        match equals(&a, &b, walk) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) if error.ends_evaluation() => return Err(error),
@@ -116,19 +155,20 @@ fn lists_equal(left: &List, right: &List, value: &Value, depth: u32) -> Result<b
 }
 
 /// Source: cel-go `common/types/map.go`, `baseMap.Equal`.
-fn maps_equal(left: &Map, right: &Map, value: &Value, depth: u32) -> Result<bool, EvalError> {
+fn maps_equal(left: &Map, right: &Map, value: &Value, walk: Walk<'_>) -> Result<bool, EvalError> {
     if let Some(own) = left.source().and_then(|source| source.equals(value)) {
         return own;
     }
     if left.len() != right.len() {
         return Ok(false);
     }
-    let depth = deeper(depth)?;
+    let walk = walk.deeper()?;
     for (key, a) in left.entries()? {
         let Some(b) = right.find(&key)? else {
             return Ok(false);
         };
-        match equals(&a, &b, depth) {
+        walk.step()?;
+        match equals(&a, &b, walk) {
             Ok(false) => return Ok(false),
             Err(error) if error.ends_evaluation() => return Err(error),
             Ok(true) | Err(_) => {}

@@ -21,6 +21,21 @@ pub(crate) enum Const {
     TypeName(&'static str),
 }
 
+impl Const {
+    /// Whether lists in it are short, and nest no deeper than `depth`: as they are shared, a few variables
+    /// can make one that takes forever to walk.
+    fn is_small(&self, depth: u32) -> bool {
+        match self {
+            Self::List(values) => {
+                depth > 0
+                    && values.len() <= MAX_CONST_LIST
+                    && values.iter().all(|value| value.is_small(depth - 1))
+            }
+            _ => true,
+        }
+    }
+}
+
 /// An object with its declared fields.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
@@ -139,6 +154,9 @@ const MAX_CHOICES: usize = 6;
 /// The longest constant list.
 const MAX_CONST_LIST: usize = 64;
 
+/// How deep lists nest that are kept as constants.
+const MAX_CONST_DEPTH: u32 = 2;
+
 /// What is known of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Value {
@@ -225,11 +243,7 @@ impl Value {
 
     /// This value, known to be `constant`.
     pub(crate) fn with_constant(mut self, constant: Option<Const>) -> Self {
-        let fits = match &constant {
-            Some(Const::List(values)) => values.len() <= MAX_CONST_LIST,
-            _ => true,
-        };
-        self.constant = constant.filter(|_| fits);
+        self.constant = constant.filter(|constant| constant.is_small(MAX_CONST_DEPTH));
         self
     }
 

@@ -90,6 +90,16 @@ fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
     // The list has 2^40 elements below it, which nothing may walk.
     let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
+    // A comparison would walk them; upstream does, without end.
+    let evaluation = evaluate(&spec(
+        &chain(40, "1", wrap),
+        "variables.v39 == variables.v39",
+    ));
+    let message = &decision(&evaluation).message;
+    assert!(
+        message.ends_with("value is too large to be compared"),
+        "{message}"
+    );
     let evaluation = evaluate(&spec(
         &chain(1_000, "1", wrap),
         "variables.v999.size() == 2",
