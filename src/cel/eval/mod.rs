@@ -4,7 +4,7 @@
 //! the plan, keeps count of the cost as the API server does, and stops at the limit. What an environment
 //! adds to that (costs of its functions, compiled patterns) is behind [`Runtime`].
 //!
-//! Evaluation recurses over the plan. Trees of more than [`SHALLOW_DEPTH`] levels are planned and evaluated
+//! Evaluation recurses over the plan. Trees of more than `SHALLOW_DEPTH` levels are planned and evaluated
 //! on a thread with a large stack; the parser bounds their depth.
 //!
 //! Source: cel-go `interpreter` (`planner.go`, `interpretable.go`, `attributes.go`, `runtimecost.go`),
