@@ -390,6 +390,10 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
     types
 }
 
+/// The reasons whose messages say no more than the column does, of many policies at once: what nobody bound
+/// or probed.
+const TOLD_BY_COLUMN: [&str; 2] = ["NoBindings", "NoProbes"];
+
 /// What to know about a policy, a paragraph each: its state, then the conditions that are not True,
 /// those that are False first.
 fn notes(policy: &PolicyReport) -> Vec<String> {
@@ -398,6 +402,7 @@ fn notes(policy: &PolicyReport) -> Vec<String> {
         .conditions
         .iter()
         .filter(|condition| !condition.is_ready() && condition.status != "True")
+        .filter(|condition| !TOLD_BY_COLUMN.contains(&condition.reason.as_str()))
         .collect();
     if conditions.is_empty() && policy.state != State::Ready {
         conditions.extend(policy.ready().filter(|ready| ready.status != "True"));

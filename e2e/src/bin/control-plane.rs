@@ -81,11 +81,12 @@ async fn run(builder: Builder) -> Result<()> {
     let begin = Instant::now();
     let control_plane = builder.start().await?;
     let seconds = begin.elapsed().as_secs_f64();
+    // In one piece: who reads the first line alone must not end the program.
     println!(
-        "export KUBECONFIG='{}'",
-        control_plane.kubeconfig()?.display()
+        "export KUBECONFIG='{}'\nexport PATH='{}':\"$PATH\"",
+        control_plane.kubeconfig()?.display(),
+        binaries.directory().display()
     );
-    println!("export PATH='{}':\"$PATH\"", binaries.directory().display());
     let directory = control_plane.directory().display();
     eprintln!("ready after {seconds:.1} s; logs in {directory}; Ctrl-C ends it");
     std::future::pending().await
