@@ -56,6 +56,7 @@ fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
     let status = policy.status.clone().unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default().into_iter();
     conditions
+        .filter(|condition| !["ProbesPassed", "Bound"].contains(&condition.type_.as_str()))
         .map(|condition| {
             format!(
                 "{}={}/{}",

@@ -26,10 +26,11 @@ pub(crate) fn bindings_of(
     policy: &ValidatingAdmissionPolicy,
 ) -> Result<Bindings, BindingsState> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
-    if let Some(refusal) = context.readiness.refusal(Source::Bindings) {
-        return Err(BindingsState::NotPermitted(refusal));
-    }
-    context.bindings.of(name).ok_or(BindingsState::Unread)
+    // What was listed before stands: an API server that starts refuses everybody for a moment.
+    context.bindings.of(name).ok_or_else(|| {
+        let refusal = context.readiness.refusal(Source::Bindings);
+        refusal.map_or(BindingsState::Unread, BindingsState::NotPermitted)
+    })
 }
 
 /// The resource that serves the policy's paramKind, if one does.

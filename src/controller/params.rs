@@ -267,9 +267,8 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
                 Arc::make_mut(&mut known).remove(&key);
             }
             Err(error) => {
-                // What was listed before stands, unless we may not look any more.
+                // What was listed before stands: an API server that starts refuses everybody for a moment.
                 if let Some(listing) = failure(&resource, &error, is_known) {
-                    is_known = false;
                     context.params.set(gvk, listing);
                     context.touch_params(gvk);
                 }
@@ -295,6 +294,9 @@ fn failure(resource: &ApiResource, error: &watcher::Error, is_known: bool) -> Op
         watcher::Error::WatchError(status) => (status.code == 403, status.message.clone()),
         watcher::Error::NoResourceVersion => (false, error.to_string()),
     };
+    if is_known {
+        return None;
+    }
     if forbidden {
         let name = resource_name(resource);
         return Some(Listing::Refused(format!(
@@ -302,7 +304,7 @@ fn failure(resource: &ApiResource, error: &watcher::Error, is_known: bool) -> Op
             grant(&name)
         )));
     }
-    (!is_known).then_some(Listing::Failed(text))
+    Some(Listing::Failed(text))
 }
 
 fn described(object: &PartialObjectMeta<DynamicObject>) -> (Key, Meta) {

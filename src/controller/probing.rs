@@ -77,10 +77,11 @@ fn name_of(probe: &PolicyProbe) -> &str {
 
 /// The probes of the policy of that name, or why they are not known.
 fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<PolicyProbe>>, ProbesState> {
-    if let Some(refusal) = context.readiness.refusal(Source::Probes) {
-        return Err(ProbesState::NotPermitted(refusal));
-    }
-    context.probes.of(policy).ok_or(ProbesState::Unread)
+    // As for bindings, what was listed before stands.
+    context.probes.of(policy).ok_or_else(|| {
+        let refusal = context.readiness.refusal(Source::Probes);
+        refusal.map_or(ProbesState::Unread, ProbesState::NotPermitted)
+    })
 }
 
 /// Runs the probes of `policy`.
