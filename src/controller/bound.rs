@@ -39,11 +39,7 @@ pub(crate) fn param_resource<'a>(
     world: &'a World,
 ) -> Option<&'a ApiResource> {
     let gvk = policy::param_kind(policy)?;
-    world
-        .mapper
-        .resources
-        .iter()
-        .find(|served| served.gvk == gvk && !served.gvr.is_subresource())
+    world.mapper.resources_of_kind(&gvk).next()
 }
 
 /// What the status says of the bindings.

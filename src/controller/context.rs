@@ -12,10 +12,9 @@ use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
 use super::FIELD_MANAGER;
-use super::bindings::Bindings;
+use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::params::Params;
-use super::probes::Probes;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;

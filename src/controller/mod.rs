@@ -6,8 +6,8 @@
 
 mod apply;
 pub mod args;
-mod bindings;
 mod bound;
+mod by_policy;
 mod check;
 mod complaints;
 mod context;
@@ -20,7 +20,6 @@ mod mapper;
 mod observe;
 mod openapi;
 mod params;
-mod probes;
 mod probing;
 mod queue;
 mod readiness;

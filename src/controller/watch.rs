@@ -10,21 +10,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Resource};
 use kube_runtime::watcher::{self, Config, Event, watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
 use super::crds::{Crd, Crds, CustomResourceDefinition};
 use super::error::{Error, describe};
 use super::refresh::Signal;
 use super::store::Origin;
-use crate::probe::api::PolicyProbe;
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
@@ -78,25 +76,8 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: Origin) {
 
 /// Follows the bindings.
 pub(crate) async fn bindings(context: Arc<Context>) {
-    let mut listed = BTreeSet::new();
-    let api: Api<ValidatingAdmissionPolicyBinding> = Api::all(context.client.clone());
-    let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
-    follow(&context, Source::Bindings, api, |event| match event {
-        Event::Init => listed.clear(),
-        Event::InitApply(binding) => {
-            listed.extend(binding.metadata.name.clone());
-            touch(context.bindings.put(binding));
-        }
-        Event::InitDone => {
-            touch(context.bindings.retain(&listed));
-            listed.clear();
-            context.set_bindings_listed();
-        }
-        Event::Apply(binding) => touch(context.bindings.put(binding)),
-        Event::Delete(binding) => {
-            let name = binding.metadata.name.unwrap_or_default();
-            touch(context.bindings.remove(&name).into_iter().collect());
-        }
+    follow_by_policy(&context, Source::Bindings, &context.bindings, || {
+        context.set_bindings_listed();
     })
     .await;
 }
@@ -136,24 +117,45 @@ async fn until_probes_are_gone(context: &Context) {
 }
 
 async fn served_probes(context: &Context) {
+    follow_by_policy(context, Source::Probes, &context.probes, || {
+        context.set_probes_listed();
+    })
+    .await;
+}
+
+/// Follows objects that refer to policies, which each change puts into the queue.
+async fn follow_by_policy<K>(
+    context: &Context,
+    source: Source,
+    objects: &ByPolicy<K>,
+    listed_all: impl Fn(),
+) where
+    K: RefersToPolicy
+        + Resource<DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + Debug
+        + Send
+        + 'static,
+{
     let mut listed = BTreeSet::new();
-    let api: Api<PolicyProbe> = Api::all(context.client.clone());
+    let api: Api<K> = Api::all(context.client.clone());
     let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
-    follow(context, Source::Probes, api, |event| match event {
+    follow(context, source, api, |event| match event {
         Event::Init => listed.clear(),
-        Event::InitApply(probe) => {
-            listed.extend(probe.metadata.name.clone());
-            touch(context.probes.put(probe));
+        Event::InitApply(object) => {
+            listed.extend(object.meta().name.clone());
+            touch(objects.put(object));
         }
         Event::InitDone => {
-            touch(context.probes.retain(&listed));
+            touch(objects.retain(&listed));
             listed.clear();
-            context.set_probes_listed();
+            listed_all();
         }
-        Event::Apply(probe) => touch(context.probes.put(probe)),
-        Event::Delete(probe) => {
-            let name = probe.metadata.name.unwrap_or_default();
-            touch(context.probes.remove(&name).into_iter().collect());
+        Event::Apply(object) => touch(objects.put(object)),
+        Event::Delete(object) => {
+            let name = object.meta().name.clone().unwrap_or_default();
+            touch(objects.remove(&name).into_iter().collect());
         }
     })
     .await;

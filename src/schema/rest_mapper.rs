@@ -118,7 +118,10 @@ impl RestMapper {
     }
 
     /// The resources, without subresources, whose objects are of the kind.
-    pub fn resources_of_kind<'a>(&'a self, gvk: &'a Gvk) -> impl Iterator<Item = &'a ApiResource> {
+    pub fn resources_of_kind<'a, 'k>(
+        &'a self,
+        gvk: &'k Gvk,
+    ) -> impl Iterator<Item = &'a ApiResource> + use<'a, 'k> {
         self.resources
             .iter()
             .filter(move |served| served.gvk == *gvk && !served.gvr.is_subresource())

@@ -1,59 +1,113 @@
-//! The bindings that exist, by the policy that they refer to.
+//! Objects that refer to a policy, by that policy: bindings and probes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use kube::ResourceExt;
+
+use crate::probe::api::PolicyProbe;
 
 /// The bindings.
-#[derive(Debug, Default)]
-pub(crate) struct Bindings {
-    state: Mutex<State>,
+pub(crate) type Bindings = ByPolicy<ValidatingAdmissionPolicyBinding>;
+
+/// The probes. All that exist are known where their kind is not served.
+pub(crate) type Probes = ByPolicy<PolicyProbe>;
+
+/// An object that refers to a policy.
+pub(crate) trait RefersToPolicy: ResourceExt {
+    /// The name of the policy.
+    fn policy_name(&self) -> &str;
+
+    /// Whether the object says the same of the policy as `other` did: what else is different decides
+    /// nothing.
+    fn says_the_same_as(&self, other: &Self) -> bool;
 }
 
-#[derive(Debug, Default)]
-struct State {
+impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
+    fn policy_name(&self) -> &str {
+        &self.spec.policy_name
+    }
+
+    fn says_the_same_as(&self, other: &Self) -> bool {
+        self.spec == other.spec
+    }
+}
+
+impl RefersToPolicy for PolicyProbe {
+    fn policy_name(&self) -> &str {
+        &self.spec.policy_name
+    }
+
+    fn says_the_same_as(&self, other: &Self) -> bool {
+        self.spec == other.spec && self.status == other.status
+    }
+}
+
+/// All objects of a kind, by the policy that they refer to.
+#[derive(Debug)]
+pub(crate) struct ByPolicy<K> {
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K> {
     /// Whether all that exist are known.
     is_listed: bool,
-    /// The policy that a binding refers to, by the name of the binding.
+    /// The policy that an object refers to, by the name of the object.
     policies: HashMap<String, String>,
-    by_policy: HashMap<String, BTreeMap<String, Arc<ValidatingAdmissionPolicyBinding>>>,
+    by_policy: HashMap<String, BTreeMap<String, Arc<K>>>,
 }
 
-/// The name of the policy that `binding` refers to.
-fn policy_name(binding: &ValidatingAdmissionPolicyBinding) -> &str {
-    &binding.spec.policy_name
+impl<K> Default for ByPolicy<K> {
+    fn default() -> Self {
+        let state = State {
+            is_listed: false,
+            policies: HashMap::new(),
+            by_policy: HashMap::new(),
+        };
+        Self {
+            state: Mutex::new(state),
+        }
+    }
 }
 
-impl Bindings {
-    /// Puts in a binding, and names the policies that this touches: the one it refers to, and the one
-    /// that it referred to before.
-    pub(crate) fn put(&self, mut binding: ValidatingAdmissionPolicyBinding) -> Vec<String> {
-        let Some(name) = binding.metadata.name.clone() else {
+impl<K: RefersToPolicy> ByPolicy<K> {
+    /// Puts in an object as the API server told it, and names the policies that this touches: the one it
+    /// refers to, and the one that it referred to before.
+    pub(crate) fn put(&self, mut object: K) -> Vec<String> {
+        let Some(name) = object.meta().name.clone() else {
             return Vec::new();
         };
-        binding.metadata.managed_fields = None;
-        binding.metadata.annotations = None;
-        let policy = policy_name(&binding).to_owned();
+        object.meta_mut().managed_fields = None;
+        object.meta_mut().annotations = None;
+        let policy = object.policy_name().to_owned();
         let mut state = self.lock();
         let before = state.policies.insert(name.clone(), policy.clone());
         let mut touched = Vec::new();
+        let mut is_news = true;
         if let Some(before) = before {
             let replaced = state.take(&before, &name);
             if before != policy {
                 touched.push(before);
-            } else if replaced.is_some_and(|old| old.spec == binding.spec) {
-                // Only its metadata changed, which decides nothing.
-                state.give(&policy, name, binding);
-                return touched;
+            } else if let Some(old) = replaced {
+                is_news = !object.says_the_same_as(&old);
             }
         }
-        state.give(&policy, name, binding);
-        touched.push(policy);
+        state
+            .by_policy
+            .entry(policy.clone())
+            .or_default()
+            .insert(name, Arc::new(object));
+        if is_news {
+            touched.push(policy);
+        }
         touched
     }
+}
 
-    /// Takes a binding out, and names the policy that this touches.
+impl<K> ByPolicy<K> {
+    /// Takes an object out, and names the policy that this touches.
     pub(crate) fn remove(&self, name: &str) -> Option<String> {
         let mut state = self.lock();
         let policy = state.policies.remove(name)?;
@@ -61,8 +115,8 @@ impl Bindings {
         Some(policy)
     }
 
-    /// Takes out all bindings but these, notes that there are no others, and names the policies that
-    /// this touches.
+    /// Takes out all objects but these, notes that there are no others, and names the policies that this
+    /// touches.
     pub(crate) fn retain(&self, names: &BTreeSet<String>) -> Vec<String> {
         let gone: Vec<String> = {
             let mut state = self.lock();
@@ -76,40 +130,38 @@ impl Bindings {
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 
-    /// The bindings of a policy, by name; `None` as long as not all are known.
-    pub(crate) fn of(&self, policy: &str) -> Option<Vec<Arc<ValidatingAdmissionPolicyBinding>>> {
+    /// The objects that refer to a policy, by name; `None` as long as not all are known.
+    pub(crate) fn of(&self, policy: &str) -> Option<Vec<Arc<K>>> {
         let state = self.lock();
         if !state.is_listed {
             return None;
         }
-        let bindings = state.by_policy.get(policy);
+        let objects = state.by_policy.get(policy);
         Some(
-            bindings
+            objects
                 .map(|all| all.values().cloned().collect())
                 .unwrap_or_default(),
         )
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// The names of all policies that objects refer to.
+    pub(crate) fn policies(&self) -> Vec<String> {
+        self.lock().by_policy.keys().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn take(&mut self, policy: &str, name: &str) -> Option<Arc<ValidatingAdmissionPolicyBinding>> {
+impl<K> State<K> {
+    fn take(&mut self, policy: &str, name: &str) -> Option<Arc<K>> {
         let of_policy = self.by_policy.get_mut(policy)?;
         let taken = of_policy.remove(name);
         if of_policy.is_empty() {
             self.by_policy.remove(policy);
         }
         taken
-    }
-
-    fn give(&mut self, policy: &str, name: String, binding: ValidatingAdmissionPolicyBinding) {
-        self.by_policy
-            .entry(policy.to_owned())
-            .or_default()
-            .insert(name, Arc::new(binding));
     }
 }
 
