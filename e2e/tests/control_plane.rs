@@ -290,7 +290,8 @@ async fn nothing_is_left_after_a_panic() {
 fn nothing_is_left_after_ctrl_c() {
     let mut owner = Owner::start();
     owner.signal("INT");
-    assert!(owner.program.wait().unwrap().success());
+    let status = owner.program.wait().unwrap();
+    assert!(status.success(), "{status}: {}", owner.message());
     assert_gone_now(&owner.directory);
 }
 
@@ -331,13 +332,8 @@ impl Owner {
             .read_line(&mut line)
             .unwrap();
         let Some(kubeconfig) = line.trim_end().strip_prefix("export KUBECONFIG='") else {
-            let mut message = String::new();
-            program
-                .stderr
-                .take()
-                .unwrap()
-                .read_to_string(&mut message)
-                .unwrap();
+            let directory = PathBuf::new();
+            let message = Self { program, directory }.message();
             panic!("`{line}` {message}");
         };
         let kubeconfig = Path::new(kubeconfig.trim_end_matches('\''));
@@ -348,6 +344,14 @@ impl Owner {
             "etcd, API server, KCM, two helpers"
         );
         Self { program, directory }
+    }
+
+    /// What the program wrote to standard error until its end.
+    fn message(&mut self) -> String {
+        let mut message = String::new();
+        let mut stderr = self.program.stderr.take().unwrap();
+        stderr.read_to_string(&mut message).unwrap();
+        message
     }
 
     fn signal(&self, name: &str) {

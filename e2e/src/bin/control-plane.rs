@@ -5,6 +5,7 @@
     reason = "this program speaks to the person or the script that started it"
 )]
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -81,12 +82,16 @@ async fn run(builder: Builder) -> Result<()> {
     let begin = Instant::now();
     let control_plane = builder.start().await?;
     let seconds = begin.elapsed().as_secs_f64();
-    // In one piece: who reads the first line alone must not end the program.
-    println!(
-        "export KUBECONFIG='{}'\nexport PATH='{}':\"$PATH\"",
+    let exports = format!(
+        "export KUBECONFIG='{}'\nexport PATH='{}':\"$PATH\"\n",
         control_plane.kubeconfig()?.display(),
         binaries.directory().display()
     );
+    // Who reads no more than the first line, and closes the pipe, must not end the program:
+    // one write, since `println!` makes one for each line, and no panic where it fails.
+    if let Err(error) = std::io::stdout().write_all(exports.as_bytes()) {
+        eprintln!("warning: the commands were not printed: {error}\n{exports}");
+    }
     let directory = control_plane.directory().display();
     eprintln!("ready after {seconds:.1} s; logs in {directory}; Ctrl-C ends it");
     std::future::pending().await
