@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::names::shared;
+use crate::cel::names::shared;
 use crate::cel::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
 
 /// The accumulator's name, which no source text can spell.

@@ -60,6 +60,9 @@ pub(super) struct Programs {
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
+/// Of no more variables than these each name is looked at.
+const MAX_LOOKED_AT: usize = 8;
+
 impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
         let expressions = compiled.expressions().iter();
@@ -114,7 +117,12 @@ impl Programs {
 
     /// The place of the variable `name`.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        if self.variables.len() > MAX_LOOKED_AT {
+            return self.by_name.get(name).copied();
+        }
+        self.variables
+            .iter()
+            .position(|variable| *variable.name == *name)
     }
 }
 
