@@ -16,7 +16,7 @@ use vap_status_controller::policy::compile::{CompileMode, compile as compile_pol
 use vap_status_controller::policy::typecheck::Profile;
 
 use super::schemas::Schemas;
-use super::{admit, compile, documents, typecheck};
+use super::{admit, compile, documents, eval, typecheck};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum What {
     Compile,
     /// Evaluating the compiled policy of each case.
     Admit,
+    /// Evaluating the planned expression of each case.
+    Eval,
 }
 
 impl What {
@@ -37,6 +39,7 @@ impl What {
             Self::Typecheck => "typecheck",
             Self::Compile => "compile",
             Self::Admit => "admit",
+            Self::Eval => "eval",
         }
     }
 }
@@ -93,8 +96,10 @@ pub fn run(
         bench: what.name().to_owned(),
         ..BenchLine::default()
     };
-    if what == What::Admit {
-        return run_admit(line, schemas, paths, (seconds, warmup));
+    match what {
+        What::Admit => return run_admit(line, schemas, paths, (seconds, warmup)),
+        What::Eval => return run_eval(line, paths, (seconds, warmup)),
+        What::Typecheck | What::Compile => {}
     }
     let mut work = Vec::new();
     for doc in documents::load_policies(paths)? {
@@ -110,7 +115,7 @@ pub fn run(
                 let broken = first.panic.is_some() || !first.error.is_empty();
                 (broken, first.expressions.len(), 0)
             }
-            What::Admit => (true, 0, 0),
+            What::Admit | What::Eval => (true, 0, 0),
         };
         match doc.policy {
             Ok(policy) if !broken => {
@@ -132,7 +137,7 @@ pub fn run(
         What::Compile => {
             black_box(compile_policy(policy, CompileMode::New));
         }
-        What::Admit => {}
+        What::Admit | What::Eval => {}
     };
     measure(&mut line, &work, once, (seconds, warmup));
     Ok(line)
@@ -160,6 +165,30 @@ fn run_admit(
     line.policies = work.len();
     let once = |case: &admit::ReadyCase| {
         black_box(case.evaluate());
+    };
+    measure(&mut line, &work, once, times);
+    Ok(line)
+}
+
+/// Measures the evaluation of single expressions.
+fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result<BenchLine> {
+    let mut work = Vec::new();
+    for path in paths {
+        admit::each_case(path, |_, text| {
+            match eval::ReadyExpression::parse(text)? {
+                Some(ready) => work.push(ready),
+                None => line.skipped += 1,
+            }
+            Ok(())
+        })?;
+    }
+    if work.is_empty() {
+        bail!("nothing to measure");
+    }
+    line.policies = work.len();
+    line.expressions = work.len();
+    let once = |ready: &eval::ReadyExpression| {
+        black_box(ready.evaluate());
     };
     measure(&mut line, &work, once, times);
     Ok(line)

@@ -16,7 +16,7 @@ use vap_status_controller::policy::typecheck::Profile;
 
 use super::bench::What;
 use super::schemas::Schemas;
-use super::{admit, compile, documents, pair, typecheck};
+use super::{admit, compile, documents, eval, pair, typecheck};
 
 /// What is compared, and with what.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl Share {
     fn oracle_lines(&self) -> Result<Vec<Value>> {
         let mut command = Command::new(&self.oracle);
         command.arg(self.what.name());
-        if self.what != What::Compile {
+        if !matches!(self.what, What::Compile | What::Eval) {
             pair::schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
         }
         let stdout = pair::output(command.args(&self.paths))?;
@@ -127,9 +127,14 @@ impl Share {
             let lines: Result<_, _> = lines.iter().map(serde_json::to_value).collect();
             return Ok(lines?);
         }
+        if self.what == What::Eval {
+            let lines = eval::lines(&self.paths)?;
+            let lines: Result<_, _> = lines.iter().map(serde_json::to_value).collect();
+            return Ok(lines?);
+        }
         let docs = documents::load_policies(&self.paths)?;
         let lines: Result<Vec<Value>, _> = match self.what {
-            What::Admit => Ok(Vec::new()),
+            What::Admit | What::Eval => Ok(Vec::new()),
             What::Typecheck => {
                 let schemas = load()?;
                 let line = |doc| typecheck::line(doc, &schemas, Profile::Upstream);
@@ -156,6 +161,7 @@ pub fn compare(what: What, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<Str
         What::Typecheck => typecheck_facets,
         What::Compile => compile_facets,
         What::Admit => admit_facets,
+        What::Eval => eval_facets,
     };
     let mut shares = Shares::default();
     let mut differences = Vec::new();
@@ -288,6 +294,22 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
             ),
         ])
         .collect()
+}
+
+fn eval_facets(line: &Value) -> Vec<Facet> {
+    let facet = |name: &'static str, fields: &[&str]| {
+        let answers = fields.iter().map(|field| {
+            let mut answer = line.get(*field).cloned().unwrap_or_default();
+            cut_syntax_errors(&mut answer);
+            answer
+        });
+        (name, String::new(), answers.collect())
+    };
+    vec![
+        facet("check", &["checkError", "outputType", "cost"]),
+        facet("verdict", &["value", "runtimeError", "error"]),
+        facet("actual cost", &["actualCost"]),
+    ]
 }
 
 fn items<'a>(line: &'a Value, field: &str) -> &'a [Value] {

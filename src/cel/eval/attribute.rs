@@ -64,8 +64,10 @@ impl<'p> Machine<'p> {
         {
             return Some(end);
         }
-        // The step of the last key, which is that of the attribute, is recorded and dropped again.
-        if n_charged < attribute.qualifiers.len() || n_charged == 0 {
+        // The step of the last key, which is that of the attribute, is recorded and dropped again. Without
+        // comprehensions no step is evaluated twice, so that there is none from before.
+        let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
+        if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
         }
         self.tracker.add_select();
