@@ -72,11 +72,7 @@ impl fmt::Debug for Scope {
 impl Scope {
     pub(super) fn new(programs: &Arc<Programs>, inputs: Inputs) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            values: programs
-                .variables
-                .iter()
-                .map(|_| Memo::default())
-                .collect(),
+            values: programs.variables.iter().map(|_| Memo::default()).collect(),
             programs: Arc::clone(programs),
             inputs,
             depth: AtomicU32::new(0),
