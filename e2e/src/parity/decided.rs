@@ -72,7 +72,9 @@ pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
 /// If the corpus cannot be read.
 pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
     each_decided(corpus, |case, mut ready| {
-        ready["id"] = case.name.clone().into();
+        if let Value::Object(fields) = &mut ready {
+            fields.insert("id".into(), case.name.clone().into());
+        }
         write_line(out, &ready)
     })
 }

@@ -251,7 +251,9 @@ fn walk_held(root: &Value, path: &[Qualifier]) -> Walked {
             }
         };
         let held = match (current, key) {
-            (Value::Map(map), Value::String(name)) => map.held_field(name),
+            (Value::Map(map), Value::String(name)) => {
+                map.held_fields().map(|fields| fields.find(name))
+            }
             _ => None,
         };
         let found = match held {
