@@ -142,7 +142,7 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     let (env, bindings) = environment(case)?;
     let (parsed, mut found) = syntax::parse(&case.expr);
     let Some(ast) = parsed else {
-        line.check_error = Some(found.render(&case.expr));
+        line.check_error = Some(syntax::upstream_findings(&case.expr).render(&case.expr));
         return Ok(());
     };
     let ast = Arc::new(ast);

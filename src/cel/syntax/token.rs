@@ -153,6 +153,11 @@ impl TokenSet {
         Self(self.0 | other.0)
     }
 
+    /// Whether the two have a kind in common.
+    pub(super) const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     pub(super) const fn contains(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
