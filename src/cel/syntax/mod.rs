@@ -21,7 +21,7 @@ use std::cell::Cell;
 
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use self::lexer::Tokens;
-use self::upstream::{SyntaxError, Where};
+use self::upstream::Where;
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
@@ -172,31 +172,33 @@ impl Attempt {
         }
     }
 
-    /// Puts `errors` in the place of the syntax errors.
-    fn reword(&mut self, errors: Vec<SyntaxError>) {
-        let mut syntax = Vec::new();
-        for SyntaxError { at, message } in errors {
-            match at {
-                Where::Offset(offset) => syntax.push(Finding {
+    /// Puts what the API server's parser finds in the place of the syntax errors.
+    fn reword(&mut self, parsed: upstream::Outcome) {
+        self.syntax.clear();
+        if !parsed.is_complete {
+            self.meaning.clear();
+            self.outcome = Err(None);
+        }
+        for error in parsed.errors {
+            match error.at {
+                Where::Offset(offset) => self.syntax.push(Finding {
                     offset,
                     code: Code::Syntax,
-                    message,
+                    message: error.message,
                 }),
                 Where::Nowhere => {
-                    self.outcome = Err(Some((Code::LimitExceeded, message)));
+                    self.outcome = Err(Some((Code::LimitExceeded, error.message)));
                 }
             }
         }
-        self.syntax = syntax;
     }
 
     fn findings(self, text: &str) -> Diagnostics {
         let mut found = Diagnostics::default();
         let source = SourceMap::new(text);
         let location = |offset| {
-            if offset == NOWHERE {
-                Location::NONE
-            } else if text.is_empty() {
+            if offset == NOWHERE || text.is_empty() {
+                // Before the first character.
                 Location {
                     line: 1,
                     column: -1,

@@ -3,7 +3,7 @@
 //! Source: cel-go `parser/gen/CEL.g4` (lexer rules).
 
 /// The kind of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Kind {
     Equals,

@@ -35,12 +35,20 @@ pub(super) struct SyntaxError {
     pub(super) message: String,
 }
 
-/// The errors of the grammar in `text`, whose tokens are `tokens`, in the order in which the API server
-/// finds them.
+/// What the API server's parser finds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outcome {
+    /// In the order in which it finds them; never more than a hundred and two.
+    pub(super) errors: Vec<SyntaxError>,
+    /// Whether it comes to the end of the text, and looks at what the text means.
+    pub(super) is_complete: bool,
+}
+
+/// The errors of the grammar in `text`, whose tokens are `tokens`.
 ///
-/// Never more than a hundred and one; the time is a multiple of the length of the text.
-pub(super) fn syntax_errors(text: &str, tokens: &Tokens) -> Vec<SyntaxError> {
+/// The time is a multiple of the length of the text.
+pub(super) fn syntax_errors(text: &str, tokens: &Tokens) -> Outcome {
     let mut parser = Parser::new(Stream::new(text, tokens));
     parser.run();
-    parser.errors
+    parser.outcome
 }

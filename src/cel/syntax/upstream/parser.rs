@@ -9,10 +9,10 @@
 
 use super::grammar::{N_RULES, Rule};
 use super::graph::{Choice, Edge, GRAPH, State, StateId, StateKind};
-use super::prediction::{Prediction, Step, Way};
+use super::prediction::{Predictor, Step, Way};
 use super::strategy::{Abort, Failure, Recovery};
 use super::stream::Stream;
-use super::{SyntaxError, Where};
+use super::{Outcome, SyntaxError, Where};
 use crate::cel::syntax::MAX_RECURSION_DEPTH;
 use crate::cel::syntax::token::{Kind, Token, TokenSet};
 
@@ -34,7 +34,8 @@ pub(super) struct Parser<'t> {
     /// The active rules, the outermost first.
     pub(super) frames: Vec<Frame>,
     pub(super) recovery: Recovery,
-    pub(super) errors: Vec<SyntaxError>,
+    pub(super) outcome: Outcome,
+    predictor: Predictor,
     /// How often each rule is active.
     active: [u32; N_RULES],
 }
@@ -60,16 +61,18 @@ impl<'t> Parser<'t> {
             state: 0,
             frames: Vec::new(),
             recovery: Recovery::default(),
-            errors: Vec::new(),
+            outcome: Outcome::default(),
+            predictor: Predictor::default(),
             active: [0; N_RULES],
         }
     }
 
-    /// Parses the text; all errors are in `errors` then.
+    /// Parses the text.
     pub(super) fn run(&mut self) {
         match self.walk() {
-            Ok(()) | Err(Abort::Reported) => {}
-            Err(Abort::Limit(message)) => self.errors.push(SyntaxError {
+            Ok(()) => self.outcome.is_complete = true,
+            Err(Abort::Reported) => {}
+            Err(Abort::Limit(message)) => self.outcome.errors.push(SyntaxError {
                 at: Where::Nowhere,
                 message,
             }),
@@ -250,23 +253,29 @@ impl<'t> Parser<'t> {
     }
 
     fn predict(&mut self, at: StateId) -> Result<Way, Stop> {
-        let mut prediction = Prediction::new(at);
+        let mut set = self.predictor.start(at);
         let mut ahead = 0;
         loop {
             let token = self.look(ahead)?;
-            match prediction.step(token.kind) {
+            match self.predictor.step(set, token.kind) {
                 Step::Decided(way) => return Ok(way),
                 Step::Stuck => {
-                    return prediction.outside().ok_or(Stop::Failed(Failure::NoViable {
-                        first: self.stream.peek(0),
-                        last: token,
-                    }));
+                    return self
+                        .predictor
+                        .outside(set)
+                        .ok_or(Stop::Failed(Failure::NoViable {
+                            first: self.stream.peek(0),
+                            last: token,
+                        }));
                 }
                 // Behind the end there is nothing that could tell more.
-                Step::Open if token.kind == Kind::End => {
-                    return Ok(prediction.outside().unwrap_or(0));
+                Step::Open(_) if token.kind == Kind::End => {
+                    return Ok(self.predictor.outside(set).unwrap_or(0));
                 }
-                Step::Open => ahead += 1,
+                Step::Open(next) => {
+                    set = next;
+                    ahead += 1;
+                }
             }
         }
     }

@@ -55,26 +55,46 @@ impl Stacks {
     }
 }
 
-/// Follows the ways on from a state, token by token.
-pub(super) struct Prediction {
+/// The number of a set of places; [`Predictor`] has the sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SetId(usize);
+
+/// The places to which ways have come after the same tokens.
+#[derive(Clone, Debug)]
+struct PlaceSet {
     places: Vec<Place>,
-    stacks: Stacks,
+    /// The way, if all ways are at the same places, so that nothing further can tell them apart.
+    tied: Option<Way>,
 }
 
 /// What is known after a token.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// The way to go.
     Decided(Way),
     /// No way takes the token.
     Stuck,
     /// Another token is needed.
-    Open,
+    Open(SetId),
 }
 
-impl Prediction {
-    /// Starts at `state`, where there are several ways.
-    pub(super) fn new(state: StateId) -> Self {
-        let mut stacks = Stacks::default();
+/// Follows the ways on from states, token by token, and keeps what it has found: the same places come
+/// again and again.
+#[derive(Default)]
+pub(super) struct Predictor {
+    stacks: Stacks,
+    sets: Vec<PlaceSet>,
+    known: HashMap<Vec<Place>, SetId>,
+    starts: HashMap<StateId, SetId>,
+    steps: HashMap<(SetId, Kind), Step>,
+}
+
+impl Predictor {
+    /// The places before the first token at `state`, where there are several ways.
+    pub(super) fn start(&mut self, state: StateId) -> SetId {
+        if let Some(set) = self.starts.get(&state) {
+            return *set;
+        }
         let starts = GRAPH.state(state).edges.iter().enumerate();
         let starts = starts.filter_map(|(way, edge)| match *edge {
             Edge::Free(state) => Some(Place {
@@ -85,14 +105,24 @@ impl Prediction {
             }),
             _ => None,
         });
-        let places = spread(starts.collect(), &mut stacks);
-        Self { places, stacks }
+        let set = self.spread(starts.collect());
+        self.starts.insert(state, set);
+        set
     }
 
-    /// Follows the ways that take `token`; if none does, the prediction stays as it is.
-    pub(super) fn step(&mut self, token: Kind) -> Step {
+    /// Follows the ways of `set` that take `token`.
+    pub(super) fn step(&mut self, set: SetId, token: Kind) -> Step {
+        if let Some(step) = self.steps.get(&(set, token)) {
+            return *step;
+        }
+        let step = self.follow(set, token);
+        self.steps.insert((set, token), step);
+        step
+    }
+
+    fn follow(&mut self, set: SetId, token: Kind) -> Step {
         let mut taken = Vec::new();
-        for place in &self.places {
+        for place in self.places(set) {
             for edge in &GRAPH.state(place.state).edges {
                 if let Edge::Token(tokens, to) = *edge
                     && tokens.contains(token)
@@ -107,76 +137,95 @@ impl Prediction {
         if taken.iter().all(|place| place.way == first) {
             return Step::Decided(first);
         }
-        self.places = spread(taken, &mut self.stacks);
-        self.in_doubt().map_or(Step::Open, Step::Decided)
+        let set = self.spread(taken);
+        let tied = self.sets.get(set.0).and_then(|set| set.tied);
+        tied.map_or(Step::Open(set), Step::Decided)
     }
 
-    /// The first way, if all are at the same places.
-    fn in_doubt(&self) -> Option<Way> {
-        let mut by_way: Vec<(Way, HashSet<(StateId, StackId)>)> = Vec::new();
-        for place in &self.places {
-            let at = (place.state, place.stack);
-            match by_way.iter_mut().find(|(way, _)| *way == place.way) {
-                Some((_, places)) => {
-                    places.insert(at);
+    fn places(&self, set: SetId) -> &[Place] {
+        self.sets
+            .get(set.0)
+            .map_or(&[], |set| set.places.as_slice())
+    }
+
+    /// The first way of `set` that has left the rule in which the choice is made: it may be the right one,
+    /// and what does not fit is the business of another rule.
+    pub(super) fn outside(&self, set: SetId) -> Option<Way> {
+        let outside = self.places(set).iter().filter(|place| place.outside);
+        outside.map(|place| place.way).min()
+    }
+
+    /// All places before a token to which one comes from `open` without one.
+    fn spread(&mut self, mut open: Vec<Place>) -> SetId {
+        let (mut seen, mut places) = (HashSet::new(), Vec::new());
+        while let Some(place) = open.pop() {
+            if !seen.insert(place) {
+                continue;
+            }
+            let state = GRAPH.state(place.state);
+            if state.kind == StateKind::RuleStop {
+                self.leave(place, &mut open, &mut places);
+                continue;
+            }
+            for edge in &state.edges {
+                match *edge {
+                    Edge::Free(state) => open.push(Place { state, ..place }),
+                    Edge::Token(..) => places.push(place),
+                    Edge::Call { rule, follow, .. } => open.push(Place {
+                        state: GRAPH.start(rule),
+                        stack: self.stacks.push(follow, place.stack),
+                        ..place
+                    }),
                 }
-                None => by_way.push((place.way, HashSet::from([at]))),
             }
         }
-        let (first, rest) = by_way.split_first()?;
-        rest.iter()
-            .all(|(_, places)| *places == first.1)
-            .then(|| by_way.iter().map(|(way, _)| *way).min())
-            .flatten()
+        places.sort_unstable();
+        if let Some(set) = self.known.get(&places) {
+            return *set;
+        }
+        let set = SetId(self.sets.len());
+        self.known.insert(places.clone(), set);
+        let tied = tied(&places);
+        self.sets.push(PlaceSet { places, tied });
+        set
     }
 
-    /// The first way that has left the rule in which the choice is made: it may be the right one, and what
-    /// does not fit is the business of another rule.
-    pub(super) fn outside(&self) -> Option<Way> {
-        let outside = self.places.iter().filter(|place| place.outside);
-        outside.map(|place| place.way).min()
+    /// Leaves the rule at whose end `place` is: for the call that there was, or any that there may be.
+    fn leave(&self, place: Place, open: &mut Vec<Place>, places: &mut Vec<Place>) {
+        if let Some((state, stack)) = self.stacks.pop(place.stack) {
+            open.push(Place {
+                state,
+                stack,
+                ..place
+            });
+            return;
+        }
+        let follows = GRAPH.follows(place.state);
+        if follows.is_empty() {
+            // The end of the first rule, behind the end of the text.
+            places.push(place);
+        }
+        open.extend(follows.iter().map(|&state| Place {
+            state,
+            outside: true,
+            ..place
+        }));
     }
 }
 
-/// All places before a token to which one comes from `open` without one.
-fn spread(mut open: Vec<Place>, stacks: &mut Stacks) -> Vec<Place> {
-    let (mut seen, mut places) = (HashSet::new(), Vec::new());
-    while let Some(place) = open.pop() {
-        if !seen.insert(place) {
-            continue;
-        }
-        let state = GRAPH.state(place.state);
-        if state.kind == StateKind::RuleStop {
-            if let Some((state, stack)) = stacks.pop(place.stack) {
-                open.push(Place {
-                    state,
-                    stack,
-                    ..place
-                });
-                continue;
+/// The first way, if all are at the same places.
+fn tied(places: &[Place]) -> Option<Way> {
+    let mut by_way: Vec<(Way, HashSet<(StateId, StackId)>)> = Vec::new();
+    for place in places {
+        let at = (place.state, place.stack);
+        match by_way.iter_mut().find(|(way, _)| *way == place.way) {
+            Some((_, places)) => {
+                places.insert(at);
             }
-            let follows = GRAPH.follows(place.state);
-            open.extend(follows.iter().map(|&state| Place {
-                state,
-                outside: true,
-                ..place
-            }));
-        }
-        let mut before_token = state.edges.is_empty() && GRAPH.follows(place.state).is_empty();
-        for edge in &state.edges {
-            match *edge {
-                Edge::Free(state) => open.push(Place { state, ..place }),
-                Edge::Token(..) => before_token = true,
-                Edge::Call { rule, follow, .. } => open.push(Place {
-                    state: GRAPH.start(rule),
-                    stack: stacks.push(follow, place.stack),
-                    ..place
-                }),
-            }
-        }
-        if before_token {
-            places.push(place);
+            None => by_way.push((place.way, HashSet::from([at]))),
         }
     }
-    places
+    let ((first, at), rest) = by_way.split_first()?;
+    let is_tied = rest.iter().all(|(_, places)| places == at);
+    (is_tied && !rest.is_empty()).then(|| rest.iter().map(|(way, _)| *way).fold(*first, Way::min))
 }

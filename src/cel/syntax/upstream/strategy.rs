@@ -55,13 +55,13 @@ impl Recovery {
 impl Parser<'_> {
     /// Adds an error.
     pub(super) fn notify(&mut self, offset: u32, message: String) -> Result<(), Abort> {
-        let is_too_many = self.errors.len() >= ERROR_REPORTING_LIMIT;
+        let is_too_many = self.outcome.errors.len() >= ERROR_REPORTING_LIMIT;
         let message = if is_too_many {
             format!("More than {ERROR_REPORTING_LIMIT} syntax errors")
         } else {
             names::with_reserved_words(message)
         };
-        self.errors.push(SyntaxError {
+        self.outcome.errors.push(SyntaxError {
             at: Where::Offset(offset),
             message: format!("Syntax error: {message}"),
         });
