@@ -19,8 +19,8 @@ mod wording;
 
 use std::cell::Cell;
 
-use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use self::lexer::Tokens;
+use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use self::upstream::Where;
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};
