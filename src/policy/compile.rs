@@ -161,7 +161,7 @@ impl CompiledPolicy {
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
         self.compile_each(mode, Words::Ours, |expression, _, _| {
-            compiled.push(expression)
+            compiled.push(expression);
         });
         compiled
     }
