@@ -132,3 +132,20 @@ fn an_object_of_any_size_costs_what_is_read_of_it() {
     assert_eq!(decision(&evaluation), &Decision::admit());
     assert_eq!(evaluation.costs.validations.unwrap().used, Ok(4));
 }
+
+#[test]
+fn a_syntax_error_is_told_in_the_words_of_the_api_server() {
+    let missing = "ERROR: <input>:1:13: Syntax error: missing ')' at '<EOF>'";
+    let evaluation = evaluate(&spec(&[], "size(object"));
+    let message = &decision(&evaluation).message;
+    assert!(message.contains("missing ')' at '<EOF>'"), "{message}");
+
+    let variables = [("a".to_owned(), "size('text'".to_owned())];
+    let evaluation = evaluate(&spec(&variables, "variables.a == 4"));
+    let message = &decision(&evaluation).message;
+    let in_variable = format!(
+        "fails to compile: compilation failed: {}",
+        missing.replace("13", "12")
+    );
+    assert!(message.contains(&in_variable), "{message}");
+}
