@@ -9,7 +9,7 @@ use crate::cel::ast::{Ast, Expr};
 use crate::cel::eval::Program;
 use crate::library::runtime::KubernetesRuntime;
 use crate::policy::compile::{CompileMode, CompiledPolicy};
-use crate::policy::expressions::Role;
+use crate::policy::expressions::{Role, Words};
 
 /// An expression, and its program or why it has none.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl Programs {
         let expressions = compiled.expressions().iter();
         let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
         let mut programs = Self::default();
-        compiled.compile_each(CompileMode::Stored, |outcome, checked, env| {
+        compiled.compile_each(CompileMode::Stored, Words::Upstream, |outcome, checked, env| {
             let Some(source) = by_field.get(&*outcome.field_ref) else {
                 return;
             };
