@@ -14,10 +14,12 @@ mod macros;
 mod names;
 mod parser;
 mod token;
+mod unparse;
 mod wording;
 
 use std::cell::Cell;
 
+pub use self::unparse::unparse;
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use super::ast::Ast;
 use super::diagnostic::{Code, Diagnostics};
