@@ -1,4 +1,5 @@
-//! Any text is parsed, checked, planned and evaluated with a few inputs.
+//! Any text is parsed, checked, planned and evaluated with a few inputs, and has the properties that every
+//! expression has.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

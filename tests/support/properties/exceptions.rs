@@ -35,7 +35,7 @@ const NO_OVERLOAD_FOR_A_BAD_TEXT: [&str; 2] =
 
 /// Whether the estimate of `checked` may be too low.
 pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
-    has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED) || looks_for_nothing(checked)
+    has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED)
 }
 
 /// How much more than estimated an expression may cost if it ends in an error: an error that a call is given
