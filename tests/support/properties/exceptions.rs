@@ -94,10 +94,10 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
         })
 }
 
-/// Whether there is an optional of an optional, or of a type that the language does not know.
+/// Whether there is an optional of an optional, of a type, or of a value that the language does not know.
 ///
 /// A conditional, also that of `optMap`, makes a native value of an optional and back: of nested optionals
-/// one is left, and values of foreign types are lost. An index of a list or map of optionals gives
+/// one is left, of a type its name, and values of foreign types are lost. An index of a list or map of optionals gives
 /// the optional that is there.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
@@ -113,8 +113,8 @@ fn is_odd(type_: &Type) -> bool {
     match type_ {
         Type::List(element) => is_odd(element),
         Type::Map(entry) => is_odd(&entry.1),
-        _ => type_
-            .optional_value()
-            .is_some_and(|held| matches!(held, Type::Opaque(_) | Type::Struct(_)) || is_odd(held)),
+        _ => type_.optional_value().is_some_and(|held| {
+            matches!(held, Type::Opaque(_) | Type::Struct(_) | Type::Type(_)) || is_odd(held)
+        }),
     }
 }
