@@ -160,7 +160,9 @@ impl CompiledPolicy {
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, Words::Ours, |expression, _, _| compiled.push(expression));
+        self.compile_each(mode, Words::Ours, |expression, _, _| {
+            compiled.push(expression)
+        });
         compiled
     }
 
@@ -202,9 +204,14 @@ impl CompiledPolicy {
 pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
     let expressions = parse_all(policy);
     let mut compiled = Vec::with_capacity(expressions.len());
-    compile_all(policy, &expressions, (mode, Words::Ours), |expression, _, _| {
-        compiled.push(expression);
-    });
+    compile_all(
+        policy,
+        &expressions,
+        (mode, Words::Ours),
+        |expression, _, _| {
+            compiled.push(expression);
+        },
+    );
     compiled
 }
 

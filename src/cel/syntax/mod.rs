@@ -14,13 +14,15 @@ mod macros;
 mod names;
 mod parser;
 mod token;
+mod unparse;
 mod upstream;
 mod wording;
 
 use std::cell::Cell;
 
-use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 use self::lexer::Tokens;
+use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
+pub use self::unparse::unparse;
 use self::upstream::Where;
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};

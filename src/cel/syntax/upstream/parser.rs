@@ -119,10 +119,9 @@ impl<'t> Parser<'t> {
             | StateKind::PlusLoopBack => true,
             StateKind::LoopEntry => !is_again,
             StateKind::LoopBlockStart => state.edges.len() > 1,
-            StateKind::Basic
-            | StateKind::BlockEnd
-            | StateKind::LoopEnd
-            | StateKind::RuleStop => false,
+            StateKind::Basic | StateKind::BlockEnd | StateKind::LoopEnd | StateKind::RuleStop => {
+                false
+            }
         };
         if looks {
             self.state = at;

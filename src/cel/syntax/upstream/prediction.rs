@@ -127,7 +127,10 @@ impl Predictor {
                 if let Edge::Token(tokens, to) = *edge
                     && tokens.contains(token)
                 {
-                    taken.push(Place { state: to, ..*place });
+                    taken.push(Place {
+                        state: to,
+                        ..*place
+                    });
                 }
             }
         }

@@ -139,10 +139,7 @@ impl Parser<'_> {
             Some(&Edge::Token(_, behind)) => behind,
             _ => self.state,
         };
-        if self
-            .expected_at(behind)
-            .contains(self.stream.current())
-        {
+        if self.expected_at(behind).contains(self.stream.current()) {
             self.report_missing()?;
             return Ok(());
         }
