@@ -28,12 +28,12 @@ use std::fmt;
 pub use activation::{Activation, Bindings};
 pub use cost::{CallCost, CostResult, string_traversal_cost, units};
 
-use super::ast::Ast;
+use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
 use super::decls::Context;
 use super::env::Env;
 use super::syntax::run_on_deep_stack;
-use super::value::{EvalError, Value};
+use super::value::{ErrorKind, EvalError, Value};
 use machine::Machine;
 use node::Node;
 
@@ -45,12 +45,16 @@ const SHALLOW_DEPTH: u32 = 60;
 #[error("program instantiation failed: {message}")]
 pub struct PlanError {
     message: String,
+    is_unsafe: bool,
+    at: Option<ExprId>,
 }
 
 impl PlanError {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            is_unsafe: false,
+            at: None,
         }
     }
 
@@ -59,11 +63,32 @@ impl PlanError {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// The innermost expression that cannot be planned; upstream does not say which.
+    #[must_use]
+    pub fn at(&self) -> Option<ExprId> {
+        self.at
+    }
+
+    fn within(mut self, id: ExprId) -> Self {
+        self.at.get_or_insert(id);
+        self
+    }
+
+    /// Whether upstream panics where this is an error.
+    #[must_use]
+    pub fn is_unsafe(&self) -> bool {
+        self.is_unsafe
+    }
 }
 
 impl From<EvalError> for PlanError {
     fn from(error: EvalError) -> Self {
-        Self::new(error.message())
+        Self {
+            message: error.message().to_owned(),
+            is_unsafe: error.kind() == ErrorKind::Internal,
+            at: None,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cel::checker::{CheckedAst, Reference};
 use crate::cel::decls::{Binding, Function, Overload};
 use crate::cel::env::{Env, Ident};
 use crate::cel::types::{OPTIONAL_TYPE, Type};
-use crate::cel::value::{EvalError, Value};
+use crate::cel::value::Value;
 
 /// Plans one expression.
 pub(super) struct Planner<'a> {
@@ -71,6 +71,10 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(&mut self, id: ExprId) -> Planned {
+        self.plan_expr(id).map_err(|error| error.within(id))
+    }
+
+    fn plan_expr(&mut self, id: ExprId) -> Planned {
         let checked = self.checked;
         let step = step_id(id);
         match checked.ast().expr(id) {
@@ -508,9 +512,4 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
             (Target::Dispatch(dispatched), false)
         }
     }
-}
-
-/// An error that is found when a constant is folded.
-pub(super) fn folding_error(error: &EvalError) -> PlanError {
-    PlanError::new(error.message())
 }
