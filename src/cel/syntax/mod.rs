@@ -152,7 +152,9 @@ impl Attempt {
         let outcome = match outcome {
             Ok(Parsed { id, depth }) if depth <= MAX_RECURSION_DEPTH => Ok(id),
             Ok(_) => {
-                meaning.clear();
+                if !meaning.is_empty() {
+                    meaning.truncate(n_before_too_deep(text, tokens, max_nodes));
+                }
                 Err(Some((Code::LimitExceeded, TOO_DEEP.to_owned())))
             }
             Err(Abort { finding, .. }) => {
@@ -217,6 +219,17 @@ impl Attempt {
         }
         found
     }
+}
+
+/// How many findings about what is grammatical there are before the part that nests too deep, for which
+/// the text is parsed anew: it is known at the end alone how deep a part is.
+fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
+    run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
+        let mut parser = Parser::new(text, &tokens.all, max_nodes);
+        parser.nested = Some(Vec::new());
+        let _ = parser.start();
+        parser::n_before_too_deep(parser.nested.unwrap_or_default())
+    })
 }
 
 /// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].

@@ -91,10 +91,28 @@ impl Programs {
                     if let Some(message) = programs.messages.last_mut() {
                         *message = Some(expression);
                     }
+                    (Ok(_), None) => Err("unexpected compilation error".to_owned()),
+                    (Err(error), _) => Err(error.message),
+                };
+                let name = source.name.clone().unwrap_or_default();
+                let text = source.text.clone();
+                let expression = Expression { text, program };
+                match source.role {
+                    Role::Variable => programs.add_variable(name, expression),
+                    Role::MatchCondition => programs.match_conditions.push((name, expression)),
+                    Role::Validation => {
+                        programs.validations.push(expression);
+                        programs.messages.push(None);
+                    }
+                    Role::MessageExpression => {
+                        if let Some(message) = programs.messages.last_mut() {
+                            *message = Some(expression);
+                        }
+                    }
+                    Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
                 }
-                Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
-            }
-        });
+            },
+        );
         programs
     }
 

@@ -13,6 +13,8 @@ mod parser;
 mod prediction;
 mod strategy;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use self::parser::Parser;
 use self::stream::Stream;

@@ -36,6 +36,9 @@ pub(super) struct Parser<'t> {
     pub(super) recovery: Recovery,
     pub(super) outcome: Outcome,
     predictor: Predictor,
+    /// How often a token has been looked at: what the parse takes is in proportion.
+    #[cfg(test)]
+    pub(super) n_looks: usize,
     /// How often each rule is active.
     active: [u32; N_RULES],
 }
@@ -63,6 +66,8 @@ impl<'t> Parser<'t> {
             recovery: Recovery::default(),
             outcome: Outcome::default(),
             predictor: Predictor::default(),
+            #[cfg(test)]
+            n_looks: 0,
             active: [0; N_RULES],
         }
     }
@@ -202,6 +207,10 @@ impl<'t> Parser<'t> {
 
     /// The token that is `ahead` of the current one; what is no token before it is reported.
     pub(super) fn look(&mut self, ahead: usize) -> Result<Token, Abort> {
+        #[cfg(test)]
+        {
+            self.n_looks += 1;
+        }
         while let Some(error) = self.stream.next_error(ahead) {
             let text = self.stream.error_text(error);
             let message = format!("token recognition error at: '{text}'");
