@@ -29,7 +29,7 @@ pub use go::{format_double, go_quote};
 pub use list::{List, ListSource};
 pub(crate) use map::Key;
 pub use map::{Map, MapSource};
-pub use opaque::{Opaque, Traits};
+pub use opaque::{Hashed, Opaque, Traits};
 
 use super::types::{Primitive, Type};
 
