@@ -7,5 +7,5 @@ use vap_status_controller::cel::syntax::parse;
 fuzz_target!(|text: &str| {
     let (ast, found) = parse(text);
     assert_ne!(ast.is_some(), !found.is_empty());
-    found.render(text);
+    let _ = found.render(text);
 });

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, TextLeft, parse_all};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
 use crate::cel::checker::CheckedAst;
 use crate::cel::cost::{CostEstimate, SizeEstimator};
 use crate::cel::diagnostic::{Code, Diagnostics};
@@ -196,11 +196,12 @@ impl CompiledPolicy {
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, |expression, _| compiled.push(expression));
+        self.compile_each(mode, Words::Ours, |expression, _| compiled.push(expression));
         compiled
     }
 
-    /// [`CompiledPolicy::compile`] with an estimate of what each sound expression costs.
+    /// [`CompiledPolicy::compile`] in the API server's words, with an estimate of what each sound
+    /// expression costs.
     ///
     /// The API server estimates no costs of policies: it measures them, and stops what exceeds
     /// [`PER_CALL_LIMIT`](crate::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
@@ -212,7 +213,7 @@ impl CompiledPolicy {
         sizes: &(dyn SizeEstimator + Sync),
     ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, |expression, sound| {
+        self.compile_each(mode, Words::Upstream, |expression, sound| {
             let cost = sound.map(|sound| cost::estimate(&sound.checked, sizes));
             compiled.push((expression, cost));
         });
@@ -224,9 +225,10 @@ impl CompiledPolicy {
     pub fn compile_each(
         &self,
         mode: CompileMode,
+        words: Words,
         visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
     ) {
-        compile_all(&self.policy, &self.expressions, mode, visit);
+        compile_all(&self.policy, &self.expressions, (mode, words), visit);
     }
 }
 
@@ -235,30 +237,35 @@ impl CompiledPolicy {
 pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
     let expressions = parse_all(policy);
     let mut compiled = Vec::with_capacity(expressions.len());
-    compile_all(policy, &expressions, mode, |expression, _| {
-        compiled.push(expression);
-    });
+    compile_all(
+        policy,
+        &expressions,
+        (mode, Words::Ours),
+        |expression, _| {
+            compiled.push(expression);
+        },
+    );
     compiled
 }
 
 fn compile_all(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
-    mode: CompileMode,
+    (mode, words): (CompileMode, Words),
     visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
 ) {
     // The work may have to be begun anew on this stack, and only one of the two ever runs.
     let visit = Mutex::new(visit);
     run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
         let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-        compile_in_order(policy, expressions, mode, &mut *visit);
+        compile_in_order(policy, expressions, (mode, words), &mut *visit);
     });
 }
 
 fn compile_in_order(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
-    mode: CompileMode,
+    (mode, words): (CompileMode, Words),
     visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
 ) {
     let dyn_type = Type::Dyn;
@@ -280,7 +287,7 @@ fn compile_in_order(
 
     let text_left = TextLeft::default();
     let mut compile = |expression: &PolicyExpression, env: &Env| {
-        let (outcome, sound) = outcome(expression, env, mode, &text_left);
+        let (outcome, sound) = outcome(expression, env, (mode, words), &text_left);
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
         let field_ref = expression.field_ref.clone();
         visit(CompiledExpression { field_ref, outcome }, sound);
@@ -337,7 +344,7 @@ fn compile_in_order(
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
-    mode: CompileMode,
+    (mode, words): (CompileMode, Words),
     text_left: &TextLeft,
 ) -> (Result<Type, CompileError>, Option<Sound>) {
     if mode == CompileMode::New
@@ -355,6 +362,7 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => {
+            let found = expression.in_words(found, words);
             let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }

@@ -140,14 +140,12 @@ pub fn line(n: usize, text: &str) -> EvalLine {
 
 fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     let (env, bindings) = environment(case)?;
-    let (parsed, mut found) = syntax::parse(&case.expr);
-    let Some(ast) = parsed else {
-        line.check_error = Some(found.render(&case.expr));
+    let Some(ast) = syntax::parse(&case.expr).0 else {
+        line.check_error = Some(syntax::upstream_findings(&case.expr).render(&case.expr));
         return Ok(());
     };
     let ast = Arc::new(ast);
-    let (checked, type_errors) = checker::check(&ast, &case.expr, &env);
-    found = type_errors;
+    let (checked, mut found) = checker::check(&ast, &case.expr, &env);
     if found.is_empty() {
         ast_validators::validate(&checked, &env, &case.expr, &mut found);
     }

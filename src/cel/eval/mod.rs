@@ -123,6 +123,13 @@ pub trait Runtime: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Whether planning computes ahead what is constant, and looks up elements of constant lists.
+    ///
+    /// Source: cel-go `cel/options.go`, `OptOptimize`.
+    fn folds_constants(&self) -> bool {
+        true
+    }
+
     /// Whether a presence test costs something by itself.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.

@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
                     elements: self.plan_all(elements)?.into(),
                     optional: optional.into(),
                 };
-                optimize::list(Node::new(step, Kind::List(Box::new(list))))
+                self.folded(Node::new(step, Kind::List(Box::new(list))), optimize::list)
             }
             Expr::Map(entries) => {
                 let mut planned = Vec::with_capacity(entries.len());
@@ -125,7 +125,7 @@ impl<'a> Planner<'a> {
                         optional: entry.optional,
                     });
                 }
-                optimize::map(Node::new(step, Kind::Map(planned.into())))
+                self.folded(Node::new(step, Kind::Map(planned.into())), optimize::map)
             }
             Expr::Struct { type_name, fields } => {
                 let name = match checked.reference(id) {
@@ -146,6 +146,15 @@ impl<'a> Planner<'a> {
                 Ok(Node::new(step, Kind::Message(Box::new(message))))
             }
             Expr::Comprehension(fold) => self.plan_fold(step, fold),
+        }
+    }
+
+    /// `node`, computed ahead by `fold` if it is constant.
+    fn folded(&self, node: Node, fold: fn(Node) -> Planned) -> Planned {
+        if self.runtime.folds_constants() {
+            fold(node)
+        } else {
+            Ok(node)
         }
     }
 
@@ -383,11 +392,12 @@ impl<'a> Planner<'a> {
             evaluates_all,
             costing,
         };
-        if overload == "in_list" {
+        if overload == "in_list" && self.runtime.folds_constants() {
             return optimize::membership(step, call);
         }
         if optimize::is_conversion(&call.function) {
-            return optimize::conversion(Node::new(step, Kind::Call(Box::new(call))));
+            let node = Node::new(step, Kind::Call(Box::new(call)));
+            return self.folded(node, optimize::conversion);
         }
         let constants: Vec<Option<&Value>> = call.args.iter().map(Node::constant).collect();
         let specialized = self

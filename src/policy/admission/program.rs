@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::cel::ast::{Ast, Expr};
 use crate::cel::eval::Program;
 use crate::policy::compile::{CompileMode, CompiledPolicy, Sound};
-use crate::policy::expressions::Role;
+use crate::policy::expressions::{Role, Words};
 
 /// An expression, and its program or why it has none.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Programs {
         let expressions = compiled.expressions().iter();
         let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
         let mut programs = Self::default();
-        compiled.compile_each(CompileMode::Stored, |outcome, sound| {
+        compiled.compile_each(CompileMode::Stored, Words::Upstream, |outcome, sound| {
             let Some(source) = by_field.get(&*outcome.field_ref) else {
                 return;
             };
