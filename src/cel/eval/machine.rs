@@ -2,6 +2,8 @@
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
+use std::sync::Arc;
+
 use super::cost::{self, Costing, Tracker};
 use super::fold::Frame;
 use super::node::{Attribute, Call, Kind, ListNode, MapEntryNode, MessageNode, Node, Root, Target};
@@ -18,7 +20,7 @@ pub(super) struct Machine<'p> {
     pub(super) limits: Limits<'p>,
     pub(super) n_turns: u32,
     presence_test_has_cost: bool,
-    pub(super) context: &'p Context,
+    pub(super) context: Context,
 }
 
 impl<'p> Machine<'p> {
@@ -32,7 +34,6 @@ impl<'p> Machine<'p> {
             limits,
             program.n_folds,
             program.presence_test_has_cost,
-            &program.context,
         )
     }
 
@@ -41,7 +42,6 @@ impl<'p> Machine<'p> {
         limits: Limits<'p>,
         n_folds: usize,
         presence_test_has_cost: bool,
-        context: &'p Context,
     ) -> Self {
         Self {
             activation,
@@ -52,7 +52,7 @@ impl<'p> Machine<'p> {
             limits,
             n_turns: 0,
             presence_test_has_cost,
-            context,
+            context: Context::new(limits.work.map(Arc::clone)),
         }
     }
 
@@ -195,7 +195,7 @@ impl<'p> Machine<'p> {
         let right = fatal(self.eval(right))?;
         let (args, result) = match (left, right) {
             (Ok(left), Ok(right)) => {
-                let equal = fatal(left.equals(&right))?;
+                let equal = fatal(left.equals_within(&right, self.context.work()))?;
                 let result = match equal {
                     Ok(equal) => Ok(Value::Bool(equal != negated)),
                     // Values that cannot be compared are not equal.
@@ -270,7 +270,7 @@ impl<'p> Machine<'p> {
     ) -> Result<Value, EvalError> {
         let result = match error {
             Some(error) => Err(error),
-            None => fatal(apply(self.context, node, call, args))?,
+            None => fatal(apply(&self.context, node, call, args))?,
         };
         // A function may give an error that an optional held.
         let result = match result {

@@ -24,6 +24,7 @@ mod plan;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use activation::{Activation, Bindings};
 pub use cost::{CallCost, CostResult, string_traversal_cost, units};
@@ -33,7 +34,7 @@ use super::checker::CheckedAst;
 use super::decls::Context;
 use super::env::Env;
 use super::syntax::run_on_deep_stack;
-use super::value::{ErrorKind, EvalError, Value};
+use super::value::{ErrorKind, EvalError, Value, Work};
 use machine::Machine;
 use node::Node;
 
@@ -150,6 +151,8 @@ pub struct Limits<'a> {
     pub cost: u64,
     /// Asked now and then within comprehensions: whether to end the evaluation.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// What comparisons may look at, if several evaluations have that together.
+    pub work: Option<&'a Arc<Work>>,
 }
 
 impl Limits<'_> {
@@ -159,6 +162,7 @@ impl Limits<'_> {
         Self {
             cost,
             is_interrupted: None,
+            work: None,
         }
     }
 }
@@ -168,6 +172,7 @@ impl fmt::Debug for Limits<'_> {
         f.debug_struct("Limits")
             .field("cost", &self.cost)
             .field("is_interrupted", &self.is_interrupted.is_some())
+            .field("work", &self.work)
             .finish()
     }
 }
@@ -188,7 +193,6 @@ pub struct Program {
     n_folds: usize,
     deep: bool,
     presence_test_has_cost: bool,
-    context: Context,
 }
 
 impl Program {
@@ -207,7 +211,6 @@ impl Program {
             n_folds,
             deep,
             presence_test_has_cost: runtime.presence_test_has_cost(),
-            context: Context::default(),
         })
     }
 

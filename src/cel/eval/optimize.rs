@@ -8,14 +8,12 @@ use std::collections::HashSet;
 use super::machine::Machine;
 use super::node::{Call, Kind, Node};
 use super::{Bindings, Limits, PlanError};
-use crate::cel::decls::Context;
 use crate::cel::value::{EvalError, Key, Value, double_to_int, double_to_uint};
 
 /// The value of a step that uses no variables.
 fn value_of(node: &Node) -> Result<Value, EvalError> {
     let bindings = Bindings::default();
-    let context = Context::default();
-    Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true, &context).eval(node)
+    Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true).eval(node)
 }
 
 /// The constant that `node` is; an error stays one, until it is reached.

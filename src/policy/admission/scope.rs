@@ -14,7 +14,7 @@ use crate::cel::checker::SHALLOW_DEPTH;
 use crate::cel::eval::{Activation, Limits};
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::{StructType, Type};
-use crate::cel::value::{EvalError, Map, MapSource, Traits, Value};
+use crate::cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::schema::escape::unescape;
 
@@ -51,6 +51,8 @@ pub(super) struct Scope {
     depth: AtomicU32,
     /// What variables have cost that was not yet taken.
     variables_cost: AtomicU64,
+    /// What the comparisons of all expressions may look at.
+    work: Arc<Work>,
     /// The scope itself, as the map `variables`.
     variables: Weak<Self>,
 }
@@ -78,6 +80,7 @@ impl Scope {
             inputs,
             depth: AtomicU32::new(0),
             variables_cost: AtomicU64::new(0),
+            work: Arc::default(),
             variables: Weak::clone(this),
         })
     }
@@ -94,7 +97,11 @@ impl Scope {
         // One expression alone sees to its own stack.
         let needs_stack = around > 0 && around <= SHALLOW_DEPTH && depth > SHALLOW_DEPTH;
         let evaluation = run_on_deep_stack(needs_stack, || {
-            planned.program.eval(self, Limits::of_cost(PER_CALL_LIMIT))
+            let limits = Limits {
+                work: Some(&self.work),
+                ..Limits::of_cost(PER_CALL_LIMIT)
+            };
+            planned.program.eval(self, limits)
         });
         self.depth.store(around, Ordering::Relaxed);
         (evaluation.result, evaluation.cost)
