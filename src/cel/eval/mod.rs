@@ -4,8 +4,9 @@
 //! the plan, keeps count of the cost as the API server does, and stops at the limit. What an environment
 //! adds to that (costs of its functions, compiled patterns) is behind [`Runtime`].
 //!
-//! Evaluation recurses over the plan. Trees of more than `SHALLOW_DEPTH` levels are planned and evaluated
-//! on a thread with a large stack; the parser bounds their depth.
+//! Evaluation recurses over the plan. It goes on on a thread with a large stack where it has used much of
+//! its own; trees of more than `SHALLOW_DEPTH` levels are planned on such a thread. The parser bounds their
+//! depth.
 //!
 //! Source: cel-go `interpreter` (`planner.go`, `interpretable.go`, `attributes.go`, `runtimecost.go`),
 //! `cel/program.go`.
@@ -20,13 +21,14 @@ mod native;
 mod node;
 mod optimize;
 mod plan;
+mod stack;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 use std::sync::Arc;
 
-pub use activation::{Activation, Bindings};
+pub use activation::{Activation, Bindings, FieldResult};
 pub use cost::{CallCost, CostResult, string_traversal_cost, units};
 
 use super::ast::{Ast, ExprId};
@@ -38,7 +40,7 @@ use super::value::{ErrorKind, EvalError, Value, Work};
 use machine::Machine;
 use node::Node;
 
-/// Trees deeper than this are planned and evaluated on a thread of their own.
+/// Trees deeper than this are planned on a thread of their own.
 const SHALLOW_DEPTH: u32 = 60;
 
 /// Why an expression cannot be planned.
@@ -217,14 +219,12 @@ impl Program {
     /// Evaluates the expression with the variables of `activation`.
     #[must_use]
     pub fn eval(&self, activation: &dyn Activation, limits: Limits<'_>) -> Evaluation {
-        run_on_deep_stack(self.deep, || {
-            let mut machine = Machine::new(self, activation, limits);
-            let result = machine.eval(&self.root);
-            Evaluation {
-                result,
-                cost: machine.cost(),
-            }
-        })
+        let mut machine = Machine::new(self, activation, limits);
+        let result = machine.stack.enter(|| machine.eval(&self.root));
+        Evaluation {
+            result,
+            cost: machine.cost(),
+        }
     }
 
     /// The value, if the expression is a constant.

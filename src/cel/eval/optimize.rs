@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::machine::Machine;
-use super::node::{Call, Kind, Node};
+use super::node::{Call, Kind, Member, Node};
 use super::{Bindings, Limits, PlanError};
 use crate::cel::value::{EvalError, Key, Value, double_to_int, double_to_uint};
 
@@ -104,7 +104,7 @@ pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
         Some(set) => {
             let arg = call.args.into_iter().next();
             let arg = arg.ok_or_else(|| PlanError::new("wrong number of operands"))?;
-            Ok(Node::new(step, Kind::Member(Box::new(arg), set)))
+            Ok(Node::new(step, Kind::Member(Box::new(Member { arg, set }))))
         }
     }
 }

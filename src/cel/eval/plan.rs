@@ -242,7 +242,7 @@ impl<'a> Planner<'a> {
         let key = Value::String(Arc::clone(field));
         // A selection from a test is itself a test.
         let is_test = is_test || test_only;
-        attribute.qualify(&Arc::new(Qualifier {
+        attribute.qualify(Qualifier {
             id: step_id(id),
             optional: false,
             key: if is_test {
@@ -250,7 +250,7 @@ impl<'a> Planner<'a> {
             } else {
                 QualifierKey::Constant(key)
             },
-        }));
+        });
         let node_id = if test_only {
             step_id(id)
         } else {
@@ -289,14 +289,14 @@ impl<'a> Planner<'a> {
                     QualifierKey::Constant(value)
                 }
             }
-            Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(*key),
-            kind => QualifierKey::Node(Node::new(index.id, kind)),
+            Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(Arc::new(*key)),
+            kind => QualifierKey::Node(Arc::new(Node::new(index.id, kind))),
         };
-        attribute.qualify(&Arc::new(Qualifier {
+        attribute.qualify(Qualifier {
             id: step_id(id),
             optional,
             key,
-        }));
+        });
         Ok(if is_test {
             let node_id = attribute.id();
             Node::new(node_id, Kind::Presence(Box::new(attribute)))

@@ -11,7 +11,6 @@ mod grammar;
 mod lexer;
 mod literal;
 mod macros;
-mod names;
 mod parser;
 mod token;
 mod unparse;

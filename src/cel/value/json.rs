@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{List, Map, Value};
+use crate::cel::names;
 
 impl From<&serde_json::Value> for Value {
     fn from(json: &serde_json::Value) -> Self {
@@ -27,7 +28,7 @@ impl From<&serde_json::Value> for Value {
             serde_json::Value::Object(fields) => Self::Map(Map::from_fields(
                 fields
                     .iter()
-                    .map(|(name, value)| (Arc::from(name.as_str()), Self::from(value)))
+                    .map(|(name, value)| (names::shared(name), Self::from(value)))
                     .collect(),
             )),
         }
@@ -103,9 +104,32 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut fields = Vec::new();
-        while let Some((name, value)) = entries.next_entry::<String, Value>()? {
-            fields.push((name.into(), value));
+        while let Some((Name(name), value)) = entries.next_entry::<Name, Value>()? {
+            fields.push((name, value));
         }
         Ok(Value::Map(Map::from_fields(fields)))
+    }
+}
+
+/// The name of a field.
+struct Name(Arc<str>);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl Visitor<'_> for NameVisitor {
+    type Value = Name;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Name, E> {
+        Ok(Name(names::shared(text)))
     }
 }

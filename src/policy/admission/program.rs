@@ -59,6 +59,9 @@ pub(super) struct Programs {
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
+/// Of no more variables than these each name is looked at.
+const MAX_LOOKED_AT: usize = 8;
+
 impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
         let expressions = compiled.expressions().iter();
@@ -91,28 +94,10 @@ impl Programs {
                     if let Some(message) = programs.messages.last_mut() {
                         *message = Some(expression);
                     }
-                    (Ok(_), None) => Err("unexpected compilation error".to_owned()),
-                    (Err(error), _) => Err(error.message),
-                };
-                let name = source.name.clone().unwrap_or_default();
-                let text = source.text.clone();
-                let expression = Expression { text, program };
-                match source.role {
-                    Role::Variable => programs.add_variable(name, expression),
-                    Role::MatchCondition => programs.match_conditions.push((name, expression)),
-                    Role::Validation => {
-                        programs.validations.push(expression);
-                        programs.messages.push(None);
-                    }
-                    Role::MessageExpression => {
-                        if let Some(message) = programs.messages.last_mut() {
-                            *message = Some(expression);
-                        }
-                    }
-                    Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
                 }
-            },
-        );
+                Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
+            }
+        });
         programs
     }
 
@@ -128,7 +113,12 @@ impl Programs {
 
     /// The place of the variable `name`.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        if self.variables.len() > MAX_LOOKED_AT {
+            return self.by_name.get(name).copied();
+        }
+        self.variables
+            .iter()
+            .position(|variable| *variable.name == *name)
     }
 }
 
