@@ -7,8 +7,8 @@ use vap_status_controller::cel::syntax::{parse, upstream_findings};
 fuzz_target!(|text: &str| {
     let (ast, found) = parse(text);
     assert_ne!(ast.is_some(), !found.is_empty());
-    found.render(text);
+    let _ = found.render(text);
     let in_upstream_words = upstream_findings(text);
     assert_eq!(found.is_empty(), in_upstream_words.is_empty());
-    in_upstream_words.render(text);
+    let _ = in_upstream_words.render(text);
 });

@@ -59,8 +59,9 @@ pub enum Words {
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// More than an object in the cluster can hold.
-const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+/// Several times what an object in the cluster can hold, and twice what upstream writes about an expression of
+/// one line.
+const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
 impl Default for TextLeft {
     fn default() -> Self {
@@ -72,11 +73,7 @@ impl TextLeft {
     /// The text of `found` in the expression `text`.
     pub(super) fn render(&self, found: &Diagnostics, text: &str) -> String {
         let left = self.0.get();
-        let rendered = if left > 0 {
-            found.render(text)
-        } else {
-            found.render_within(text, 0)
-        };
+        let rendered = found.render_within(text, left);
         self.0.set(left.saturating_sub(rendered.len()));
         rendered
     }

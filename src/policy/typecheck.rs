@@ -168,6 +168,7 @@ fn check_as_upstream(
 ) {
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut work = 0;
+    let text_left = TextLeft::default();
     for (gvk, object) in typed {
         if work > MAX_WORK {
             outcome.unchecked.push(UncheckedKind {
@@ -183,7 +184,6 @@ fn check_as_upstream(
             object: &object,
             params,
         };
-        let text_left = TextLeft::default();
         for (n, rendered) in kind.check(&text_left) {
             work += rendered.len();
             issues

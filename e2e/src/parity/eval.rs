@@ -339,10 +339,10 @@ pub fn tagged(value: &Value) -> Tagged {
         Value::Type(type_) => Tagged::plain("type", type_.declared_string()),
         Value::Map(map) => {
             let mut entries: Vec<(String, [Tagged; 2])> = map
-                .entries()
+                .keys()
                 .unwrap_or_default()
                 .iter()
-                .map(|(key, value)| (key_order(key), [tagged(key), tagged(value)]))
+                .map(|key| (key_order(key), [tagged(key), tagged(&map.get(key))]))
                 .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             let pairs = entries.into_iter().map(|(_, pair)| pair).collect();

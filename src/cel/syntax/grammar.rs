@@ -10,11 +10,11 @@
 use super::follow::{self, Follow, Rest};
 use super::literal;
 use super::macros::{self, MacroError};
-use super::names::shared;
 use super::parser::{Counted, Parsed, Parser, Rule, Wanted};
 use super::token::{Kind, Token, TokenSet};
 use crate::cel::ast::{Expr, ExprId, Literal, MapEntry, StructField};
 use crate::cel::diagnostic::Code;
+use crate::cel::names::shared;
 
 use Rest::{Nullable, Required};
 

@@ -11,9 +11,9 @@ mod grammar;
 mod lexer;
 mod literal;
 mod macros;
-mod names;
 mod parser;
 mod token;
+mod unparse;
 mod upstream;
 mod wording;
 
@@ -21,6 +21,7 @@ use std::cell::Cell;
 
 use self::lexer::Tokens;
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
+pub use self::unparse::unparse;
 use self::upstream::Where;
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 
 use crate::cel::ast::{Ast, Expr};
 use crate::cel::eval::Program;
-use crate::library::runtime::KubernetesRuntime;
-use crate::policy::compile::{CompileMode, CompiledPolicy};
+use crate::policy::compile::{CompileMode, CompiledPolicy, Sound};
 use crate::policy::expressions::{Role, Words};
 
 /// An expression, and its program or why it has none.
@@ -60,49 +59,45 @@ pub(super) struct Programs {
     pub(super) audit_annotations: Vec<(String, Expression)>,
 }
 
+/// Of no more variables than these each name is looked at.
+const MAX_LOOKED_AT: usize = 8;
+
 impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
         let expressions = compiled.expressions().iter();
         let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
         let mut programs = Self::default();
-        compiled.compile_each(
-            CompileMode::Stored,
-            Words::Upstream,
-            |outcome, checked, env| {
-                let Some(source) = by_field.get(&*outcome.field_ref) else {
-                    return;
-                };
-                let program = match (outcome.outcome, checked) {
-                    (Ok(_), Some(checked)) => {
-                        programs.reads.add(checked.ast());
-                        let planned = Program::plan(&checked, env, &KubernetesRuntime);
-                        let depth = checked.ast().depth();
-                        planned
-                            .map(|program| Planned { program, depth })
-                            .map_err(|error| error.to_string())
-                    }
-                    (Ok(_), None) => Err("unexpected compilation error".to_owned()),
-                    (Err(error), _) => Err(error.message),
-                };
-                let name = source.name.clone().unwrap_or_default();
-                let text = source.text.clone();
-                let expression = Expression { text, program };
-                match source.role {
-                    Role::Variable => programs.add_variable(name, expression),
-                    Role::MatchCondition => programs.match_conditions.push((name, expression)),
-                    Role::Validation => {
-                        programs.validations.push(expression);
-                        programs.messages.push(None);
-                    }
-                    Role::MessageExpression => {
-                        if let Some(message) = programs.messages.last_mut() {
-                            *message = Some(expression);
-                        }
-                    }
-                    Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
+        compiled.compile_each(CompileMode::Stored, Words::Upstream, |outcome, sound| {
+            let Some(source) = by_field.get(&*outcome.field_ref) else {
+                return;
+            };
+            let program = match (outcome.outcome, sound) {
+                (Ok(_), Some(Sound { checked, program })) => {
+                    programs.reads.add(checked.ast());
+                    let depth = checked.ast().depth();
+                    Ok(Planned { program, depth })
                 }
-            },
-        );
+                (Ok(_), None) => Err("unexpected compilation error".to_owned()),
+                (Err(error), _) => Err(error.message),
+            };
+            let name = source.name.clone().unwrap_or_default();
+            let text = source.text.clone();
+            let expression = Expression { text, program };
+            match source.role {
+                Role::Variable => programs.add_variable(name, expression),
+                Role::MatchCondition => programs.match_conditions.push((name, expression)),
+                Role::Validation => {
+                    programs.validations.push(expression);
+                    programs.messages.push(None);
+                }
+                Role::MessageExpression => {
+                    if let Some(message) = programs.messages.last_mut() {
+                        *message = Some(expression);
+                    }
+                }
+                Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
+            }
+        });
         programs
     }
 
@@ -118,7 +113,12 @@ impl Programs {
 
     /// The place of the variable `name`.
     pub(super) fn variable(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        if self.variables.len() > MAX_LOOKED_AT {
+            return self.by_name.get(name).copied();
+        }
+        self.variables
+            .iter()
+            .position(|variable| *variable.name == *name)
     }
 }
 
