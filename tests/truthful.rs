@@ -344,7 +344,7 @@ fn operations() {
     check_on(
         &create,
         "oldObject.spec.replicas > 0",
-        &["it is null in every request"],
+        &["this is null in every request"],
     );
     check_on(
         &create,

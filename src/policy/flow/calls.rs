@@ -6,6 +6,7 @@ use crate::cel::ast::{Expr, ExprId, Literal};
 use crate::cel::diagnostic::Code;
 use crate::cel::types::Type;
 
+use super::constants;
 use super::interpret::Interpreter;
 use super::presence;
 use super::value::{Choice, Const, Shape, Value};
@@ -372,38 +373,38 @@ impl Interpreter<'_> {
                 },
                 _ => None,
             },
-            ("size", [value]) => match value.as_const() {
-                Some(Const::List(values)) => i64::try_from(values.len()).ok().map(Const::Int),
-                _ => None,
-            },
-            ("startsWith" | "endsWith" | "contains", [text, part]) => {
-                match (text.as_const(), part.as_const()) {
-                    (Some(Const::Text(text)), Some(Const::Text(part))) => {
-                        Some(Const::Bool(match function.name {
-                            "startsWith" => text.starts_with(&**part),
-                            "endsWith" => text.ends_with(&**part),
-                            _ => text.contains(&**part),
-                        }))
-                    }
-                    _ => None,
-                }
-            }
-            ("lowerAscii", [value]) => match value.as_const() {
-                Some(Const::Text(text)) => Some(Const::Text(text.to_ascii_lowercase().into())),
-                _ => None,
-            },
-            _ => None,
+            _ => self.fold_call(function.name, is_member, &values),
         };
         match constant {
             Some(constant) => result.with_constant(Some(constant)),
             None => result,
         }
     }
+
+    /// The value of a call whose arguments are constants.
+    fn fold_call(&mut self, function: &str, is_member: bool, values: &[Value]) -> Option<Const> {
+        let args: Vec<&Const> = values.iter().map(Value::as_const).collect::<Option<_>>()?;
+        if args.is_empty() || !self.pay(constants::STEPS) {
+            return None;
+        }
+        constants::call(self.facts.env, function, is_member, &args)
+    }
 }
 
 /// Whether the values are equal, where that is certain.
 fn equals(left: &Value, right: &Value) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
+        return Some(left == right);
+    }
+    let contents = |value: &Value| match value.choices() {
+        [only] if !value.is_unknown() => match &only.shape {
+            Shape::Optional(inner) if inner.is_never() => Some(None),
+            Shape::Optional(inner) => inner.as_const().cloned().map(Some),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let (Some(left), Some(right)) = (contents(left), contents(right)) {
         return Some(left == right);
     }
     let is_root = |value: &Value| matches!(value.choices(), [only] if matches!(&only.shape, Shape::Object(object) if object.known.is_some()));
