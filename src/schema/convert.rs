@@ -157,7 +157,10 @@ impl<'a, 'i> Converter<'a, 'i> {
         let outcome = self.converted(schema, schema.embedded_resource, way);
         way.refs.pop();
         match outcome {
-            Ok(type_) if matches!(type_.kind, DeclKind::Unknown) && self.references.text(id).ends_with(QUANTITY) => {
+            Ok(type_)
+                if matches!(type_.kind, DeclKind::Unknown)
+                    && self.references.text(id).ends_with(QUANTITY) =>
+            {
                 Ok(self.interner.intern(DeclType::scalar(DeclKind::Quantity)))
             }
             outcome => outcome,

@@ -5,6 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 use crate::cel::checker::check;
 use crate::cel::env::Env;
 use crate::cel::eval::{Bindings, Limits, Program};
@@ -15,10 +16,13 @@ use crate::library::runtime::KubernetesRuntime;
 use super::value::Const;
 
 /// How many steps a call counts for: it is parsed, checked and planned.
-pub(super) const STEPS: u32 = 300;
+pub(super) const STEPS: u32 = 100;
 
 /// The most bytes of a call, its arguments written out.
 const MAX_BYTES: usize = 2048;
+
+/// How deep calls of calls nest.
+const MAX_DEPTH: u8 = 8;
 
 /// The most that a call may cost.
 const MAX_COST: u64 = 10_000;
@@ -41,18 +45,88 @@ const OPERATORS: [(&str, &str); 9] = [
 
 /// The value of `function` for the receiver, if any, and arguments `args`; `None` where it is not known.
 pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) -> Option<Const> {
-    let text = written(function, is_member, args)?;
-    let (ast, found) = parse(&text);
+    evaluate(env, &written(function, is_member, args)?)
+}
+
+/// The value of the expression `text`.
+pub(super) fn evaluate(env: &Env, text: &str) -> Option<Const> {
+    let (ast, found) = parse(text);
     if !found.is_empty() {
         return None;
     }
-    let (checked, found) = check(&Arc::new(ast?), &text, env);
+    let (checked, found) = check(&Arc::new(ast?), text, env);
     if !found.is_empty() {
         return None;
     }
     let program = Program::plan(&checked, env, &KubernetesRuntime).ok()?;
     let evaluation = program.eval(&Bindings::default(), Limits::of_cost(MAX_COST));
     read(&evaluation.result.ok()?, 2)
+}
+
+/// The text of an expression that consists of calls and literals alone.
+pub(super) fn closed(ast: &Ast, id: ExprId) -> Option<String> {
+    let mut text = String::new();
+    write_closed(&mut text, ast, id, MAX_DEPTH)?;
+    Some(text)
+}
+
+fn write_closed(text: &mut String, ast: &Ast, id: ExprId, depth: u8) -> Option<()> {
+    let depth = depth.checked_sub(1)?;
+    match ast.expr(id) {
+        Expr::Literal(literal) => match literal {
+            Literal::Null => write_literal(text, &Const::Null),
+            Literal::Bool(value) => write_literal(text, &Const::Bool(*value)),
+            Literal::Int(value) => write_literal(text, &Const::Int(*value)),
+            Literal::String(value) => write_literal(text, &Const::Text(Arc::clone(value))),
+            Literal::Uint(_) | Literal::Double(_) | Literal::Bytes(_) => None,
+        },
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => {
+            let operator = match &**function {
+                "_==_" => Some("=="),
+                "_!=_" => Some("!="),
+                name => OPERATORS
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, operator)| *operator),
+            };
+            if let (Some(operator), [left, right]) = (operator, &**args) {
+                text.push('(');
+                write_closed(text, ast, *left, depth)?;
+                let _ = write!(text, " {operator} ");
+                write_closed(text, ast, *right, depth)?;
+                text.push(')');
+                return Some(());
+            }
+            if !is_name(function) {
+                return None;
+            }
+            if let Some(target) = target {
+                write_closed(text, ast, *target, depth)?;
+                text.push('.');
+            }
+            text.push_str(function);
+            text.push('(');
+            for (n, &arg) in args.iter().enumerate() {
+                if n > 0 {
+                    text.push_str(", ");
+                }
+                write_closed(text, ast, arg, depth)?;
+            }
+            text.push(')');
+            (text.len() <= MAX_BYTES).then_some(())
+        }
+        _ => None,
+    }
+}
+
+/// Whether a function can be called by its name.
+fn is_name(function: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    !function.starts_with('_') && function.chars().all(fits)
 }
 
 fn written(function: &str, is_member: bool, args: &[&Const]) -> Option<String> {
@@ -65,8 +139,7 @@ fn written(function: &str, is_member: bool, args: &[&Const]) -> Option<String> {
         write_literal(&mut text, right)?;
         return Some(text);
     }
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
-    if function.starts_with('_') || !function.chars().all(is_name) {
+    if !is_name(function) {
         return None;
     }
     let mut args = args.iter();
@@ -157,11 +230,21 @@ mod tests {
     fn calls_are_evaluated() {
         let pod = || text("Pod");
         for (function, is_member, args, wanted) in [
-            ("matches", true, vec![pod(), text("^P.d$")], Const::Bool(true)),
+            (
+                "matches",
+                true,
+                vec![pod(), text("^P.d$")],
+                Const::Bool(true),
+            ),
             ("matches", false, vec![pod(), text("x")], Const::Bool(false)),
             ("size", true, vec![text("é\"\n")], Const::Int(3)),
             ("upperAscii", true, vec![pod()], text("POD")),
-            ("_<_", false, vec![Const::Int(-1), Const::Int(0)], Const::Bool(true)),
+            (
+                "_<_",
+                false,
+                vec![Const::Int(-1), Const::Int(0)],
+                Const::Bool(true),
+            ),
             ("_+_", false, vec![pod(), text("s")], text("Pods")),
             (
                 "split",
