@@ -370,6 +370,11 @@ impl Judged {
             .filter(move |trace| trace.n == n)
     }
 
+    /// Whether something is wrong with the expression of the index `n`.
+    pub(super) fn fails(&self, n: usize) -> bool {
+        self.found.iter().any(|(known, _)| *known == n)
+    }
+
     /// Whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found

@@ -457,6 +457,7 @@ fn is_comparable(left: &Value, right: &Value) -> bool {
     let opaque = |value: &Value| match value.choices() {
         [only] if !value.is_unknown() => match &only.shape {
             Shape::Plain(Type::Opaque(type_)) => Some(Arc::clone(&type_.name)),
+            Shape::Plain(Type::Struct(type_)) => Some(Arc::clone(&type_.name)),
             _ => None,
         },
         _ => None,
