@@ -56,9 +56,12 @@ impl Program {
         )))
     }
 
-    /// As [`Self::new`], but on our own machine.
-    #[cfg(test)]
-    pub(super) fn on_machine(pattern: &str) -> Result<Self, SyntaxError> {
+    /// As [`Self::new`], but on our own machine, for those who compare the two.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn on_machine(pattern: &str) -> Result<Self, SyntaxError> {
         let regex = super::parse(pattern)?;
         Ok(Self(Engine::Machine(Machine::new(&regex))))
     }
