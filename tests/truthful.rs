@@ -353,7 +353,7 @@ fn operations() {
     check_on(
         &create,
         "oldObject.spec.replicas > 0",
-        &["it is null in every request"],
+        &["this is null in every request"],
     );
     check_on(
         &create,
@@ -364,7 +364,7 @@ fn operations() {
     check_on(
         &delete,
         "object.spec.replicas > 0",
-        &["it is null in every request"],
+        &["this is null in every request"],
     );
     check_on(&delete, "oldObject.spec.replicas > 0", &[]);
     check_on(&delete, "object != null && object.spec.x == 1", &[]);
@@ -585,4 +585,15 @@ fn hostile_expressions_end() {
     let started = std::time::Instant::now();
     n_warnings(&spec);
     assert!(started.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn calls_of_constants_guard_as_well() {
+    check_false("object.kind.matches('^Deployment$') || object.spec.hostNetwork == true");
+    check_false("object.kind.size() != 3 || object.spec.hostNetwork == true");
+    check_false("object.?kind != optional.of('Pod') || object.spec.hostNetwork == true");
+    check_false("ip('10.0.0.1') == ip('10.0.0.1') || object.spec.x == 1");
+    check_false("object.kind != timestamp('2024-01-01T00:00:00Z') || object.spec.x == 1");
+    check_true("!object.kind.matches('^Pod$') || object.spec.nothing == true");
+    check_true("url('https://example.com') == object.metadata.name");
 }

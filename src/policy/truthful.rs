@@ -221,8 +221,10 @@ impl<'a> Judge<'a> {
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.follow(n, variable, &facts);
+            // A variable that selects from null has no value that anything could be said of.
             let value = outcome
                 .as_ref()
+                .filter(|outcome| outcome.null.is_empty())
                 .map_or_else(Value::unknown, |outcome| outcome.value.clone());
             if !types.iter().any(|(known, _)| *known == n) {
                 types.push((n, value.to_type()));
@@ -386,6 +388,11 @@ impl Judged {
             .filter(move |trace| trace.n == n)
     }
 
+    /// Whether something is wrong with the expression of the index `n`.
+    pub(super) fn fails(&self, n: usize) -> bool {
+        self.found.iter().any(|(known, _)| *known == n)
+    }
+
     /// Whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found
@@ -404,8 +411,8 @@ impl Judged {
             if let Some(id) = null.first()
                 && null.len() == n_evaluated
             {
-                let message = "type 'null' does not support field selection: it is null in every request that \
-                               the rules match";
+                let message = "type 'null' does not support field selection: this is null in every request that \
+                               the rules match, so that the expression always fails";
                 let issue = Issue {
                     id: *id,
                     code: Code::NoFieldSelection,

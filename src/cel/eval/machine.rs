@@ -300,6 +300,12 @@ impl<'p> Machine<'p> {
         call: &'p Call,
         args: &[Value],
     ) -> Result<Value, EvalError> {
+        if self.is_search_beyond_limit(call, args) {
+            let not_searched = Err(EvalError::no_such_overload());
+            self.account(node, &call.args, args, &call.costing, &not_searched)?;
+            // The cost was not counted after all.
+            return apply(&self.context, node, call, args);
+        }
         let result = match apply(&self.context, node, call, args) {
             // A function may give an error that an optional held.
             Ok(Value::Error(error)) => Err(error),
@@ -350,6 +356,20 @@ impl<'p> Machine<'p> {
         let result = Err(error);
         self.account(node, &call.args, &args, &call.costing, &result)?;
         result
+    }
+
+    /// Whether the call searches for a pattern, which is not known before, at a cost that exceeds the limit.
+    ///
+    /// Upstream searches first and counts then, which comes to the same, but a pattern of megabytes takes
+    /// seconds and much memory to be made ready.
+    fn is_search_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
+        let is_long = matches!(args.get(1), Some(Value::String(pattern)) if pattern.len() > 1_000);
+        if !is_long || !matches!(&*call.function, "matches" | "find" | "findAll") {
+            return false;
+        }
+        let not_searched = Err(EvalError::no_such_overload());
+        let cost = call.costing.cost(args, &not_searched);
+        cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 
     fn eval_optional_or(

@@ -100,11 +100,20 @@ fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
         message.ends_with("value is too large to be compared"),
         "{message}"
     );
+    // The bound is that of types: what nests deeper is not compiled.
+    let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(
         &chain(1_000, "1", wrap),
         "variables.v999.size() == 2",
     ));
-    assert_eq!(decision(&evaluation).evaluation, EvaluationResult::Error);
+    let decided = decision(&evaluation);
+    assert_eq!(decided.evaluation, EvaluationResult::Error);
+    assert!(
+        decided.message.contains("has more than 250 parts"),
+        "{}",
+        decided.message
+    );
 }
 
 #[test]
