@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, documents, eval, pair, share, typecheck, write_line,
+    admit, bench, compile, decided, documents, eval, five_kinds, pair, share, typecheck, write_line,
 };
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
@@ -64,6 +64,14 @@ enum Command {
         /// The directory of the corpus: policies, and cases/*.jsonl.
         #[arg(long, value_name = "DIR")]
         corpus: PathBuf,
+        /// Only print them, as `admit` and `bench admit` read them.
+        #[arg(long)]
+        print: bool,
+    },
+    /// Print policies with rules that match five kinds each, for `bench typecheck`.
+    FiveKinds {
+        #[command(flatten)]
+        policies: PolicyArgs,
     },
     /// Evaluate single expressions, one JSON object a line.
     Eval {
@@ -262,7 +270,21 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             admit::run(&paths, &schemas.load()?, out)?;
             true
         }
-        Command::Decided { corpus } => {
+        Command::FiveKinds { policies } => {
+            five_kinds::print(&policies.paths, out)?;
+            true
+        }
+        Command::Decided {
+            corpus,
+            print: true,
+        } => {
+            decided::print_cases(&corpus, out)?;
+            true
+        }
+        Command::Decided {
+            corpus,
+            print: false,
+        } => {
             let tally = decided::run(&corpus, out)?;
             tally.expected == tally.of
         }

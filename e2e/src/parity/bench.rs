@@ -16,7 +16,7 @@ use vap_status_controller::policy::compile::{CompileMode, compile as compile_pol
 use vap_status_controller::policy::typecheck::Profile;
 
 use super::schemas::Schemas;
-use super::{admit, compile, documents, typecheck};
+use super::{admit, compile, documents, eval, typecheck};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum What {
     Compile,
     /// Evaluating the compiled policy of each case.
     Admit,
-    /// Single expressions, which are compared and not measured.
+    /// Evaluating the planned expression of each case.
     Eval,
 }
 
@@ -96,8 +96,10 @@ pub fn run(
         bench: what.name().to_owned(),
         ..BenchLine::default()
     };
-    if what == What::Admit {
-        return run_admit(line, schemas, paths, (seconds, warmup));
+    match what {
+        What::Admit => return run_admit(line, schemas, paths, (seconds, warmup)),
+        What::Eval => return run_eval(line, paths, (seconds, warmup)),
+        What::Typecheck | What::Compile => {}
     }
     let mut work = Vec::new();
     for doc in documents::load_policies(paths)? {
@@ -163,6 +165,30 @@ fn run_admit(
     line.policies = work.len();
     let once = |case: &admit::ReadyCase| {
         black_box(case.evaluate());
+    };
+    measure(&mut line, &work, once, times);
+    Ok(line)
+}
+
+/// Measures the evaluation of single expressions.
+fn run_eval(mut line: BenchLine, paths: &[PathBuf], times: (f64, f64)) -> Result<BenchLine> {
+    let mut work = Vec::new();
+    for path in paths {
+        admit::each_case(path, |_, text| {
+            match eval::ReadyExpression::parse(text)? {
+                Some(ready) => work.push(ready),
+                None => line.skipped += 1,
+            }
+            Ok(())
+        })?;
+    }
+    if work.is_empty() {
+        bail!("nothing to measure");
+    }
+    line.policies = work.len();
+    line.expressions = work.len();
+    let once = |ready: &eval::ReadyExpression| {
+        black_box(ready.evaluate());
     };
     measure(&mut line, &work, once, times);
     Ok(line)

@@ -16,6 +16,7 @@ use vap_status_controller::policy::admission::{Evaluation, EvaluationResult};
 use super::admit::{ReadyCase, each_case};
 use super::documents;
 use super::schemas::Schemas;
+use super::write_line;
 
 /// A case of the corpus.
 #[derive(Debug, Deserialize)]
@@ -42,6 +43,44 @@ pub struct Tally {
 ///
 /// If the corpus cannot be read.
 pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
+    let schemas = Schemas::load(None, None)?;
+    let mut tally = Tally::default();
+    each_decided(corpus, |case, ready| {
+        let ready = ReadyCase::parse(&schemas, &ready.to_string())?;
+        let denies = ready.evaluate().iter().any(denies);
+        tally.of += 1;
+        if denies == (case.expected != "pass") {
+            tally.expected += 1;
+        } else {
+            let decision = if denies { "denied" } else { "passed" };
+            writeln!(out, "{decision}, expected {}: {}", case.expected, case.name)?;
+        }
+        Ok(())
+    })?;
+    writeln!(
+        out,
+        "{} of {} cases are decided as expected",
+        tally.expected, tally.of
+    )?;
+    Ok(tally)
+}
+
+/// Prints the cases of the corpus as `admit` and `bench admit` read them, here and in the oracle.
+///
+/// # Errors
+///
+/// If the corpus cannot be read.
+pub fn print_cases(corpus: &Path, out: &mut dyn Write) -> Result<()> {
+    each_decided(corpus, |case, mut ready| {
+        if let Value::Object(fields) = &mut ready {
+            fields.insert("id".into(), case.name.clone().into());
+        }
+        write_line(out, &ready)
+    })
+}
+
+/// Calls `f` with each case, and what it is as a case of admission.
+fn each_decided(corpus: &Path, mut f: impl FnMut(&Decided, Value) -> Result<()>) -> Result<()> {
     let mut files: Vec<_> = std::fs::read_dir(corpus.join("cases"))
         .with_context(|| corpus.display().to_string())?
         .map(|entry| Ok(entry?.path()))
@@ -51,9 +90,7 @@ pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
             .is_some_and(|extension| extension == "jsonl")
     });
     files.sort();
-    let schemas = Schemas::load(None, None)?;
     let mut policies: HashMap<String, Value> = HashMap::new();
-    let mut tally = Tally::default();
     for file in files {
         each_case(&file, |_, text| {
             let case: Decided = serde_json::from_str(text)?;
@@ -64,24 +101,10 @@ pub fn run(corpus: &Path, out: &mut dyn Write) -> Result<Tally> {
             let policy = policies.get(&case.policy).cloned();
             let params: Vec<_> = case.params.iter().collect();
             let ready = json!({"policy": policy, "object": case.object, "params": params});
-            let ready = ReadyCase::parse(&schemas, &ready.to_string())?;
-            let denies = ready.evaluate().iter().any(denies);
-            tally.of += 1;
-            if denies == (case.expected != "pass") {
-                tally.expected += 1;
-            } else {
-                let decision = if denies { "denied" } else { "passed" };
-                writeln!(out, "{decision}, expected {}: {}", case.expected, case.name)?;
-            }
-            Ok(())
+            f(&case, ready)
         })?;
     }
-    writeln!(
-        out,
-        "{} of {} cases are decided as expected",
-        tally.expected, tally.of
-    )?;
-    Ok(tally)
+    Ok(())
 }
 
 fn denies(evaluation: &Evaluation) -> bool {

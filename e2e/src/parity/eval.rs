@@ -3,12 +3,11 @@
 //! Source: the oracle's `eval.go`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
@@ -18,7 +17,7 @@ use vap_status_controller::cel::civil;
 use vap_status_controller::cel::cost::UnknownSizes;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
-use vap_status_controller::cel::eval::{Bindings, Limits, Program};
+use vap_status_controller::cel::eval::{Bindings, Evaluation, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{StructType, Type};
 use vap_status_controller::cel::value::{Timestamp, Value};
@@ -33,6 +32,7 @@ use vap_status_controller::schema::adapter::{self, ValueSchema};
 use vap_status_controller::schema::decl_type::DeclType;
 use vap_status_controller::schema::{Gvk, OpenApiDocument};
 
+use super::admit;
 use super::compile::CostLine;
 use super::guard::{Panic, guard};
 use super::write_line;
@@ -87,26 +87,23 @@ pub struct EvalLine {
 /// If a file cannot be read, or `out` not written to.
 pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
     for path in paths {
-        let name = path.display().to_string();
-        let file = fs::File::open(path).with_context(|| name.clone())?;
-        for (n, text) in BufReader::new(file).lines().enumerate() {
-            let text = text.with_context(|| name.clone())?;
-            if text.trim().is_empty() {
-                continue;
-            }
-            write_line(out, &line(n + 1, &text))?;
-        }
+        admit::each_case(path, |n, text| write_line(out, &line(n, text)))?;
     }
     Ok(())
+}
+
+/// Reads a case.
+fn parse_case(text: &str) -> serde_json::Result<EvalCase> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    // Cases nest deeper than is allowed by default, and no case is from a stranger.
+    deserializer.disable_recursion_limit();
+    EvalCase::deserialize(&mut deserializer)
 }
 
 /// The line of the case that is `text`.
 #[must_use]
 pub fn line(n: usize, text: &str) -> EvalLine {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    // Cases nest deeper than is allowed by default, and no case is from a stranger.
-    deserializer.disable_recursion_limit();
-    let case: EvalCase = match EvalCase::deserialize(&mut deserializer) {
+    let case = match parse_case(text) {
         Ok(case) => case,
         Err(error) => {
             return EvalLine {
@@ -138,11 +135,52 @@ pub fn line(n: usize, text: &str) -> EvalLine {
     }
 }
 
+/// An expression that is planned, and its variables.
+#[derive(Debug)]
+pub(super) struct ReadyExpression {
+    program: Program,
+    bindings: Bindings,
+    limit: u64,
+}
+
+impl ReadyExpression {
+    /// Reads a case; `None` if its expression is refused.
+    ///
+    /// # Errors
+    ///
+    /// If it is no case.
+    pub(super) fn parse(text: &str) -> Result<Option<Self>> {
+        let case = parse_case(text)?;
+        let planned = guard(|| plan(&case, &mut EvalLine::default()));
+        Ok(planned.ok().and_then(Result::ok).flatten())
+    }
+
+    /// Evaluates the expression.
+    pub(super) fn evaluate(&self) -> Evaluation {
+        self.program
+            .eval(&self.bindings, Limits::of_cost(self.limit))
+    }
+}
+
 fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
+    let Some(ready) = plan(case, line)? else {
+        return Ok(());
+    };
+    let evaluation = ready.evaluate();
+    line.actual_cost = Some(evaluation.cost);
+    match evaluation.result {
+        Ok(value) => line.value = Some(tagged(&value)),
+        Err(error) => line.runtime_error = Some(error.message().to_owned()),
+    }
+    Ok(())
+}
+
+/// Plans the expression of a case; `None` if it does not pass the check, which the line then tells.
+fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
     let Some(ast) = syntax::parse(&case.expr).0 else {
         line.check_error = Some(syntax::upstream_findings(&case.expr).render(&case.expr));
-        return Ok(());
+        return Ok(None);
     };
     let ast = Arc::new(ast);
     let (checked, mut found) = checker::check(&ast, &case.expr, &env);
@@ -151,19 +189,17 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     }
     if !found.is_empty() {
         line.check_error = Some(found.render(&case.expr));
-        return Ok(());
+        return Ok(None);
     }
     line.output_type = Some(checked.output_type().declared_string());
     line.cost = Some(cost::estimate(&checked, &UnknownSizes).into());
     let program = Program::plan(&checked, &env, &KubernetesRuntime)?;
     let limit = case.cost_limit.unwrap_or(PER_CALL_LIMIT);
-    let evaluation = program.eval(&bindings, Limits::of_cost(limit));
-    line.actual_cost = Some(evaluation.cost);
-    match evaluation.result {
-        Ok(value) => line.value = Some(tagged(&value)),
-        Err(error) => line.runtime_error = Some(error.message().to_owned()),
-    }
-    Ok(())
+    Ok(Some(ReadyExpression {
+        program,
+        bindings,
+        limit,
+    }))
 }
 
 fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {

@@ -9,6 +9,7 @@ pub mod compile;
 pub mod decided;
 pub mod documents;
 pub mod eval;
+pub mod five_kinds;
 pub mod guard;
 pub mod pair;
 pub mod schemas;

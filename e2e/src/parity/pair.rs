@@ -117,7 +117,9 @@ impl Pair {
         command.arg("bench").arg(self.what.name());
         command.arg(format!("--seconds={}", self.seconds));
         command.arg(format!("--warmup={}", self.warmup));
-        schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
+        if self.what != What::Eval {
+            schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
+        }
         let stdout = output(command.args(&self.paths))?;
         serde_json::from_slice(&stdout)
             .with_context(|| format!("cannot read the answer of {}", program.display()))

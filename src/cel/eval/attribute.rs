@@ -64,8 +64,10 @@ impl<'p> Machine<'p> {
         {
             return Some(end);
         }
-        // The step of the last key, which is that of the attribute, is recorded and dropped again.
-        if n_charged < attribute.qualifiers.len() || n_charged == 0 {
+        // The step of the last key, which is that of the attribute, is recorded and dropped again. Without
+        // comprehensions no step is evaluated twice, so that there is none from before.
+        let is_dropped = n_charged == attribute.qualifiers.len() && n_charged > 0;
+        if !is_dropped && !self.frames.is_empty() {
             self.tracker.drop_step(attribute.id());
         }
         self.tracker.add_select();
@@ -249,7 +251,9 @@ fn walk_held(root: &Value, path: &[Qualifier]) -> Walked {
             }
         };
         let held = match (current, key) {
-            (Value::Map(map), Value::String(name)) => map.held_field(name),
+            (Value::Map(map), Value::String(name)) => {
+                map.held_fields().map(|fields| fields.find(name))
+            }
             _ => None,
         };
         let found = match held {

@@ -40,8 +40,6 @@ pub(super) const MESSAGE_COST: u64 = 40;
 #[must_use]
 #[expect(
     clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     reason = "as upstream, the product is computed as a double"
 )]
 pub fn string_traversal_cost(size: u64) -> u64 {
@@ -72,8 +70,6 @@ fn round_up(number: f64) -> u64 {
 /// Source: cel-go `common/cost.go`, `RegexStringLengthCostFactor`.
 #[expect(
     clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     reason = "as upstream, the product is computed as a double"
 )]
 fn pattern_cost(size: u64) -> u64 {
@@ -112,8 +108,6 @@ fn sum(args: &[Value]) -> u64 {
 
 #[expect(
     clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
     reason = "as upstream, the product is computed as a double"
 )]
 fn matching(args: &[Value]) -> u64 {

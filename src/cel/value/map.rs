@@ -95,7 +95,7 @@ impl Growing {
 
 /// Named fields, sorted, dropped without recursion.
 #[derive(Debug, Default)]
-struct Fields(Vec<(Arc<str>, Value)>);
+pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
 
 /// Of no more fields than these each name is looked at.
 const MAX_LOOKED_AT: usize = 24;
@@ -103,7 +103,7 @@ const MAX_LOOKED_AT: usize = 24;
 impl Fields {
     /// The field `name`.
     #[inline]
-    fn find(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Value> {
         if self.0.len() > MAX_LOOKED_AT {
             let found = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
             return self.0.get(found.ok()?).map(|(_, value)| value);
@@ -347,11 +347,11 @@ impl Map {
         }
     }
 
-    /// The field `name`, where the map is an object that is held in memory.
+    /// The fields, where the map is an object that is held in memory.
     #[inline]
-    pub(crate) fn held_field(&self, name: &str) -> Option<Option<&Value>> {
+    pub(crate) fn held_fields(&self) -> Option<&Fields> {
         match &self.0 {
-            Repr::Fields(fields) => Some(fields.find(name)),
+            Repr::Fields(fields) => Some(fields),
             Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
         }
     }

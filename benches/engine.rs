@@ -1,0 +1,263 @@
+//! How long the steps of the engine take: parse, type check, plan, evaluation, admission; beside the `cel`
+//! crate, where it has the step.
+//!
+//! `cargo bench --bench engine`; a part of a name behind `--` picks benches. Beside upstream the engine is
+//! measured by `./dev bench`.
+
+#![allow(
+    missing_docs,
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a bench ends by a panic; its functions are made by a macro"
+)]
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::{Value as Json, json};
+use vap_status_controller::cel::checker::{self, CheckedAst};
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::eval::{Bindings, Limits, Program};
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::value::Value;
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::limits::PER_CALL_LIMIT;
+use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::policy::admission::{
+    Admission, AdmissionRequest, AuthorizerList, Object, ParamList, Surroundings,
+};
+use vap_status_controller::policy::compile::CompiledPolicy;
+use vap_status_controller::policy::typecheck::{Profile, type_check};
+use vap_status_controller::schema::builtin::Builtin;
+use vap_status_controller::schema::{Gvr, RestMapper};
+
+/// Expressions of the kinds that policies have; all are true of [`deployment`].
+const EXPRESSIONS: [(&str, &str); 4] = [
+    ("comparison", "object.spec.replicas <= 5"),
+    (
+        "presence",
+        "has(object.metadata.labels) && 'app' in object.metadata.labels",
+    ),
+    (
+        "comprehension",
+        "object.spec.template.spec.containers.all(c, c.image.startsWith('registry.example/') \
+         && !c.image.endsWith(':latest'))",
+    ),
+    (
+        "pattern",
+        "object.metadata.labels['app'].matches('^[a-z-]+$')",
+    ),
+];
+
+fn deployment() -> Json {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [
+                    {"name": "web", "image": "registry.example/web:1.2"},
+                    {"name": "sidecar", "image": "registry.example/proxy:3.4"},
+                ]},
+            },
+        },
+    })
+}
+
+/// The policy of the oracle's sample: three validations, two variables, a message expression.
+fn policy() -> ValidatingAdmissionPolicy {
+    let [_, (_, presence), (_, images), (_, pattern)] = EXPRESSIONS;
+    let policy = json!({
+        "metadata": {"name": "bench"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE"],
+                "resources": ["deployments"],
+            }]},
+            "variables": [
+                {"name": "containers", "expression": "object.spec.template.spec.containers"},
+                {
+                    "name": "replicas",
+                    "expression": "has(object.spec.replicas) ? object.spec.replicas : 1",
+                },
+            ],
+            "validations": [
+                {
+                    "expression": "variables.replicas <= 5",
+                    "messageExpression": "'at most 5 replicas, not ' + string(variables.replicas)",
+                },
+                {"expression": images.replace("object.spec.template.spec", "variables")},
+                {"expression": format!("{presence} && {pattern}")},
+            ],
+        },
+    });
+    serde_json::from_value(policy).unwrap()
+}
+
+fn env() -> Env {
+    base_env(KubernetesVersion::LATEST).extend([Variable::new("object", Type::Dyn)])
+}
+
+fn checked(text: &str, env: &Env) -> CheckedAst {
+    let (ast, found) = syntax::parse(text);
+    assert!(found.is_empty(), "{}", found.render(text));
+    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, env);
+    assert!(found.is_empty(), "{}", found.render(text));
+    checked
+}
+
+fn program(text: &str) -> Program {
+    let env = env();
+    Program::plan(&checked(text, &env), &env, &KubernetesRuntime).unwrap()
+}
+
+fn bindings(object: &Json) -> Bindings {
+    let mut bindings = Bindings::default();
+    bindings.bind("object", Value::from(object));
+    bindings
+}
+
+/// The object as the `cel` crate has it.
+fn peer_value(json: &Json) -> cel::Value {
+    match json {
+        Json::String(text) => cel::Value::from(text.as_str()),
+        Json::Number(number) => cel::Value::Int(number.as_i64().unwrap_or_default()),
+        Json::Bool(value) => cel::Value::Bool(*value),
+        Json::Null => cel::Value::Null,
+        Json::Array(items) => cel::Value::from(items.iter().map(peer_value).collect::<Vec<_>>()),
+        Json::Object(fields) => {
+            let fields = fields.iter();
+            let fields = fields.map(|(name, value)| (name.clone(), peer_value(value)));
+            cel::Value::from(fields.collect::<HashMap<_, _>>())
+        }
+    }
+}
+
+fn parse(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("parse");
+    for (name, text) in EXPRESSIONS {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| syntax::parse(black_box(text)));
+        });
+        group.bench_function(format!("{name}, crate cel"), |bencher| {
+            bencher.iter(|| cel::Program::compile(black_box(text)).unwrap());
+        });
+    }
+}
+
+fn check(criterion: &mut Criterion) {
+    let builtin = Builtin::load().unwrap();
+    let mapper = RestMapper::new(builtin.resources().to_vec());
+    let policy = policy();
+    criterion.bench_function("check/policy of one kind", |bencher| {
+        bencher.iter(|| {
+            let compiled = CompiledPolicy::new(black_box(&policy));
+            type_check(&compiled, &mapper, &builtin, Profile::Truthful)
+        });
+    });
+}
+
+fn plan(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("plan");
+    let env = env();
+    for (name, text) in EXPRESSIONS {
+        let checked = checked(text, &env);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| Program::plan(&checked, &env, &KubernetesRuntime).unwrap());
+        });
+    }
+    let policy = policy();
+    group.bench_function("whole policy, parsed and compiled", |bencher| {
+        bencher.iter(|| Admission::new(black_box(&policy)));
+    });
+}
+
+fn eval(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("eval");
+    let object = deployment();
+    let bindings = bindings(&object);
+    for (name, text) in EXPRESSIONS {
+        let program = program(text);
+        let evaluation = program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT));
+        assert!(matches!(evaluation.result, Ok(Value::Bool(true))), "{text}");
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT)));
+        });
+        let peer = cel::Program::compile(text).unwrap();
+        let mut context = cel::Context::default();
+        context.add_variable_from_value("object", peer_value(&object));
+        // The crate may be without a function.
+        if peer.execute(&context).is_ok() {
+            group.bench_function(format!("{name}, crate cel"), |bencher| {
+                bencher.iter(|| peer.execute(&context));
+            });
+        }
+    }
+}
+
+/// A deployment of at least so many bytes, most of which no expression reads.
+fn large_deployment(n_bytes: usize) -> Json {
+    let mut object = deployment();
+    let annotations: serde_json::Map<String, Json> = (0..n_bytes / 64)
+        .map(|n| (format!("example.com/{n:020}"), json!("x".repeat(32))))
+        .collect();
+    let metadata = object.get_mut("metadata").and_then(Json::as_object_mut);
+    metadata
+        .unwrap()
+        .insert("annotations".to_owned(), Json::Object(annotations));
+    object
+}
+
+fn size(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("object size");
+    for (name, n_bytes) in [("1 KiB", 1 << 10), ("1 MiB", 1 << 20)] {
+        let object = large_deployment(n_bytes);
+        let bindings = bindings(&object);
+        for (of, text) in EXPRESSIONS {
+            let program = program(text);
+            group.bench_function(format!("{of}, {name}"), |bencher| {
+                bencher.iter(|| program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT)));
+            });
+        }
+        let text = object.to_string();
+        group.bench_function(format!("reading of JSON, {name}"), |bencher| {
+            bencher.iter_batched(
+                || (),
+                |()| serde_json::from_str::<Value>(black_box(&text)).unwrap(),
+                BatchSize::LargeInput,
+            );
+        });
+    }
+}
+
+fn admission(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("admission");
+    let admission = Admission::new(&policy());
+    let params = ParamList::default();
+    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList(Vec::new())));
+    for (name, n_bytes) in [("sample", 0), ("sample in an object of 1 MiB", 1 << 20)] {
+        let object = Object::new(&large_deployment(n_bytes));
+        let request = AdmissionRequest::create(Gvr::new("apps", "v1", "deployments"), object);
+        let evaluate = || {
+            let matched = (&request.gvr, &request.gvk);
+            admission.evaluate(&request, matched, None, None, &surroundings)
+        };
+        let decisions = evaluate().decisions;
+        assert!(decisions.iter().all(|decision| decision.message.is_empty()));
+        group.bench_function(name, |bencher| bencher.iter(evaluate));
+    }
+}
+
+criterion_group!(benches, parse, check, plan, eval, size, admission);
+criterion_main!(benches);
