@@ -185,7 +185,6 @@ fn check_as_upstream(
             params,
         };
         for (n, rendered) in kind.check(&text_left) {
-            work += rendered.len();
             issues
                 .entry(n)
                 .or_default()

@@ -608,7 +608,7 @@ impl TypedList {
                 Some(value) => {
                     // More than three keys are printed, and what is printed can be hashed.
                     if names.len() <= MAX_HASHED_KEYS {
-                        hashable(&value)?;
+                        hashable(value)?;
                     }
                     format!("{} {}", value.go_type(), value.to_go_string())
                 }

@@ -19,7 +19,7 @@ impl From<&serde_json::Value> for Value {
             serde_json::Value::Bool(value) => Self::Bool(*value),
             serde_json::Value::Number(number) => match number.as_i64() {
                 Some(value) => Self::Int(value),
-                None => double(number.as_f64().unwrap_or(f64::NAN)),
+                None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
             },
             serde_json::Value::String(text) => Self::from(text.as_str()),
             serde_json::Value::Array(elements) => {
@@ -38,18 +38,6 @@ impl From<&serde_json::Value> for Value {
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(JsonVisitor)
-    }
-}
-
-/// A number with a fraction or an exponent, or one that is too large for an integer.
-///
-/// Go reads `-0` as an integer, and writes a negative zero as that; here the two cannot be told apart, and what
-/// has been through an API server is `-0`.
-fn double(value: f64) -> Value {
-    if value == 0.0 && value.is_sign_negative() {
-        Value::Int(0)
-    } else {
-        Value::Double(value)
     }
 }
 
@@ -87,7 +75,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(double(value))
+        Ok(Value::Double(value))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
