@@ -9,9 +9,13 @@
     reason = "a test fails by a panic"
 )]
 
+#[path = "support/golden.rs"]
+mod golden;
+
 use std::fs;
 use std::path::PathBuf;
 
+use golden::PLAIN;
 use serde_json::Value;
 use vap_status_controller::cli::check::finding::RULES;
 use vap_status_controller::cli::check::report::CheckReport;
@@ -19,11 +23,6 @@ use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::policy::typecheck::Profile;
-
-const PLAIN: Terminal = Terminal {
-    width: Some(100),
-    color: false,
-};
 
 fn report(path: &str, profile: Profile) -> CheckReport {
     let options = Options {
@@ -58,15 +57,7 @@ fn check(name: &str, profile: Profile, exit: Exit) {
 
 #[track_caller]
 fn compare(file: &str, found: &str) {
-    let path = format!("tests/cli_check/{file}");
-    if std::env::var_os("VAP_UPDATE").is_some() {
-        fs::write(&path, found).unwrap();
-    }
-    let wanted = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        wanted == found,
-        "{path} differs; this is printed now:\n{found}"
-    );
+    golden::compare(&format!("tests/cli_check/{file}"), found);
 }
 
 #[test]

@@ -9,21 +9,20 @@
     reason = "a test fails by a panic"
 )]
 
+#[path = "support/golden.rs"]
+mod golden;
+
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use golden::PLAIN;
 use vap_status_controller::cli::check::finding::RULES;
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::cli::test::report::TestReport;
 use vap_status_controller::cli::test::{self, Options};
-
-const PLAIN: Terminal = Terminal {
-    width: Some(100),
-    color: false,
-};
 
 fn report(paths: &[&str]) -> TestReport {
     let options = Options {
@@ -43,15 +42,7 @@ fn report(paths: &[&str]) -> TestReport {
 
 #[track_caller]
 fn compare(file: &str, found: &str) {
-    let path = format!("tests/cli_test/{file}");
-    if std::env::var_os("VAP_UPDATE").is_some() {
-        fs::write(&path, found).unwrap();
-    }
-    let wanted = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        wanted == found,
-        "{path} differs; this is printed now:\n{found}"
-    );
+    golden::compare(&format!("tests/cli_test/{file}"), found);
 }
 
 #[test]

@@ -330,8 +330,8 @@ fn an_interruption_ends_an_evaluation() {
     let n_asked = AtomicU32::new(0);
     let is_interrupted = || n_asked.fetch_add(1, Ordering::Relaxed) >= 3;
     let limits = Limits {
-        cost: u64::MAX,
         is_interrupted: Some(&is_interrupted),
+        ..Limits::of_cost(u64::MAX)
     };
     let evaluation = program.eval(&bound, limits);
     assert_eq!(
@@ -355,6 +355,36 @@ fn evaluation_is_deterministic() {
                 .unwrap()
                 .equals(first.result.as_ref().unwrap())
                 .unwrap()
+        );
+    }
+}
+
+/// A list that holds another twice, which holds another twice, and so on.
+fn doubling(levels: usize) -> Value {
+    (0..levels).fold(Value::Int(1), |below, _| {
+        Value::list(vec![below.clone(), below])
+    })
+}
+
+/// Each of these comparisons ends by itself; together they would take hours.
+#[test]
+fn comparisons_are_bounded_together() {
+    let bindings = [("a", doubling(16)), ("b", doubling(16))];
+    for comparison in [
+        "a == b",
+        "a in [b]",
+        "[a].indexOf(b) == 0",
+        "sets.contains([a], [b])",
+        "[a, b].distinct().size() == 1",
+    ] {
+        let once = eval(comparison, &bindings);
+        assert!(once.result.is_ok(), "{comparison}: {:?}", once.result);
+        let text = format!("lists.range(10000).filter(i, {comparison}).size() >= 0");
+        let error = eval(&text, &bindings).result.unwrap_err();
+        let message = error.message();
+        assert!(
+            message == "value is too large to be compared" || message == LIMIT_EXCEEDED,
+            "{comparison}: {message}"
         );
     }
 }

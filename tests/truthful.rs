@@ -7,6 +7,7 @@
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by a panic, and gives its values away"
 )]
@@ -80,6 +81,12 @@ fn document() -> Vec<u8> {
 
 /// The outcomes for a policy on what `rule` says: in the upstream profile, and in ours.
 fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
+    let compiled = compiled(rule, spec);
+    assert_eq!(compiled.findings(), []);
+    outcomes_of(&compiled)
+}
+
+fn compiled(rule: Value, spec: &Value) -> CompiledPolicy {
     let mut spec = spec.clone();
     let mut constraints =
         json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"]});
@@ -88,15 +95,17 @@ fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
     }
     spec["matchConstraints"]["resourceRules"] = json!([constraints]);
     let policy = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
-    let compiled = CompiledPolicy::new(&policy);
-    assert_eq!(compiled.findings(), []);
+    CompiledPolicy::new(&policy)
+}
+
+fn outcomes_of(compiled: &CompiledPolicy) -> (TypeCheck, TypeCheck) {
     let mut offline = Offline::default();
     offline.add_document(None, &document()).unwrap();
     let (schemas, mapper) = offline.finish();
-    for difference in differences(&compiled, &mapper, &schemas) {
+    for difference in differences(compiled, &mapper, &schemas) {
         assert!(difference.rule.is_some(), "{difference:?}");
     }
-    let check = |profile| type_check(&compiled, &mapper, &schemas, profile);
+    let check = |profile| type_check(compiled, &mapper, &schemas, profile);
     (check(Profile::Upstream), check(Profile::Truthful))
 }
 
@@ -478,6 +487,42 @@ fn errors_that_are_absorbed() {
     check_false("!(object.spec.hostNetwork && false)");
     check_false("['Pod', 'Deployment'].exists(k, k == object.kind) || object.spec.hostNetwork");
     check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
+}
+
+/// What the API server cannot plan it refuses, in whichever branch it stands; upstream's type checker does
+/// not plan, and says nothing.
+#[test]
+fn what_cannot_be_planned() {
+    let check = |expression: &str, wanted: &str| {
+        let spec = json!({"validations": [{"expression": expression}]});
+        let compiled = compiled(json!({"resources": ["deployments"]}), &spec);
+        assert_eq!(compiled.findings().len(), 1, "{expression}");
+        let (upstream, truthful) = outcomes_of(&compiled);
+        assert_eq!(upstream.warnings, [], "{expression}");
+        let [warning] = &*truthful.warnings else {
+            panic!("{expression}: {:?}", truthful.warnings);
+        };
+        assert!(
+            warning.warning.contains(wanted),
+            "{expression}: {}",
+            warning.warning
+        );
+    };
+    check_false_to_us("true || int('1') == 1");
+    check(
+        "true || int('x') == 1",
+        "ERROR: <input>:1:12: program instantiation failed: type conversion error from 'string' to 'int'",
+    );
+    check_false_to_us("object.metadata.name.find('a') == ''");
+    check(
+        "object.metadata.name.find('(') == ''",
+        "ERROR: <input>:1:26: program instantiation failed: error parsing regexp: missing closing ): `(`",
+    );
+    check_false_to_us("object.metadata.labels[dyn('a')] == ''");
+    check(
+        "object.metadata.labels[dyn(null)] == ''",
+        "ERROR: <input>:1:23: program instantiation failed: invalid qualifier type: types.Null",
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod env;
 pub mod eval;
 pub mod ext;
 pub mod go_text;
+mod names;
 pub mod number_format;
 pub mod regex;
 pub mod source;

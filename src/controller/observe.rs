@@ -163,18 +163,9 @@ fn param_kind_state(
     mapper: &RestMapper,
     crds: &Crds,
 ) -> ParamKindState {
-    let Some(param_kind) = policy
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.param_kind.as_ref())
-    else {
+    let Some(gvk) = policy::declared_param_kind(policy) else {
         return ParamKindState::NotRequired;
     };
-    let gvk = policy::param_kind(policy).unwrap_or_else(|| {
-        // An apiVersion that cannot be read names nothing that is served.
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        Gvk::new("", text(&param_kind.api_version), text(&param_kind.kind))
-    });
     if mapper.resources_of_kind(&gvk).next().is_some() {
         return ParamKindState::Served(gvk, ParamsState::NotReferred);
     }

@@ -21,6 +21,11 @@ use crate::cel::types::Type;
 /// The cost of a question to the authorizer, in cost units: two fit into a call.
 pub const AUTHORIZER_CHECK_COST: u64 = 350_000;
 
+/// The cost of a requirement of a selector: an object with a list of values.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `costPerRequirement`.
+pub(super) const SELECTOR_REQUIREMENT_COST: u64 = LIST_CREATE_BASE_COST + STRUCT_CREATE_BASE_COST;
+
 /// The cost of a function that does next to nothing.
 const NOMINAL: CostEstimate = CostEstimate::fixed(1);
 
@@ -60,6 +65,55 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
     cost::estimate(checked, &KubernetesCosts { sizes }, COST_OPTIONS)
 }
 
+/// Whether a call does next to nothing, and costs 1 by the estimate as well as when it is evaluated: the
+/// builders and accessors of the authorizer, of addresses, formats, quantities, versions and URLs.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost` and `EstimateCallCost`.
+pub(super) fn is_nominal(function: &str, overload: &str) -> bool {
+    match function {
+        "ip" => overload == "cidr_ip",
+        "serviceAccount"
+        | "path"
+        | "group"
+        | "resource"
+        | "subresource"
+        | "namespace"
+        | "name"
+        | "allowed"
+        | "reason"
+        | "error"
+        | "errored"
+        | "masked"
+        | "prefixLength"
+        | "family"
+        | "isUnspecified"
+        | "isLoopback"
+        | "isLinkLocalMulticast"
+        | "isLinkLocalUnicast"
+        | "isGlobalUnicast"
+        | "format.named"
+        | "sign"
+        | "asInteger"
+        | "isInteger"
+        | "asApproximateFloat"
+        | "isGreaterThan"
+        | "isLessThan"
+        | "compareTo"
+        | "add"
+        | "sub"
+        | "major"
+        | "minor"
+        | "patch"
+        | "getScheme"
+        | "getHostname"
+        | "getHost"
+        | "getPort"
+        | "getEscapedPath"
+        | "getQuery" => true,
+        _ => false,
+    }
+}
+
 /// Knows the costs of the API server's functions; sizes are asked of another.
 #[derive(Clone, Copy)]
 pub struct KubernetesCosts<'a> {
@@ -81,50 +135,13 @@ impl SizeEstimator for KubernetesCosts<'_> {
 
 impl CostEstimator for KubernetesCosts<'_> {
     fn estimate_call_cost(&self, call: &Call<'_>) -> Option<CallEstimate> {
+        if is_nominal(call.function, call.overload) {
+            return Some(CallEstimate::of_cost(NOMINAL));
+        }
         match call.function {
             "check" => Some(CallEstimate::of_cost(CostEstimate::fixed(
                 AUTHORIZER_CHECK_COST,
             ))),
-            // Builders and accessors, of the authorizer, addresses, formats, quantities, versions, URLs.
-            "serviceAccount"
-            | "path"
-            | "group"
-            | "resource"
-            | "subresource"
-            | "namespace"
-            | "name"
-            | "allowed"
-            | "reason"
-            | "error"
-            | "errored"
-            | "masked"
-            | "prefixLength"
-            | "family"
-            | "isUnspecified"
-            | "isLoopback"
-            | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast"
-            | "isGlobalUnicast"
-            | "format.named"
-            | "sign"
-            | "asInteger"
-            | "isInteger"
-            | "asApproximateFloat"
-            | "isGreaterThan"
-            | "isLessThan"
-            | "compareTo"
-            | "add"
-            | "sub"
-            | "major"
-            | "minor"
-            | "patch"
-            | "getScheme"
-            | "getHostname"
-            | "getHost"
-            | "getPort"
-            | "getEscapedPath"
-            | "getQuery" => Some(CallEstimate::of_cost(NOMINAL)),
-            "ip" if call.overload == "cidr_ip" => Some(CallEstimate::of_cost(NOMINAL)),
             "fieldSelector" | "labelSelector" => match call.args {
                 [selector] => Some(CallEstimate::of_cost(selector_cost(self.size(selector)))),
                 _ => None,
@@ -319,9 +336,8 @@ const fn cost_factor_of_regex(size: u64) -> f64 {
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
 fn selector_cost(size: SizeEstimate) -> CostEstimate {
     const REQUIREMENTS_PER_CODE_POINT: f64 = 0.5;
-    /// A requirement is an object with a list of values.
     const COST_PER_REQUIREMENT: f64 = 50.0;
-    const _: () = assert!(LIST_CREATE_BASE_COST + STRUCT_CREATE_BASE_COST == 50);
+    const _: () = assert!(SELECTOR_REQUIREMENT_COST == 50);
     let requirements = size
         .by_factor(REQUIREMENTS_PER_CODE_POINT)
         .by_factor(COST_PER_REQUIREMENT);

@@ -5,26 +5,15 @@
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go` (`CostEstimator.CallCost`); cel-go `ext/lists.go`,
 //! `ext/sets.go` (`ProgramOptions`).
 
+use crate::cel::cost::factors::LIST_CREATE_BASE_COST;
 use crate::cel::eval::{CallCost, CostResult, string_traversal_cost, units};
 use crate::cel::value::{EvalError, Traits, Value};
 
+use super::cost::{AUTHORIZER_CHECK_COST, SELECTOR_REQUIREMENT_COST, is_nominal};
 use super::format::Format;
 
 /// The result of a call, as a cost function is given it.
 type Outcome = Result<Value, EvalError>;
-
-/// The cost of an authorization check: two fit into the limit of an expression.
-///
-/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
-const CHECK_COST: u64 = 350_000;
-
-/// Source: cel-go `common/cost.go`, `ListCreateBaseCost`.
-const LIST_COST: u64 = 10;
-
-/// The cost of a requirement of a selector: a list and a message.
-///
-/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `costPerRequirement`.
-const REQUIREMENT_COST: u64 = 50;
 
 /// How the cost of a call of `function` is computed, or `None` for the language's own rule.
 ///
@@ -51,47 +40,11 @@ fn extension_cost(overload: &str) -> Option<CallCost> {
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 fn function_cost(function: &str, overload: &str) -> Option<CallCost> {
+    if is_nominal(function, overload) {
+        return Some(|_, _| units(1));
+    }
     Some(match function {
-        "check" => |_, _| units(CHECK_COST),
-        "serviceAccount"
-        | "path"
-        | "group"
-        | "resource"
-        | "subresource"
-        | "namespace"
-        | "name"
-        | "allowed"
-        | "reason"
-        | "error"
-        | "errored"
-        | "masked"
-        | "prefixLength"
-        | "family"
-        | "isUnspecified"
-        | "isLoopback"
-        | "isLinkLocalMulticast"
-        | "isLinkLocalUnicast"
-        | "isGlobalUnicast"
-        | "format.named"
-        | "sign"
-        | "asInteger"
-        | "isInteger"
-        | "asApproximateFloat"
-        | "isGreaterThan"
-        | "isLessThan"
-        | "compareTo"
-        | "add"
-        | "sub"
-        | "major"
-        | "minor"
-        | "patch"
-        | "getScheme"
-        | "getHostname"
-        | "getHost"
-        | "getPort"
-        | "getEscapedPath"
-        | "getQuery" => |_, _| units(1),
-        "ip" if overload == "cidr_ip" => |_, _| units(1),
+        "check" => |_, _| units(AUTHORIZER_CHECK_COST),
         "fieldSelector" | "labelSelector" => selector,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => first_traversed,
         "url"
@@ -181,7 +134,7 @@ fn by_result(_: &[Value], result: &Outcome) -> CostResult {
 
 /// Source: cel-go `ext/lists.go`, `trackAllocatingListCall`.
 fn allocating(factor: f64, size: u64) -> u64 {
-    scaled(size, factor).wrapping_add(1 + LIST_COST)
+    scaled(size, factor).wrapping_add(1 + LIST_CREATE_BASE_COST)
 }
 
 /// Source: cel-go `ext/lists.go`, `trackListFlatten`.
@@ -255,10 +208,10 @@ fn by_both_twice(args: &[Value], _: &Outcome) -> CostResult {
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
 fn selector(args: &[Value], _: &Outcome) -> CostResult {
     let size = size_at(args, 1);
-    let requirements = scaled_up(size, 0.5).saturating_mul(REQUIREMENT_COST);
+    let requirements = scaled_up(size, 0.5).saturating_mul(SELECTOR_REQUIREMENT_COST);
     let parsing = string_traversal_cost(size);
     units(
-        LIST_COST
+        LIST_CREATE_BASE_COST
             .saturating_add(parsing)
             .saturating_add(requirements),
     )

@@ -35,3 +35,14 @@ pub fn param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
         None => Some(Gvk::new("", api_version, kind)),
     }
 }
+
+/// The paramKind as the policy declares it, to be looked up and shown: where its apiVersion cannot be
+/// read, the whole of it stands for the version, which names nothing that is served.
+#[must_use]
+pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
+    let declared = policy.spec.as_ref()?.param_kind.as_ref()?;
+    Some(param_kind(policy).unwrap_or_else(|| {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        Gvk::new("", text(&declared.api_version), text(&declared.kind))
+    }))
+}

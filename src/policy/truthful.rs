@@ -15,9 +15,12 @@ use super::flow::value::{Const, Object, Shape, Value};
 use super::flow::{self, Facts, Issue, Outcome, Variable};
 use super::matching::{Operations, Target};
 use crate::cel::ast::{Expr, ExprId, Literal};
-use crate::cel::diagnostic::Code;
+use crate::cel::checker::CheckedAst;
+use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
+use crate::cel::eval::Program;
 use crate::cel::types::Type;
+use crate::library::runtime::KubernetesRuntime;
 use crate::schema::Gvk;
 
 /// The steps that the expressions of a policy may take for all kinds together.
@@ -317,7 +320,10 @@ impl<'a> Judge<'a> {
             let mut found = match expression.check(&env) {
                 Checked::Unparsed(found) => found.clone(),
                 Checked::Failed(_, found) => found,
-                Checked::Passed(_) => continue,
+                Checked::Passed(checked) => match unplanned(&checked, &env, &expression.text) {
+                    Some(found) => found,
+                    None => continue,
+                },
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
@@ -326,6 +332,18 @@ impl<'a> Judge<'a> {
             }
         }
     }
+}
+
+/// Why the API server cannot plan an expression that passes the check, if it cannot: then no request can
+/// be evaluated, whichever of its branches it takes.
+fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics> {
+    let error = Program::plan(checked, env, &KubernetesRuntime).err()?;
+    let issue = Issue {
+        id: error.at().unwrap_or_else(|| checked.ast().root()),
+        code: Code::InvalidLiteral,
+        message: error.to_string(),
+    };
+    Some(flow::to_diagnostics([&issue], checked.ast(), text))
 }
 
 /// The expressions of one role, with their indices.

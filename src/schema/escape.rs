@@ -78,7 +78,7 @@ pub fn escape(name: &str) -> Option<Cow<'_, str>> {
 /// Source: `Unescape`.
 #[must_use]
 pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
-    if !escaped.contains("__") {
+    if !escaped.as_bytes().windows(2).any(|pair| pair == b"__") {
         return Some(escaped.into());
     }
     let mut name = String::with_capacity(escaped.len());

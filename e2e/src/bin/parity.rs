@@ -175,6 +175,7 @@ enum WhatArg {
     Typecheck,
     Compile,
     Admit,
+    Eval,
 }
 
 impl From<WhatArg> for bench::What {
@@ -183,6 +184,7 @@ impl From<WhatArg> for bench::What {
             WhatArg::Typecheck => Self::Typecheck,
             WhatArg::Compile => Self::Compile,
             WhatArg::Admit => Self::Admit,
+            WhatArg::Eval => Self::Eval,
         }
     }
 }

@@ -27,6 +27,8 @@ pub enum What {
     Compile,
     /// Evaluating the compiled policy of each case.
     Admit,
+    /// Single expressions, which are compared and not measured.
+    Eval,
 }
 
 impl What {
@@ -37,6 +39,7 @@ impl What {
             Self::Typecheck => "typecheck",
             Self::Compile => "compile",
             Self::Admit => "admit",
+            Self::Eval => "eval",
         }
     }
 }
@@ -110,7 +113,7 @@ pub fn run(
                 let broken = first.panic.is_some() || !first.error.is_empty();
                 (broken, first.expressions.len(), 0)
             }
-            What::Admit => (true, 0, 0),
+            What::Admit | What::Eval => (true, 0, 0),
         };
         match doc.policy {
             Ok(policy) if !broken => {
@@ -132,7 +135,7 @@ pub fn run(
         What::Compile => {
             black_box(compile_policy(policy, CompileMode::New));
         }
-        What::Admit => {}
+        What::Admit | What::Eval => {}
     };
     measure(&mut line, &work, once, (seconds, warmup));
     Ok(line)

@@ -140,14 +140,12 @@ pub fn line(n: usize, text: &str) -> EvalLine {
 
 fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     let (env, bindings) = environment(case)?;
-    let (parsed, mut found) = syntax::parse(&case.expr);
-    let Some(ast) = parsed else {
-        line.check_error = Some(found.render(&case.expr));
+    let Some(ast) = syntax::parse(&case.expr).0 else {
+        line.check_error = Some(syntax::upstream_findings(&case.expr).render(&case.expr));
         return Ok(());
     };
     let ast = Arc::new(ast);
-    let (checked, type_errors) = checker::check(&ast, &case.expr, &env);
-    found = type_errors;
+    let (checked, mut found) = checker::check(&ast, &case.expr, &env);
     if found.is_empty() {
         ast_validators::validate(&checked, &env, &case.expr, &mut found);
     }
@@ -341,10 +339,10 @@ pub fn tagged(value: &Value) -> Tagged {
         Value::Type(type_) => Tagged::plain("type", type_.declared_string()),
         Value::Map(map) => {
             let mut entries: Vec<(String, [Tagged; 2])> = map
-                .entries()
+                .keys()
                 .unwrap_or_default()
                 .iter()
-                .map(|(key, value)| (key_order(key), [tagged(key), tagged(value)]))
+                .map(|key| (key_order(key), [tagged(key), tagged(&map.get(key))]))
                 .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             let pairs = entries.into_iter().map(|(_, pair)| pair).collect();

@@ -5,10 +5,9 @@
 //! Source: cel-go `interpreter/attributes.go`.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use super::machine::{Machine, fatal};
-use super::node::{Attribute, Qualifier, QualifierKey, Root};
+use super::node::{Attribute, Node, Qualifier, QualifierKey, Root, Shape};
 use crate::cel::value::{EvalError, List, Value, double_to_int};
 
 /// The value of an attribute.
@@ -18,14 +17,111 @@ pub(super) struct Resolved {
     native: bool,
 }
 
+/// How far a walk along a path came.
+struct Walked {
+    /// How many of the keys cost something: those that were found, and the one that was not.
+    n_charged: usize,
+    /// What it came to.
+    end: Result<Value, EvalError>,
+}
+
+impl Walked {
+    /// A walk that failed at the key after the first `n_found`.
+    #[cold]
+    fn failed(n_found: usize, error: EvalError) -> Self {
+        let is_charged = !error.ends_evaluation();
+        Self {
+            n_charged: n_found.saturating_add(usize::from(is_charged)),
+            end: Err(error),
+        }
+    }
+
+    /// The same walk, that began `n_before` keys earlier.
+    fn after(mut self, n_before: usize) -> Self {
+        self.n_charged = self.n_charged.saturating_add(n_before);
+        self
+    }
+}
+
 impl<'p> Machine<'p> {
+    /// Evaluates an attribute that is a path, in one go; `None` where that must be done step by step.
+    ///
+    /// The steps in between are not recorded, as nothing looks for them.
+    #[inline]
+    pub(super) fn eval_path(
+        &mut self,
+        node: &'p Node,
+        attribute: &'p Attribute,
+    ) -> Option<Result<Value, EvalError>> {
+        let n_steps = attribute.qualifiers.len().saturating_add(1);
+        if attribute.shape == Shape::Other || !self.tracker.has_room(n_steps) {
+            return None;
+        }
+        let Walked { n_charged, end } = self.walk(attribute)?;
+        self.tracker.add_selects(n_charged);
+        if let Err(error) = &end
+            && error.ends_evaluation()
+        {
+            return Some(end);
+        }
+        // The step of the last key, which is that of the attribute, is recorded and dropped again.
+        if n_charged < attribute.qualifiers.len() || n_charged == 0 {
+            self.tracker.drop_step(attribute.id());
+        }
+        self.tracker.add_select();
+        if attribute.shape == Shape::Test && !self.presence_test_has_cost {
+            self.tracker.subtract_select();
+        }
+        if let Err(error) = self.tracker.done(node.id) {
+            return Some(Err(error));
+        }
+        Some(end)
+    }
+
+    #[inline]
+    fn walk(&self, attribute: &'p Attribute) -> Option<Walked> {
+        let path = &*attribute.qualifiers;
+        let root = match &attribute.root {
+            Root::Variable(_, name) => {
+                if let Some((first, rest)) = path.split_first()
+                    && let QualifierKey::Constant(Value::String(field)) = &first.key
+                    && let Some(found) = self.activation.resolve_field(name, field)
+                {
+                    return Some(match found {
+                        Ok(Some(value)) => walk_from(value, rest).after(1),
+                        Ok(None) => Walked::failed(0, EvalError::no_such_key(field)),
+                        Err(error) => Walked::failed(0, error),
+                    });
+                }
+                match self.activation.resolve(name) {
+                    Some(value) => value,
+                    None => {
+                        return Some(Walked {
+                            n_charged: 0,
+                            end: Err(EvalError::new(format!("no such attribute(s): {name}"))),
+                        });
+                    }
+                }
+            }
+            Root::Local(_, local) => Cow::Borrowed(self.held_local(*local)?),
+            Root::Relative(..) | Root::Conditional(..) => return None,
+        };
+        match &*root {
+            Value::Error(_) | Value::Optional(_) => None,
+            _ => Some(walk_from(root, path)),
+        }
+    }
+
     /// The value of `attribute`, without the cost of the attribute itself.
     ///
     /// Source: cel-go `interpreter/attributes.go`, `Attribute.Resolve`.
     pub(super) fn resolve(&mut self, attribute: &'p Attribute) -> Result<Resolved, EvalError> {
+        if self.stack.is_used_up() {
+            return self.on_deep_stack(|machine| machine.resolve(attribute));
+        }
         let (root, native) = match &attribute.root {
             Root::Variable(_, name) => match self.activation.resolve(name) {
-                Some(value) => (value, true),
+                Some(value) => (value.into_owned(), true),
                 None => return Err(EvalError::new(format!("no such attribute(s): {name}"))),
             },
             Root::Local(_, local) => (self.local(*local)?, false),
@@ -46,7 +142,7 @@ impl<'p> Machine<'p> {
         &mut self,
         root: Value,
         mut native: bool,
-        qualifiers: &'p [Arc<Qualifier>],
+        qualifiers: &'p [Qualifier],
     ) -> Result<Resolved, EvalError> {
         let (root, mut is_optional) = match root {
             Value::Error(error) => return Err(error),
@@ -130,6 +226,64 @@ impl<'p> Machine<'p> {
                 select(current, &valid_key(resolved)?, is_optional)
             }
         }
+    }
+}
+
+/// The value at the end of a path, whose keys are constants, and the last may be tested for.
+#[inline]
+fn walk_from(root: Cow<'_, Value>, path: &[Qualifier]) -> Walked {
+    match root {
+        Cow::Borrowed(root) => walk_held(root, path),
+        Cow::Owned(root) => walk_held(&root, path),
+    }
+}
+
+fn walk_held(root: &Value, path: &[Qualifier]) -> Walked {
+    let mut current = root;
+    for (n_found, qualifier) in path.iter().enumerate() {
+        let (key, is_test) = match &qualifier.key {
+            QualifierKey::Constant(key) => (key, false),
+            QualifierKey::Presence(key) => (key, true),
+            QualifierKey::Attribute(_) | QualifierKey::Node(_) => {
+                return Walked::failed(n_found, EvalError::no_such_overload());
+            }
+        };
+        let held = match (current, key) {
+            (Value::Map(map), Value::String(name)) => map.held_field(name),
+            _ => None,
+        };
+        let found = match held {
+            Some(found) => found.map(Cow::Borrowed),
+            None => match select_of(current, key, is_test) {
+                Ok(found) => found,
+                Err(error) => return Walked::failed(n_found, error),
+            },
+        };
+        let n_found_now = n_found.saturating_add(1);
+        match found {
+            found if is_test => {
+                return Walked {
+                    n_charged: n_found_now,
+                    end: Ok(Value::Bool(found.is_some())),
+                };
+            }
+            Some(Cow::Borrowed(next)) => current = next,
+            Some(Cow::Owned(next)) => {
+                let rest = path.get(n_found_now..).unwrap_or_default();
+                return walk_held(&next, rest).after(n_found_now);
+            }
+            None => {
+                return Walked::failed(n_found, EvalError::no_such_key(key.to_go_string()));
+            }
+        }
+    }
+    let end = match current {
+        Value::Error(error) => Err(error.clone()),
+        value => Ok(value.clone()),
+    };
+    Walked {
+        n_charged: path.len(),
+        end,
     }
 }
 

@@ -45,7 +45,26 @@ pub(super) const MESSAGE_COST: u64 = 40;
     reason = "as upstream, the product is computed as a double"
 )]
 pub fn string_traversal_cost(size: u64) -> u64 {
-    (size as f64 * 0.1).ceil() as u64
+    round_up(size as f64 * 0.1)
+}
+
+/// The least whole number that is not less than `number`, which is not negative.
+///
+/// `f64::ceil` is a call into the library of the system.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is cut off is looked at"
+)]
+#[inline]
+fn round_up(number: f64) -> u64 {
+    let whole = number as u64;
+    if (whole as f64) < number {
+        whole.saturating_add(1)
+    } else {
+        whole
+    }
 }
 
 /// The cost of a pattern of the size `size`.
@@ -58,7 +77,7 @@ pub fn string_traversal_cost(size: u64) -> u64 {
     reason = "as upstream, the product is computed as a double"
 )]
 fn pattern_cost(size: u64) -> u64 {
-    (size as f64 * 0.25).ceil() as u64
+    round_up(size as f64 * 0.25)
 }
 
 /// A cost.
@@ -98,7 +117,7 @@ fn sum(args: &[Value]) -> u64 {
     reason = "as upstream, the product is computed as a double"
 )]
 fn matching(args: &[Value]) -> u64 {
-    let text = ((1.0 + size_of(args, 0) as f64) * 0.1).ceil() as u64;
+    let text = round_up((1.0 + size_of(args, 0) as f64) * 0.1);
     text.wrapping_mul(pattern_cost(size_of(args, 1)))
 }
 
@@ -183,6 +202,7 @@ struct Steps {
 }
 
 impl Steps {
+    #[inline]
     fn push(&mut self, id: u32) {
         match self.inline.get_mut(self.n_inline) {
             Some(slot) => {
@@ -245,7 +265,16 @@ impl Tracker {
     }
 
     /// As [`Tracker::drop_step`]; whether there was such a step.
+    #[inline]
     pub(super) fn take_step(&mut self, id: u32) -> bool {
+        // Mostly it is the last one.
+        if self.steps.more.is_empty()
+            && let Some(last) = self.steps.n_inline.checked_sub(1)
+            && self.steps.inline.get(last) == Some(&id)
+        {
+            self.steps.n_inline = last;
+            return true;
+        }
         match self.steps.find(id) {
             Some(at) => {
                 self.steps.truncate(at);
@@ -256,6 +285,7 @@ impl Tracker {
     }
 
     /// Forgets the steps `ids`, from the last to the first; whether all were there.
+    #[inline]
     pub(super) fn take_steps(&mut self, ids: impl DoubleEndedIterator<Item = u32>) -> bool {
         for id in ids.rev() {
             if !self.take_step(id) {
@@ -274,6 +304,20 @@ impl Tracker {
         self.cost = self.cost.wrapping_add(cost);
     }
 
+    /// Whether `n_steps` more, that select a field each, stay within the limit.
+    #[inline]
+    pub(super) fn has_room(&self, n_steps: usize) -> bool {
+        let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);
+        self.cost.saturating_add(n_steps) <= self.limit
+    }
+
+    /// As so many times [`Tracker::add_select`].
+    #[inline]
+    pub(super) fn add_selects(&mut self, n_steps: usize) {
+        let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);
+        self.add(SELECT_COST.wrapping_mul(n_steps));
+    }
+
     pub(super) fn add_select(&mut self) {
         self.add(SELECT_COST);
     }
@@ -287,6 +331,7 @@ impl Tracker {
     /// # Errors
     ///
     /// If the limit is exceeded.
+    #[inline]
     pub(super) fn done(&mut self, id: u32) -> Result<(), EvalError> {
         self.steps.push(id);
         if self.cost > self.limit {

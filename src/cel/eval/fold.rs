@@ -38,6 +38,20 @@ impl Default for Frame<'_> {
 }
 
 impl<'p> Machine<'p> {
+    /// The variable of a comprehension, where it has a value already.
+    #[inline]
+    pub(super) fn held_local(&self, local: Local) -> Option<&Value> {
+        let frame = self.frames.get(local.slot)?;
+        match local.which {
+            Which::First => Some(&frame.first),
+            Which::Second => Some(&frame.second),
+            Which::Accumulator => match &frame.accumulator {
+                Accumulator::Ready(value) => value.as_ref().ok(),
+                Accumulator::None | Accumulator::Initial(_) => None,
+            },
+        }
+    }
+
     /// The value of a variable of a comprehension.
     ///
     /// Source: cel-go `interpreter/interpretable.go`, `folder.ResolveName`.
@@ -87,13 +101,32 @@ impl<'p> Machine<'p> {
         let mut before = self.tracker.n_steps();
         match range {
             Value::List(list) => {
-                for (n, element) in list.iter().take(list.len()).enumerate() {
+                let mut one = |n: usize, element: Value| {
                     let (first, second) = if fold.has_two_vars {
                         (Value::Int(i64::try_from(n).unwrap_or(i64::MAX)), element)
                     } else {
                         (element, Value::Null)
                     };
-                    if !self.turn(fold, first, second, &mut before)? {
+                    self.turn(fold, first, second, &mut before)
+                };
+                if let Some(elements) = list.as_slice() {
+                    for (n, element) in elements.iter().enumerate() {
+                        if !one(n, element.clone())? {
+                            break;
+                        }
+                    }
+                } else {
+                    for (n, element) in list.iter().take(list.len()).enumerate() {
+                        if !one(n, element)? {
+                            break;
+                        }
+                    }
+                }
+            }
+            // What no look-up finds is among the entries all the same.
+            Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
+                for (key, value) in map.entries()? {
+                    if !self.turn(fold, key, value, &mut before)? {
                         break;
                     }
                 }

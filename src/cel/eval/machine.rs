@@ -2,11 +2,17 @@
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::cost::{self, Costing, Tracker};
 use super::fold::Frame;
-use super::node::{Attribute, Call, Kind, ListNode, MapEntryNode, MessageNode, Node, Root, Target};
+use super::node::{
+    Attribute, Call, Kind, ListNode, MapEntryNode, Member, MessageNode, Node, Root, Target,
+};
+use super::stack::Stack;
 use super::{Activation, Limits, Program};
 use crate::cel::decls::Context;
+use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::value::{EvalError, Key, Map, Value};
 
 /// One evaluation of a program.
@@ -17,8 +23,9 @@ pub(super) struct Machine<'p> {
     pub(super) frames: Vec<Frame<'p>>,
     pub(super) limits: Limits<'p>,
     pub(super) n_turns: u32,
-    presence_test_has_cost: bool,
-    pub(super) context: &'p Context,
+    pub(super) presence_test_has_cost: bool,
+    pub(super) context: Context,
+    pub(super) stack: Stack,
 }
 
 impl<'p> Machine<'p> {
@@ -32,7 +39,6 @@ impl<'p> Machine<'p> {
             limits,
             program.n_folds,
             program.presence_test_has_cost,
-            &program.context,
         )
     }
 
@@ -41,7 +47,6 @@ impl<'p> Machine<'p> {
         limits: Limits<'p>,
         n_folds: usize,
         presence_test_has_cost: bool,
-        context: &'p Context,
     ) -> Self {
         Self {
             activation,
@@ -52,7 +57,8 @@ impl<'p> Machine<'p> {
             limits,
             n_turns: 0,
             presence_test_has_cost,
-            context,
+            context: Context::new(limits.work.map(Arc::clone)),
+            stack: Stack::here(),
         }
     }
 
@@ -62,6 +68,9 @@ impl<'p> Machine<'p> {
 
     /// Evaluates `node` and accounts for it.
     pub(super) fn eval(&mut self, node: &'p Node) -> Result<Value, EvalError> {
+        if self.stack.is_used_up() {
+            return self.on_deep_stack(|machine| machine.eval(node));
+        }
         match &node.kind {
             Kind::Constant(value) => {
                 self.tracker.done(node.id)?;
@@ -71,8 +80,14 @@ impl<'p> Machine<'p> {
                 self.tracker.done(node.id)?;
                 Err(error.clone())
             }
-            Kind::Attribute(attribute) => self.eval_attribute(node, attribute, false),
-            Kind::Presence(attribute) => self.eval_attribute(node, attribute, true),
+            Kind::Attribute(attribute) => match self.eval_path(node, attribute) {
+                Some(result) => result,
+                None => self.eval_attribute(node, attribute, false),
+            },
+            Kind::Presence(attribute) => match self.eval_path(node, attribute) {
+                Some(result) => result,
+                None => self.eval_attribute(node, attribute, true),
+            },
             Kind::And(terms) => self.eval_logic(node, terms, false),
             Kind::Or(terms) => self.eval_logic(node, terms, true),
             Kind::Equal(args, cost) => self.eval_equality(node, args, cost, false),
@@ -81,18 +96,7 @@ impl<'p> Machine<'p> {
             Kind::Call(call) => self.eval_call(node, call),
             Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
             Kind::OptionalOrValue(args) => self.eval_optional_or(node, args, true),
-            Kind::Member(arg, set) => {
-                let value = fatal(self.eval(arg))?;
-                let result = match value {
-                    Ok(value) => Value::Bool(set.contains(&Key::new(&value)?)),
-                    Err(error) => {
-                        self.tracker.done(node.id)?;
-                        return Err(error);
-                    }
-                };
-                self.tracker.done(node.id)?;
-                Ok(result)
-            }
+            Kind::Member(member) => self.eval_member(node, member),
             Kind::List(list) => self.eval_list(node, list),
             Kind::Map(entries) => self.eval_map(node, entries),
             Kind::Message(message) => self.eval_message(node, message),
@@ -103,6 +107,36 @@ impl<'p> Machine<'p> {
                 result
             }
         }
+    }
+
+    /// Runs `work` where there is more stack.
+    #[cold]
+    pub(super) fn on_deep_stack<T: Send>(
+        &mut self,
+        work: impl Fn(&mut Self) -> T + Send + Sync,
+    ) -> T {
+        let outer = self.stack;
+        let machine = Mutex::new(self);
+        run_on_deep_stack(true, || {
+            let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
+            machine.stack = Stack::deep();
+            let result = machine.stack.enter(|| work(&mut machine));
+            machine.stack = outer;
+            result
+        })
+    }
+
+    fn eval_member(&mut self, node: &'p Node, member: &'p Member) -> Result<Value, EvalError> {
+        let value = fatal(self.eval(&member.arg))?;
+        let result = match value {
+            Ok(value) => Value::Bool(member.set.contains(&Key::new(&value)?)),
+            Err(error) => {
+                self.tracker.done(node.id)?;
+                return Err(error);
+            }
+        };
+        self.tracker.done(node.id)?;
+        Ok(result)
     }
 
     fn eval_attribute(
@@ -143,7 +177,7 @@ impl<'p> Machine<'p> {
     ) -> Result<Value, EvalError> {
         let mut result = Ok(Value::Bool(!decisive));
         for term in terms {
-            match fatal(self.eval(term))? {
+            match self.eval(term) {
                 Ok(Value::Bool(value)) if value == decisive => {
                     result = Ok(Value::Bool(decisive));
                     break;
@@ -154,6 +188,7 @@ impl<'p> Machine<'p> {
                         result = Err(EvalError::no_such_overload());
                     }
                 }
+                Err(error) if error.ends_evaluation() => return Err(error),
                 Err(error) => {
                     if result.is_ok() {
                         result = Err(error);
@@ -195,7 +230,7 @@ impl<'p> Machine<'p> {
         let right = fatal(self.eval(right))?;
         let (args, result) = match (left, right) {
             (Ok(left), Ok(right)) => {
-                let equal = fatal(left.equals(&right))?;
+                let equal = fatal(left.equals_within(&right, self.context.work()))?;
                 let result = match equal {
                     Ok(equal) => Ok(Value::Bool(equal != negated)),
                     // Values that cannot be compared are not equal.
@@ -231,32 +266,30 @@ impl<'p> Machine<'p> {
 
     fn eval_call(&mut self, node: &'p Node, call: &'p Call) -> Result<Value, EvalError> {
         match &*call.args {
-            [] => self.finish_call(node, call, &[], None),
-            [arg] => {
-                let (arg, error) = split(fatal(self.eval(arg))?);
-                self.finish_call(node, call, &[arg], error)
-            }
+            [] => self.finish_call(node, call, &[]),
+            [arg] => match self.eval(arg) {
+                Ok(arg) => self.finish_call(node, call, &[arg]),
+                Err(error) => self.fail_call(node, call, &[], error),
+            },
             [left, right] => {
-                let (left, mut error) = split(fatal(self.eval(left))?);
-                if error.is_some() && !call.evaluates_all {
-                    return self.finish_call(node, call, &[left, Value::Null], error);
+                let left = match self.eval(left) {
+                    Ok(left) => left,
+                    Err(error) => return self.fail_first(node, call, right, error),
+                };
+                match self.eval(right) {
+                    Ok(right) => self.finish_call(node, call, &[left, right]),
+                    Err(error) => self.fail_call(node, call, &[left], error),
                 }
-                let (right, second) = split(fatal(self.eval(right))?);
-                error = error.or(second);
-                self.finish_call(node, call, &[left, right], error)
             }
             nodes => {
                 let mut args = Vec::with_capacity(nodes.len());
-                let mut error = None;
                 for arg in nodes {
-                    let (value, failed) = split(fatal(self.eval(arg))?);
-                    args.push(value);
-                    if failed.is_some() {
-                        error = failed;
-                        break;
+                    match self.eval(arg) {
+                        Ok(value) => args.push(value),
+                        Err(error) => return self.fail_call(node, call, &args, error),
                     }
                 }
-                self.finish_call(node, call, &args, error)
+                self.finish_call(node, call, &args)
             }
         }
     }
@@ -266,21 +299,17 @@ impl<'p> Machine<'p> {
         node: &Node,
         call: &'p Call,
         args: &[Value],
-        error: Option<EvalError>,
     ) -> Result<Value, EvalError> {
-        let result = match error {
-            Some(error) => Err(error),
-            None if self.is_search_beyond_limit(call, args) => {
-                let not_searched = Err(EvalError::no_such_overload());
-                self.account(node, &call.args, args, &call.costing, &not_searched)?;
-                // The cost was not counted after all.
-                return fatal(apply(self.context, node, call, args))?;
-            }
-            None => fatal(apply(self.context, node, call, args))?,
-        };
-        // A function may give an error that an optional held.
-        let result = match result {
+        if self.is_search_beyond_limit(call, args) {
+            let not_searched = Err(EvalError::no_such_overload());
+            self.account(node, &call.args, args, &call.costing, &not_searched)?;
+            // The cost was not counted after all.
+            return apply(&self.context, node, call, args);
+        }
+        let result = match apply(&self.context, node, call, args) {
+            // A function may give an error that an optional held.
             Ok(Value::Error(error)) => Err(error),
+            Err(error) if error.ends_evaluation() => return Err(error),
             other => other,
         };
         self.account(node, &call.args, args, &call.costing, &result)?;
@@ -299,6 +328,48 @@ impl<'p> Machine<'p> {
         let not_searched = Err(EvalError::no_such_overload());
         let cost = call.costing.cost(args, &not_searched);
         cost.is_ok_and(|cost| self.tracker.exceeds(cost))
+    }
+
+    /// The first of two arguments has failed; the second is evaluated where upstream does that.
+    #[cold]
+    fn fail_first(
+        &mut self,
+        node: &'p Node,
+        call: &'p Call,
+        right: &'p Node,
+        error: EvalError,
+    ) -> Result<Value, EvalError> {
+        if error.ends_evaluation() {
+            return Err(error);
+        }
+        let right = if call.evaluates_all {
+            fatal(self.eval(right))?.unwrap_or_else(Value::Error)
+        } else {
+            Value::Null
+        };
+        let result = Err(error.clone());
+        let args = [Value::Error(error), right];
+        self.account(node, &call.args, &args, &call.costing, &result)?;
+        result
+    }
+
+    /// The argument after `args` has failed.
+    #[cold]
+    fn fail_call(
+        &mut self,
+        node: &Node,
+        call: &'p Call,
+        args: &[Value],
+        error: EvalError,
+    ) -> Result<Value, EvalError> {
+        if error.ends_evaluation() {
+            return Err(error);
+        }
+        let mut args = args.to_vec();
+        args.push(Value::Error(error.clone()));
+        let result = Err(error);
+        self.account(node, &call.args, &args, &call.costing, &result)?;
+        result
     }
 
     fn eval_optional_or(

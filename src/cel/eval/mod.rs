@@ -4,8 +4,9 @@
 //! the plan, keeps count of the cost as the API server does, and stops at the limit. What an environment
 //! adds to that (costs of its functions, compiled patterns) is behind [`Runtime`].
 //!
-//! Evaluation recurses over the plan. Trees of more than `SHALLOW_DEPTH` levels are planned and evaluated
-//! on a thread with a large stack; the parser bounds their depth.
+//! Evaluation recurses over the plan. It goes on on a thread with a large stack where it has used much of
+//! its own; trees of more than `SHALLOW_DEPTH` levels are planned on such a thread. The parser bounds their
+//! depth.
 //!
 //! Source: cel-go `interpreter` (`planner.go`, `interpretable.go`, `attributes.go`, `runtimecost.go`),
 //! `cel/program.go`.
@@ -20,24 +21,26 @@ mod native;
 mod node;
 mod optimize;
 mod plan;
+mod stack;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
-pub use activation::{Activation, Bindings};
+pub use activation::{Activation, Bindings, FieldResult};
 pub use cost::{CallCost, CostResult, string_traversal_cost, units};
 
-use super::ast::Ast;
+use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
 use super::decls::Context;
 use super::env::Env;
 use super::syntax::run_on_deep_stack;
-use super::value::{EvalError, Value};
+use super::value::{ErrorKind, EvalError, Value, Work};
 use machine::Machine;
 use node::Node;
 
-/// Trees deeper than this are planned and evaluated on a thread of their own.
+/// Trees deeper than this are planned on a thread of their own.
 const SHALLOW_DEPTH: u32 = 60;
 
 /// Why an expression cannot be planned.
@@ -45,12 +48,16 @@ const SHALLOW_DEPTH: u32 = 60;
 #[error("program instantiation failed: {message}")]
 pub struct PlanError {
     message: String,
+    is_unsafe: bool,
+    at: Option<ExprId>,
 }
 
 impl PlanError {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            is_unsafe: false,
+            at: None,
         }
     }
 
@@ -59,11 +66,32 @@ impl PlanError {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// The innermost expression that cannot be planned; upstream does not say which.
+    #[must_use]
+    pub fn at(&self) -> Option<ExprId> {
+        self.at
+    }
+
+    fn within(mut self, id: ExprId) -> Self {
+        self.at.get_or_insert(id);
+        self
+    }
+
+    /// Whether upstream panics where this is an error.
+    #[must_use]
+    pub fn is_unsafe(&self) -> bool {
+        self.is_unsafe
+    }
 }
 
 impl From<EvalError> for PlanError {
     fn from(error: EvalError) -> Self {
-        Self::new(error.message())
+        Self {
+            message: error.message().to_owned(),
+            is_unsafe: error.kind() == ErrorKind::Internal,
+            at: None,
+        }
     }
 }
 
@@ -125,6 +153,8 @@ pub struct Limits<'a> {
     pub cost: u64,
     /// Asked now and then within comprehensions: whether to end the evaluation.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// What comparisons may look at, if several evaluations have that together.
+    pub work: Option<&'a Arc<Work>>,
 }
 
 impl Limits<'_> {
@@ -134,6 +164,7 @@ impl Limits<'_> {
         Self {
             cost,
             is_interrupted: None,
+            work: None,
         }
     }
 }
@@ -143,6 +174,7 @@ impl fmt::Debug for Limits<'_> {
         f.debug_struct("Limits")
             .field("cost", &self.cost)
             .field("is_interrupted", &self.is_interrupted.is_some())
+            .field("work", &self.work)
             .finish()
     }
 }
@@ -163,7 +195,6 @@ pub struct Program {
     n_folds: usize,
     deep: bool,
     presence_test_has_cost: bool,
-    context: Context,
 }
 
 impl Program {
@@ -182,21 +213,18 @@ impl Program {
             n_folds,
             deep,
             presence_test_has_cost: runtime.presence_test_has_cost(),
-            context: Context::default(),
         })
     }
 
     /// Evaluates the expression with the variables of `activation`.
     #[must_use]
     pub fn eval(&self, activation: &dyn Activation, limits: Limits<'_>) -> Evaluation {
-        run_on_deep_stack(self.deep, || {
-            let mut machine = Machine::new(self, activation, limits);
-            let result = machine.eval(&self.root);
-            Evaluation {
-                result,
-                cost: machine.cost(),
-            }
-        })
+        let mut machine = Machine::new(self, activation, limits);
+        let result = machine.stack.enter(|| machine.eval(&self.root));
+        Evaluation {
+            result,
+            cost: machine.cost(),
+        }
     }
 
     /// The value, if the expression is a constant.

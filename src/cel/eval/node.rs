@@ -37,7 +37,7 @@ pub(super) enum Kind {
     OptionalOr(Box<[Node; 2]>),
     OptionalOrValue(Box<[Node; 2]>),
     /// `in` of a list of constants.
-    Member(Box<Node>, HashSet<Key>),
+    Member(Box<Member>),
     List(Box<ListNode>),
     Map(Box<[MapEntryNode]>),
     Message(Box<MessageNode>),
@@ -59,6 +59,13 @@ impl Node {
             _ => None,
         }
     }
+}
+
+/// A value that is looked up among constants.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) arg: Node,
+    pub(super) set: HashSet<Key>,
 }
 
 /// A call of a function.
@@ -131,7 +138,19 @@ pub(super) struct Fold {
 #[derive(Debug)]
 pub(super) struct Attribute {
     pub(super) root: Root,
-    pub(super) qualifiers: Vec<Arc<Qualifier>>,
+    pub(super) qualifiers: Vec<Qualifier>,
+    pub(super) shape: Shape,
+}
+
+/// How an attribute is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// By walking from a variable along constant keys.
+    Path,
+    /// As a path, at the end of which a key is tested for.
+    Test,
+    /// Step by step.
+    Other,
 }
 
 /// What an attribute begins with.
@@ -168,9 +187,14 @@ pub(super) enum Which {
 
 impl Attribute {
     pub(super) fn new(root: Root) -> Self {
+        let shape = match root {
+            Root::Variable(..) | Root::Local(..) => Shape::Path,
+            Root::Relative(..) | Root::Conditional(..) => Shape::Other,
+        };
         Self {
             root,
             qualifiers: Vec::new(),
+            shape,
         }
     }
 
@@ -190,21 +214,26 @@ impl Attribute {
     }
 
     /// Appends a qualifier; to a conditional it is appended on both sides.
-    pub(super) fn qualify(&mut self, qualifier: &Arc<Qualifier>) {
+    pub(super) fn qualify(&mut self, qualifier: Qualifier) {
         match &mut self.root {
             Root::Conditional(_, conditional) => {
-                conditional.truthy.qualify(qualifier);
+                conditional.truthy.qualify(qualifier.clone());
                 conditional.falsy.qualify(qualifier);
             }
             Root::Variable(..) | Root::Local(..) | Root::Relative(..) => {
-                self.qualifiers.push(Arc::clone(qualifier));
+                self.shape = match (self.shape, &qualifier.key) {
+                    (Shape::Path, QualifierKey::Constant(_)) if !qualifier.optional => Shape::Path,
+                    (Shape::Path, QualifierKey::Presence(_)) if !qualifier.optional => Shape::Test,
+                    _ => Shape::Other,
+                };
+                self.qualifiers.push(qualifier);
             }
         }
     }
 }
 
 /// A selection, an index, or a test of one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Qualifier {
     pub(super) id: u32,
     pub(super) optional: bool,
@@ -212,13 +241,13 @@ pub(super) struct Qualifier {
 }
 
 /// By what is selected.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum QualifierKey {
     Constant(Value),
     /// A test whether the key is there.
     Presence(Value),
     /// The value of an attribute.
-    Attribute(Attribute),
+    Attribute(Arc<Attribute>),
     /// The value of any other expression.
-    Node(Node),
+    Node(Arc<Node>),
 }

@@ -15,7 +15,7 @@ use crate::cel::checker::{CheckedAst, Reference};
 use crate::cel::decls::{Binding, Function, Overload};
 use crate::cel::env::{Env, Ident};
 use crate::cel::types::{OPTIONAL_TYPE, Type};
-use crate::cel::value::{EvalError, Value};
+use crate::cel::value::Value;
 
 /// Plans one expression.
 pub(super) struct Planner<'a> {
@@ -71,6 +71,10 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(&mut self, id: ExprId) -> Planned {
+        self.plan_expr(id).map_err(|error| error.within(id))
+    }
+
+    fn plan_expr(&mut self, id: ExprId) -> Planned {
         let checked = self.checked;
         let step = step_id(id);
         match checked.ast().expr(id) {
@@ -238,7 +242,7 @@ impl<'a> Planner<'a> {
         let key = Value::String(Arc::clone(field));
         // A selection from a test is itself a test.
         let is_test = is_test || test_only;
-        attribute.qualify(&Arc::new(Qualifier {
+        attribute.qualify(Qualifier {
             id: step_id(id),
             optional: false,
             key: if is_test {
@@ -246,7 +250,7 @@ impl<'a> Planner<'a> {
             } else {
                 QualifierKey::Constant(key)
             },
-        }));
+        });
         let node_id = if test_only {
             step_id(id)
         } else {
@@ -285,14 +289,14 @@ impl<'a> Planner<'a> {
                     QualifierKey::Constant(value)
                 }
             }
-            Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(*key),
-            kind => QualifierKey::Node(Node::new(index.id, kind)),
+            Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(Arc::new(*key)),
+            kind => QualifierKey::Node(Arc::new(Node::new(index.id, kind))),
         };
-        attribute.qualify(&Arc::new(Qualifier {
+        attribute.qualify(Qualifier {
             id: step_id(id),
             optional,
             key,
-        }));
+        });
         Ok(if is_test {
             let node_id = attribute.id();
             Node::new(node_id, Kind::Presence(Box::new(attribute)))
@@ -508,9 +512,4 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
             (Target::Dispatch(dispatched), false)
         }
     }
-}
-
-/// An error that is found when a constant is folded.
-pub(super) fn folding_error(error: &EvalError) -> PlanError {
-    PlanError::new(error.message())
 }

@@ -7,8 +7,8 @@
 
 use std::sync::Arc;
 
-use super::names::shared;
 use crate::cel::ast::{AstBuilder, Comprehension, Expr, ExprId, Literal};
+use crate::cel::names::shared;
 
 /// The accumulator's name, which no source text can spell.
 ///

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::{List, Map, Value};
+use crate::cel::names;
 
 impl From<&serde_json::Value> for Value {
     fn from(json: &serde_json::Value) -> Self {
@@ -18,16 +19,16 @@ impl From<&serde_json::Value> for Value {
             serde_json::Value::Bool(value) => Self::Bool(*value),
             serde_json::Value::Number(number) => match number.as_i64() {
                 Some(value) => Self::Int(value),
-                None => Self::Double(number.as_f64().unwrap_or(f64::NAN)),
+                None => double(number.as_f64().unwrap_or(f64::NAN)),
             },
             serde_json::Value::String(text) => Self::from(text.as_str()),
             serde_json::Value::Array(elements) => {
-                Self::List(elements.iter().map(Self::from).collect())
+                Self::List(List::of_json(elements.iter().map(Self::from).collect()))
             }
             serde_json::Value::Object(fields) => Self::Map(Map::from_fields(
                 fields
                     .iter()
-                    .map(|(name, value)| (Arc::from(name.as_str()), Self::from(value)))
+                    .map(|(name, value)| (names::shared(name), Self::from(value)))
                     .collect(),
             )),
         }
@@ -37,6 +38,18 @@ impl From<&serde_json::Value> for Value {
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(JsonVisitor)
+    }
+}
+
+/// A number with a fraction or an exponent, or one that is too large for an integer.
+///
+/// Go reads `-0` as an integer, and writes a negative zero as that; here the two cannot be told apart, and what
+/// has been through an API server is `-0`.
+fn double(value: f64) -> Value {
+    if value == 0.0 && value.is_sign_negative() {
+        Value::Int(0)
+    } else {
+        Value::Double(value)
     }
 }
 
@@ -74,7 +87,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Double(value))
+        Ok(double(value))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Value, E> {
@@ -86,14 +99,37 @@ impl<'de> Visitor<'de> for JsonVisitor {
         while let Some(element) = elements.next_element()? {
             list.push(element);
         }
-        Ok(Value::List(List::new(list)))
+        Ok(Value::List(List::of_json(list)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut fields = Vec::new();
-        while let Some((name, value)) = entries.next_entry::<String, Value>()? {
-            fields.push((name.into(), value));
+        while let Some((Name(name), value)) = entries.next_entry::<Name, Value>()? {
+            fields.push((name, value));
         }
         Ok(Value::Map(Map::from_fields(fields)))
+    }
+}
+
+/// The name of a field.
+struct Name(Arc<str>);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
+
+struct NameVisitor;
+
+impl Visitor<'_> for NameVisitor {
+    type Value = Name;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a field")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Name, E> {
+        Ok(Name(names::shared(text)))
     }
 }

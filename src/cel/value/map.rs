@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Hashed;
 use super::{EvalError, Traits, Value};
 use crate::cel::types::Type;
 
@@ -96,6 +97,29 @@ impl Growing {
 #[derive(Debug, Default)]
 struct Fields(Vec<(Arc<str>, Value)>);
 
+/// Of no more fields than these each name is looked at.
+const MAX_LOOKED_AT: usize = 24;
+
+impl Fields {
+    /// The field `name`.
+    #[inline]
+    fn find(&self, name: &str) -> Option<&Value> {
+        if self.0.len() > MAX_LOOKED_AT {
+            let found = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
+            return self.0.get(found.ok()?).map(|(_, value)| value);
+        }
+        // Lengths differ mostly, and names that are the same in memory need not be read.
+        let is_named = |field: &Arc<str>| {
+            field.len() == name.len()
+                && (std::ptr::addr_eq(Arc::as_ptr(field), name) || **field == *name)
+        };
+        let mut fields = self.0.iter();
+        fields
+            .find(|(field, _)| is_named(field))
+            .map(|(_, value)| value)
+    }
+}
+
 impl Drop for Fields {
     fn drop(&mut self) {
         if self.0.iter().any(|(_, value)| value.is_nested()) {
@@ -142,6 +166,8 @@ pub(crate) enum Key {
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
+    /// A value that is equal to those of its type with the same text.
+    Opaque(&'static str, String),
     /// A value that is equal to itself alone, by its place in memory.
     Identity(usize),
     /// A value that is not equal to itself.
@@ -151,7 +177,7 @@ pub(crate) enum Key {
 impl Key {
     /// # Errors
     ///
-    /// That of Go, for byte sequences.
+    /// That of Go, for byte sequences and what else holds a slice.
     pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
         Ok(match value {
             Value::Null => Self::Null,
@@ -170,7 +196,16 @@ impl Key {
                 Some(held) => Self::Identity(std::ptr::from_ref(held).addr()),
                 None => Self::Identity(0),
             },
-            Value::Opaque(opaque) => Self::Identity(Arc::as_ptr(opaque).cast::<()>().addr()),
+            Value::Opaque(opaque) => match opaque.hashed() {
+                Hashed::ByAddress => Self::Identity(Arc::as_ptr(opaque).cast::<()>().addr()),
+                Hashed::ByText(text) => Self::Opaque(opaque.go_type(), text),
+                Hashed::Never => {
+                    return Err(EvalError::internal(&format!(
+                        "runtime error: hash of unhashable type {}",
+                        opaque.go_type()
+                    )));
+                }
+            },
             Value::Error(_) => Self::Never,
             Value::Bytes(_) => {
                 return Err(EvalError::internal(
@@ -273,6 +308,9 @@ impl Map {
     /// An object with the fields `fields`; of several with one name the last is kept.
     #[must_use]
     pub fn from_fields(mut fields: Vec<(Arc<str>, Value)>) -> Self {
+        if fields.is_sorted_by(|a, b| a.0 < b.0) {
+            return Self(Repr::Fields(Arc::new(Fields(fields))));
+        }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         // Sorting keeps the order of equals, so that the last of them is the last given.
         let mut kept: Vec<(Arc<str>, Value)> = Vec::with_capacity(fields.len());
@@ -309,6 +347,15 @@ impl Map {
         }
     }
 
+    /// The field `name`, where the map is an object that is held in memory.
+    #[inline]
+    pub(crate) fn held_field(&self, name: &str) -> Option<Option<&Value>> {
+        match &self.0 {
+            Repr::Fields(fields) => Some(fields.find(name)),
+            Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
+        }
+    }
+
     /// The type: a map, or the object type of a source.
     #[must_use]
     pub fn type_(&self) -> Type {
@@ -327,6 +374,12 @@ impl Map {
             Repr::Source(source) => matches!(source.type_(), Type::Map(_)),
             Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => true,
         }
+    }
+
+    /// Whether this is an object of JSON, and no map that an expression has made.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(self.0, Repr::Fields(_))
     }
 
     /// Whether the first entry, if there is one, is of the types `key` and `value`.
@@ -384,13 +437,7 @@ impl Map {
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
         match &self.0 {
-            Repr::Fields(fields) => {
-                let at = fields
-                    .0
-                    .binary_search_by(|(field, _)| (**field).cmp(name))
-                    .ok()?;
-                fields.0.get(at).map(|(_, value)| value)
-            }
+            Repr::Fields(fields) => fields.find(name),
             Repr::Entries(entries) => entries.find(&Value::from(name)).ok().flatten(),
             Repr::Source(_) | Repr::Growing(_) => None,
         }
@@ -403,9 +450,9 @@ impl Map {
     /// As of [`Map::find`].
     pub(crate) fn look_up(&self, key: &Value) -> Result<Option<Cow<'_, Value>>, EvalError> {
         Ok(match &self.0 {
-            Repr::Fields(_) => key
+            Repr::Fields(fields) => key
                 .as_str()
-                .and_then(|name| self.field(name))
+                .and_then(|name| fields.find(name))
                 .map(Cow::Borrowed),
             Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
             Repr::Source(source) => source.find(key)?.map(Cow::Owned),

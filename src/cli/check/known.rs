@@ -150,15 +150,9 @@ impl Known {
     /// What is known of the paramKind of `policy`.
     #[must_use]
     pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
-        let spec = policy.spec.as_ref();
-        let Some(param_kind) = spec.and_then(|spec| spec.param_kind.as_ref()) else {
+        let Some(gvk) = policy::declared_param_kind(policy) else {
             return ParamKindState::NotRequired;
         };
-        let gvk = policy::param_kind(policy).unwrap_or_else(|| {
-            // An apiVersion that cannot be read names nothing that is served.
-            let text = |text: &Option<String>| text.clone().unwrap_or_default();
-            Gvk::new("", text(&param_kind.api_version), text(&param_kind.kind))
-        });
         if self.mapper.resources_of_kind(&gvk).next().is_some() {
             return ParamKindState::Served(gvk, ParamsState::NotReferred);
         }

@@ -4,17 +4,16 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/activation.go` (`evaluationActivation`),
 //! `composition.go` (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::program::{Planned, Programs};
 use super::text::go_quote;
-use crate::cel::checker::SHALLOW_DEPTH;
-use crate::cel::eval::{Activation, Limits};
-use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::eval::{Activation, FieldResult, Limits};
 use crate::cel::types::{StructType, Type};
-use crate::cel::value::{EvalError, Map, MapSource, Traits, Value};
+use crate::cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::schema::escape::unescape;
 
@@ -45,23 +44,25 @@ const VARIABLES: &str = "kubernetes.variables";
 pub(super) struct Scope {
     programs: Arc<Programs>,
     inputs: Inputs,
-    /// The value of each variable that has been read.
-    values: Mutex<Vec<Memo>>,
+    /// What is known of each variable.
+    values: Box<[Memo]>,
     /// How deep the expressions nest that are being evaluated: one, and the variables on the way to it.
     depth: AtomicU32,
     /// What variables have cost that was not yet taken.
     variables_cost: AtomicU64,
-    /// The scope itself, as the map `variables`.
-    variables: Weak<Self>,
+    /// What the comparisons of all expressions may look at.
+    work: Arc<Work>,
+    /// The map `variables`, where it is read as a whole.
+    variables: OnceLock<Arc<Variables>>,
+    this: Weak<Self>,
 }
 
 /// What is known of a variable.
-#[derive(Clone, Debug)]
-enum Memo {
-    Unread,
-    /// It is being evaluated.
-    Pending,
-    Evaluated(Result<Value, EvalError>),
+#[derive(Debug, Default)]
+struct Memo {
+    value: OnceLock<Result<Value, EvalError>>,
+    /// Whether it is being evaluated.
+    is_pending: AtomicBool,
 }
 
 impl fmt::Debug for Scope {
@@ -73,12 +74,14 @@ impl fmt::Debug for Scope {
 impl Scope {
     pub(super) fn new(programs: &Arc<Programs>, inputs: Inputs) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
-            values: Mutex::new(vec![Memo::Unread; programs.variables.len()]),
+            values: programs.variables.iter().map(|_| Memo::default()).collect(),
             programs: Arc::clone(programs),
             inputs,
             depth: AtomicU32::new(0),
             variables_cost: AtomicU64::new(0),
-            variables: Weak::clone(this),
+            work: Arc::default(),
+            variables: OnceLock::new(),
+            this: Weak::clone(this),
         })
     }
 
@@ -91,19 +94,13 @@ impl Scope {
             return (Err(error), 0);
         }
         self.depth.store(depth, Ordering::Relaxed);
-        // One expression alone sees to its own stack.
-        let needs_stack = around > 0 && around <= SHALLOW_DEPTH && depth > SHALLOW_DEPTH;
-        let evaluation = run_on_deep_stack(needs_stack, || {
-            planned.program.eval(self, Limits::of_cost(PER_CALL_LIMIT))
-        });
+        let limits = Limits {
+            work: Some(&self.work),
+            ..Limits::of_cost(PER_CALL_LIMIT)
+        };
+        let evaluation = planned.program.eval(self, limits);
         self.depth.store(around, Ordering::Relaxed);
         (evaluation.result, evaluation.cost)
-    }
-
-    /// Forgets what variables have evaluated to: a value may hold the scope itself.
-    pub(super) fn forget(&self) {
-        let values = std::mem::take(&mut *self.values());
-        drop(values);
     }
 
     /// What variables have cost since this was asked last.
@@ -111,49 +108,52 @@ impl Scope {
         self.variables_cost.swap(0, Ordering::Relaxed)
     }
 
-    fn values(&self) -> MutexGuard<'_, Vec<Memo>> {
-        // What is known of variables is whole between any two steps.
-        self.values.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The variable that an expression calls `name`, or `None` if there is none.
+    fn named(&self, name: &str) -> FieldResult<'_> {
+        let Some(name) = unescape(name) else {
+            return Ok(None);
+        };
+        match self.programs.variable(&name) {
+            Some(n) => Ok(Some(Cow::Borrowed(self.variable(n)?))),
+            None => Ok(None),
+        }
     }
 
     /// The value of the variable at `n`, evaluated where it has not been.
-    fn variable(&self, n: usize) -> Result<Value, EvalError> {
-        let Some(variable) = self.programs.variables.get(n) else {
-            return Ok(Value::Null);
+    fn variable(&self, n: usize) -> Result<&Value, EvalError> {
+        let (Some(variable), Some(memo)) = (self.programs.variables.get(n), self.values.get(n))
+        else {
+            return Ok(&Value::Null);
         };
-        let known = match self.values().get_mut(n) {
-            Some(memo) => std::mem::replace(memo, Memo::Pending),
-            None => Memo::Unread,
-        };
+        if let Some(known) = memo.value.get() {
+            return known.as_ref().map_err(Clone::clone);
+        }
         let name = || go_quote(&variable.name);
-        let value = match known {
-            Memo::Evaluated(value) => value,
-            // Upstream evaluates without end, until its process dies.
-            Memo::Pending => Err(EvalError::new(format!(
+        // Upstream evaluates without end, until its process dies.
+        if memo.is_pending.swap(true, Ordering::Relaxed) {
+            return Err(EvalError::new(format!(
                 "composited variable {} fails to evaluate: it reads itself",
                 name()
-            ))),
-            Memo::Unread => match &variable.expression.program {
-                Err(error) => Err(EvalError::new(format!(
-                    "composited variable {} fails to compile: {error}",
-                    name()
-                ))),
-                Ok(program) => {
-                    let (value, cost) = self.evaluate(program);
-                    self.add_variables_cost(cost);
-                    value.map_err(|error| {
-                        let name = name();
-                        EvalError::new(format!(
-                            "composited variable {name} fails to evaluate: {error}"
-                        ))
-                    })
-                }
-            },
-        };
-        if let Some(memo) = self.values().get_mut(n) {
-            *memo = Memo::Evaluated(value.clone());
+            )));
         }
-        value
+        let value = match &variable.expression.program {
+            Err(error) => Err(EvalError::new(format!(
+                "composited variable {} fails to compile: {error}",
+                name()
+            ))),
+            Ok(program) => {
+                let (value, cost) = self.evaluate(program);
+                self.add_variables_cost(cost);
+                value.map_err(|error| {
+                    let name = name();
+                    EvalError::new(format!(
+                        "composited variable {name} fails to evaluate: {error}"
+                    ))
+                })
+            }
+        };
+        let value = memo.value.get_or_init(|| value);
+        value.as_ref().map_err(Clone::clone)
     }
 
     fn add_variables_cost(&self, cost: u64) {
@@ -165,28 +165,41 @@ impl Scope {
 
 /// Source: `activation.go`, `ResolveName`.
 impl Activation for Scope {
-    fn resolve(&self, name: &str) -> Option<Value> {
+    fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
         let inputs = &self.inputs;
         let authorizer = inputs.authorizer.as_ref();
-        match name {
-            "object" => Some(inputs.object.clone()),
-            "oldObject" => Some(inputs.old_object.clone()),
-            "params" => Some(inputs.params.clone()),
-            "request" => Some(inputs.request.clone()),
-            "namespaceObject" => Some(inputs.namespace.clone()),
-            "authorizer" => authorizer.map(|(authorizer, _)| authorizer.clone()),
-            "authorizer.requestResource" => authorizer.map(|(_, resource)| resource.clone()),
+        let value = match name {
+            "object" => &inputs.object,
+            "oldObject" => &inputs.old_object,
+            "params" => &inputs.params,
+            "request" => &inputs.request,
+            "namespaceObject" => &inputs.namespace,
+            "authorizer" => authorizer.map(|(authorizer, _)| authorizer)?,
+            "authorizer.requestResource" => authorizer.map(|(_, resource)| resource)?,
             "variables" => {
-                let this: Arc<dyn MapSource> = self.variables.upgrade()?;
-                Some(Value::Map(Map::from_source(this)))
+                let variables = self
+                    .variables
+                    .get_or_init(|| Arc::new(Variables(Weak::clone(&self.this))));
+                let source: Arc<dyn MapSource> = Arc::clone(variables) as _;
+                return Some(Cow::Owned(Value::Map(Map::from_source(source))));
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(Cow::Borrowed(value))
+    }
+
+    fn resolve_field(&self, name: &str, field: &str) -> Option<FieldResult<'_>> {
+        (name == "variables").then(|| self.named(field))
     }
 }
 
 /// The variables of the policy, as the map `variables`.
-impl MapSource for Scope {
+///
+/// A variable may hold this map. It is of no use when the stage is over.
+#[derive(Debug)]
+struct Variables(Weak<Scope>);
+
+impl MapSource for Variables {
     fn type_(&self) -> Type {
         Type::Struct(StructType::undeclared(VARIABLES))
     }
@@ -201,22 +214,24 @@ impl MapSource for Scope {
         let Value::String(name) = key else {
             return Err(EvalError::no_such_overload());
         };
-        let Some(name) = unescape(name) else {
-            return Ok(None);
-        };
-        self.programs
-            .variable(&name)
-            .map(|n| self.variable(n))
-            .transpose()
+        match self.0.upgrade() {
+            Some(scope) => Ok(scope.named(name)?.map(Cow::into_owned)),
+            None => Ok(None),
+        }
     }
 
     fn len(&self) -> usize {
-        self.programs.variables.len()
+        self.0.upgrade().map_or(0, |scope| scope.values.len())
     }
 
     /// The values: upstream's iterator gives these, not the keys.
     fn keys(&self) -> Result<Vec<Value>, EvalError> {
-        (0..self.len()).map(|n| self.variable(n)).collect()
+        let Some(scope) = self.0.upgrade() else {
+            return Ok(Vec::new());
+        };
+        (0..scope.values.len())
+            .map(|n| scope.variable(n).cloned())
+            .collect()
     }
 
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {

@@ -48,9 +48,6 @@ pub(super) fn run<'a>(
                 .transpose()
         })
         .collect();
-    if let Some(scope) = &made {
-        scope.forget();
-    }
     let used = match &evaluated {
         Ok(_) => Ok(budget.saturating_sub(remaining)),
         Err(error) => Err(error.clone()),

@@ -144,3 +144,20 @@ fn an_object_of_any_size_costs_what_is_read_of_it() {
     assert_eq!(decision(&evaluation), &Decision::admit());
     assert_eq!(evaluation.costs.validations.unwrap().used, Ok(4));
 }
+
+#[test]
+fn comparisons_of_a_policy_are_bounded_together() {
+    let wrap = |before: &str| format!("[{before}, {before}]");
+    let mut spec = spec(&chain(17, "1", wrap), "true");
+    // Each ends by itself; a thousand of them would take minutes.
+    let validation = json!({"expression": "variables.v16 == [variables.v15, variables.v15]"});
+    spec["validations"] = Json::Array(vec![validation; 1_000]);
+    let evaluation = evaluate(&spec);
+    assert_eq!(evaluation.decisions.len(), 1_000);
+    assert_eq!(evaluation.decisions[0], Decision::admit());
+    let message = &evaluation.decisions[999].message;
+    assert!(
+        message.ends_with("value is too large to be compared"),
+        "{message}"
+    );
+}
