@@ -101,10 +101,7 @@ fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
         "{message}"
     );
     // The bound is that of types: what nests deeper is not compiled.
-    let evaluation = evaluate(&spec(
-        &chain(240, "1", wrap),
-        "variables.v239.size() == 2",
-    ));
+    let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
     assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(
         &chain(1_000, "1", wrap),
