@@ -69,9 +69,9 @@ fn properties_hold() {
                 n_values += u32::from(n > 0);
                 n_typed += u32::from(!is_dyn);
                 n_bounded += u32::from(is_bounded);
-                overloads.iter().for_each(|id| {
+                for id in overloads {
                     missing.remove(id);
-                });
+                }
             }
         }
     }

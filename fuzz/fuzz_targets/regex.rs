@@ -5,9 +5,9 @@
 use libfuzzer_sys::fuzz_target;
 use vap_status_controller::cel::regex::Program;
 
-/// What the two syntaxes read in unlike ways: escapes, flags and groups, named classes, and the operators
-/// that classes of the `regex` crate have.
-const READ_OTHERWISE: [&str; 7] = ["\\", "(?", "[:", "&&", "--", "~~", "[["];
+/// What the two syntaxes read in unlike ways: escapes, flags and groups, and the operators that classes of
+/// the `regex` crate have. That also has classes in classes.
+const READ_OTHERWISE: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
 
 /// How many matches are compared.
 const MOST: Option<usize> = Some(100);
@@ -22,7 +22,8 @@ fuzz_target!(|input: &str| {
     assert_eq!(program.find(text), found.first().copied(), "{input:?}");
     let on_machine = Program::on_machine(pattern).expect("the syntax was accepted before");
     assert_eq!(on_machine.find_all(text, MOST), found, "{input:?}");
-    if READ_OTHERWISE.iter().any(|part| pattern.contains(part)) {
+    let n_classes = pattern.matches('[').count();
+    if n_classes > 1 || READ_OTHERWISE.iter().any(|part| pattern.contains(part)) {
         return;
     }
     let peer = regex::RegexBuilder::new(pattern)

@@ -185,10 +185,10 @@ impl World {
             Ok(program) => program,
             Err(why) => {
                 let again = self.plan(&checked).err();
-                return match again.as_ref() == Some(&why) {
-                    true => Ok(Verdict::NotPlanned(why)),
-                    false => Err(format!("planning gives {why}, and then {again:?}")),
-                };
+                if again.as_ref() != Some(&why) {
+                    return Err(format!("planning gives {why}, and then {again:?}"));
+                }
+                return Ok(Verdict::NotPlanned(why));
             }
         };
         let planned_again = self.plan(&checked)?;
@@ -350,7 +350,8 @@ fn mentions_dyn(type_: &Type) -> bool {
 /// Whether `value` is of `type_`, all that it holds included.
 fn is_value_of(value: &Value, type_: &Type) -> bool {
     match (value, type_) {
-        (_, Type::Dyn | Type::Any | Type::Param(_)) => true,
+        // Objects with a schema are of a type without a name at run time.
+        (_, Type::Dyn | Type::Any | Type::Param(_)) | (Value::Map(_), Type::Struct(_)) => true,
         (Value::Null, _) => matches!(
             type_,
             Type::Null
@@ -367,8 +368,6 @@ fn is_value_of(value: &Value, type_: &Type) -> bool {
             let mut entries = entries.iter();
             entries.all(|(key, held)| is_value_of(key, &entry.0) && is_value_of(held, &entry.1))
         }),
-        // Objects with a schema are of a type without a name at run time.
-        (Value::Map(_), Type::Struct(_)) => true,
         (Value::Optional(optional), _) => match (optional.get(), type_.optional_value()) {
             (Some(held), Some(of)) => is_value_of(held, of),
             (None, Some(_)) => true,
