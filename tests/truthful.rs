@@ -40,6 +40,9 @@ fn kind(kind: &str, spec: Value) -> Value {
 fn document() -> Vec<u8> {
     let container = json!({"type": "object", "properties": {
         "image": {"type": "string"},
+        "protocol": {"type": "string", "default": "TCP"},
+        "memory": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"},
+        "if": {"type": "string"},
         "resources": {"type": "object", "properties": {
             "limits": {"type": "object", "additionalProperties": {"description": "Quantity"}},
         }},
@@ -74,6 +77,7 @@ fn document() -> Vec<u8> {
         "components": {"schemas": {
             "Pod": kind("Pod", pod_spec), "Deployment": kind("Deployment", template),
             "Scale": kind("Scale", scale),
+            "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
         }},
     });
     document.to_string().into_bytes()
@@ -596,4 +600,24 @@ fn calls_of_constants_guard_as_well() {
     check_false("object.kind != timestamp('2024-01-01T00:00:00Z') || object.spec.x == 1");
     check_true("!object.kind.matches('^Pod$') || object.spec.nothing == true");
     check_true("url('https://example.com') == object.metadata.name");
+}
+
+#[test]
+fn values_are_those_of_decoded_objects() {
+    let pods = json!({"resources": ["pods"]});
+    let container = |check: &str| format!("object.spec.containers.all(c, {check})");
+    check_on(&pods, &container("c.memory.startsWith('1')"), &[]);
+    check_on(
+        &pods,
+        &container("c.memory < 5"),
+        &["applied to '(string, int)'"],
+    );
+    // What has a default is never left out.
+    check_on(&pods, &container("has(c.protocol) || c.nothing == 1"), &[]);
+    check_on(&pods, &container("c['if'] == 'a'"), &[]);
+    check_on(
+        &pods,
+        &container("c.__if__ == 'a'"),
+        &["undefined field '__if__'"],
+    );
 }

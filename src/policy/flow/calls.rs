@@ -449,6 +449,15 @@ fn are_unlike(left: &Value, right: &Value) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
 
+/// Types of Kubernetes' own whose values fail when they are compared with values of other types.
+const STRICT: [&str; 5] = [
+    "kubernetes.URL",
+    "kubernetes.Quantity",
+    "kubernetes.Semver",
+    "net.IP",
+    "net.CIDR",
+];
+
 /// Whether values of a type of Kubernetes' own, on the left, may be asked whether they equal the right: they
 /// fail where it is of another type.
 ///
@@ -462,13 +471,6 @@ fn is_comparable(left: &Value, right: &Value) -> bool {
         },
         _ => None,
     };
-    const STRICT: [&str; 5] = [
-        "kubernetes.URL",
-        "kubernetes.Quantity",
-        "kubernetes.Semver",
-        "net.IP",
-        "net.CIDR",
-    ];
     match opaque(left) {
         Some(name) if STRICT.contains(&&*name) => {
             right.is_unknown()
