@@ -25,6 +25,10 @@ doc *args:
 deny *args:
     @./dev deny {{args}}
 
+# `fuzz [TARGET] [SECONDS]`: one target or all, a minute each; `--check` compiles them on stable
+fuzz *args:
+    @./dev fuzz {{args}}
+
 # the CRD in crds/, from the Rust types
 crds *args:
     @./dev crds {{args}}

@@ -15,6 +15,7 @@
 //! | `// type: T` | the expression is sound and of the type |
 //! | `// error: LINE:COLUMN: TEXT` | a finding; all are written, in the order of their places |
 //! | `// syntax error: LINE:COLUMN, ...` | the expression does not parse, for findings at these places |
+//! | `// upstream error: LINE:COLUMN: TEXT` | a finding of the parser in the API server's words; all are written, in the order of their places |
 //! | `// tree: TREE` | the parsed tree, as cel-go's tests print it, without white space |
 //! | `// places: TREE` | the same with the places |
 //! | `// checked: TREE` | the same with types and overloads |
@@ -179,7 +180,15 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
 }
 
 /// The comments that say what is expected; the first two belong together.
-const KINDS: [&str; 6] = ["type", "error", "syntax error", "tree", "places", "checked"];
+const KINDS: [&str; 7] = [
+    "type",
+    "error",
+    "syntax error",
+    "upstream error",
+    "tree",
+    "places",
+    "checked",
+];
 
 fn kind_of(line: &str) -> Option<&'static str> {
     let comment = line.strip_prefix("// ")?;
@@ -216,6 +225,9 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
 
 /// What there is to say of `text` in comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
+    if kind == "upstream error" {
+        return errors(kind, &syntax::upstream_findings(text));
+    }
     let (ast, found) = syntax::parse(text);
     let Some(ast) = ast else {
         return if kind == "syntax error" {
@@ -227,7 +239,7 @@ fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
             let places: Vec<_> = places.collect();
             vec![format!("// {kind}: {}", places.join(", "))]
         } else {
-            errors(&found)
+            errors("error", &found)
         };
     };
     match kind {
@@ -241,7 +253,7 @@ fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
         ast_validators::validate(&checked, &env, text, &mut found);
     }
     if !found.is_empty() {
-        return errors(&found);
+        return errors("error", &found);
     }
     match kind {
         "checked" => vec![format!("// {kind}: {}", tree::checked(&checked))],
@@ -252,17 +264,17 @@ fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     }
 }
 
-fn errors(found: &Diagnostics) -> Vec<String> {
+fn errors(kind: &str, found: &Diagnostics) -> Vec<String> {
     let mut sorted: Vec<_> = found.as_slice().iter().collect();
     sorted.sort_by_key(|diagnostic| diagnostic.location);
     sorted
         .iter()
         .map(|d| {
             format!(
-                "// error: {}:{}: {}",
+                "// {kind}: {}:{}: {}",
                 d.location.line,
                 d.location.column + 1,
-                d.message
+                d.message.replace('\n', "\\n")
             )
         })
         .collect()

@@ -126,16 +126,123 @@ fn brackets_as_deep_as_the_parser_allows() {
     check_bool(&format!("{nested} == 1"), &[("x", Value::Int(1))], true);
 }
 
-#[test]
-fn nested_comprehensions_as_deep_as_the_parser_allows() {
-    let n = 40;
+/// Comprehensions over `list`, each in the one before.
+fn nested(n: u32, list: &str) -> String {
     let mut text = String::new();
     for level in 0..n {
-        write!(text, "[1].all(x{level}, ").unwrap();
+        write!(text, "{list}.all(x{level}, ").unwrap();
     }
     text.push_str("x0 == 1");
-    text.push_str(&")".repeat(n));
-    check_bool(&text, &[], true);
+    text.push_str(&")".repeat(n as usize));
+    text
+}
+
+#[test]
+fn nested_comprehensions_as_deep_as_the_parser_allows() {
+    let is_too_deep = |n: &u32| syntax::parse(&nested(*n, "[1]")).0.is_none();
+    let n = (1..250).find(is_too_deep).unwrap() - 1;
+    assert!(n >= 30, "{n}");
+    check_bool(&nested(n, "[1]"), &[], true);
+    // Two to the power of that many turns.
+    check_limit(&nested(n, "[1, 1]"), &[]);
+}
+
+#[test]
+fn chains_of_five_thousand() {
+    for chain in [
+        format!("1{}", " + 1".repeat(5_000)),
+        format!("o{}", ".b".repeat(5_000)),
+    ] {
+        let (ast, found) = syntax::parse(&chain);
+        assert!(ast.is_none());
+        assert_eq!(
+            found.render(&chain),
+            "ERROR: <input>:-1:0: max recursion depth exceeded"
+        );
+    }
+    let ands = format!("x{}", " && x".repeat(5_000));
+    check_bool(&ands, &[("x", true.into())], true);
+    let ors = format!("x{}", " || x".repeat(5_000));
+    check_bool(&ors, &[("x", false.into())], false);
+}
+
+#[test]
+fn patterns_made_to_explode() {
+    let text = Value::from("x".repeat(3_000));
+    let bound = [("s", text)];
+    for pattern in [
+        "(x+x+)+y",
+        "(x|xx)*y",
+        "(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)[0-9]",
+        "((x{1,10}){1,10}){1,9}y",
+        "(?i:(x?){500})y",
+        "([\\\\p{L}\\\\p{N}]{1,900})y",
+        "(^|[^y])*$y",
+        "(((((((((x*)*)*)*)*)*)*)*)*)*y",
+    ] {
+        check_bool(&format!("s.matches('{pattern}')"), &bound, false);
+        check_bool(&format!("s.findAll('{pattern}').size() == 0"), &bound, true);
+    }
+    // Too large for Go, and so for us.
+    for pattern in ["((x{100}){100}){100}", "x{1001}", "(x{1000}){1000}"] {
+        let (text, names) = (format!("s.matches(dyn('{pattern}'))"), ["s"]);
+        let env = base_env(KubernetesVersion::LATEST);
+        let env = env.extend(names.map(|name| Variable::new(name, Type::Dyn)));
+        let (checked, _) = checker::check(&Arc::new(syntax::parse(&text).0.unwrap()), &text, &env);
+        let error = Program::plan(&checked, &env, &KubernetesRuntime).unwrap_err();
+        assert!(error.message().contains("invalid repeat count"), "{error}");
+    }
+}
+
+/// Patterns of about `n_bytes`, of many pieces.
+fn long_patterns(n_bytes: usize) -> Vec<String> {
+    let pieces = [
+        "a",
+        "(a|b)",
+        "a*",
+        "[a-y]?",
+        "\\pL",
+        "(?i)k",
+        "a|",
+        "(?:a{9}b?)",
+    ];
+    let long = |piece: &&str| piece.repeat(n_bytes / piece.len());
+    pieces.iter().map(long).collect()
+}
+
+#[test]
+fn long_patterns_for_long_texts_end_at_the_limit() {
+    let text = Value::from("a".repeat(1_000));
+    for pattern in long_patterns(3_000_000) {
+        let bound = [("s", text.clone()), ("p", Value::from(pattern))];
+        let started = Instant::now();
+        check_limit("s.matches(p)", &bound);
+        check_limit("s.find(p) == ''", &bound);
+        check_limit("s.findAll(p, 3).size() == 0", &bound);
+        // They are not even read.
+        assert!(started.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn long_patterns_for_short_texts_take_bounded_memory() {
+    for pattern in [3_000_000, 1_000_000].map(long_patterns).concat() {
+        let started = Instant::now();
+        let bound = [("s", Value::from("ab")), ("p", Value::from(pattern))];
+        let program = program("s.matches(p)", &["s", "p"]);
+        let allocated = allocation_counter::measure(|| {
+            let evaluation = program.eval(&bound, Limits::of_cost(PER_CALL_LIMIT));
+            if let Err(error) = evaluation.result {
+                let message = error.message();
+                assert!(
+                    message.starts_with("error parsing regexp: expression "),
+                    "{message:.90}"
+                );
+            }
+        });
+        assert!(allocated.bytes_max < 256 << 20, "{}", allocated.bytes_max);
+        assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
+    }
 }
 
 #[test]
@@ -223,8 +330,8 @@ fn an_interruption_ends_an_evaluation() {
     let n_asked = AtomicU32::new(0);
     let is_interrupted = || n_asked.fetch_add(1, Ordering::Relaxed) >= 3;
     let limits = Limits {
-        cost: u64::MAX,
         is_interrupted: Some(&is_interrupted),
+        ..Limits::of_cost(u64::MAX)
     };
     let evaluation = program.eval(&bound, limits);
     assert_eq!(
@@ -248,6 +355,36 @@ fn evaluation_is_deterministic() {
                 .unwrap()
                 .equals(first.result.as_ref().unwrap())
                 .unwrap()
+        );
+    }
+}
+
+/// A list that holds another twice, which holds another twice, and so on.
+fn doubling(levels: usize) -> Value {
+    (0..levels).fold(Value::Int(1), |below, _| {
+        Value::list(vec![below.clone(), below])
+    })
+}
+
+/// Each of these comparisons ends by itself; together they would take hours.
+#[test]
+fn comparisons_are_bounded_together() {
+    let bindings = [("a", doubling(16)), ("b", doubling(16))];
+    for comparison in [
+        "a == b",
+        "a in [b]",
+        "[a].indexOf(b) == 0",
+        "sets.contains([a], [b])",
+        "[a, b].distinct().size() == 1",
+    ] {
+        let once = eval(comparison, &bindings);
+        assert!(once.result.is_ok(), "{comparison}: {:?}", once.result);
+        let text = format!("lists.range(10000).filter(i, {comparison}).size() >= 0");
+        let error = eval(&text, &bindings).result.unwrap_err();
+        let message = error.message();
+        assert!(
+            message == "value is too large to be compared" || message == LIMIT_EXCEEDED,
+            "{comparison}: {message}"
         );
     }
 }

@@ -420,6 +420,33 @@ fn strings() {
     ]);
 }
 
+/// What a Go map can have as a key, and what it panics for.
+#[test]
+fn keys_that_only_expressions_have() {
+    let unhashable = "error: internal error: runtime error: hash of unhashable type cel.Semver";
+    check(&[
+        ("dyn(quantity('1')) in {dyn(quantity('1')): 1}", "false", 35),
+        ("dyn(semver('1.0.0')) in {'a': 1}", unhashable, 2),
+        ("{dyn(double('NaN')): 1}.transformList(k, v, v)", "[1]", 14),
+        (
+            "'%s'.format([{dyn(double('NaN')): 1}])",
+            "error: error during formatting: no formatting function for map key of type double",
+            1,
+        ),
+    ]);
+}
+
+/// A constant pattern is looked for in whatever wraps a Go string.
+#[test]
+fn patterns_on_what_is_no_string() {
+    check(&[
+        ("dyn(int).matches('n')", "true", 1),
+        ("dyn(int).find('n')", "n", 1),
+        ("dyn(optional.of('abc')).findAll('b|c')", "[b, c]", 3),
+        ("dyn(b'abc').matches('b')", "error: no such overload", 1),
+    ]);
+}
+
 /// `expression` ends soon with an error of the text `expected`.
 #[track_caller]
 fn check_hostile(expression: &str, text: &str, expected: &str) {

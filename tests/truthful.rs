@@ -7,6 +7,7 @@
 #![allow(
     clippy::indexing_slicing,
     clippy::needless_pass_by_value,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by a panic, and gives its values away"
 )]
@@ -39,6 +40,9 @@ fn kind(kind: &str, spec: Value) -> Value {
 fn document() -> Vec<u8> {
     let container = json!({"type": "object", "properties": {
         "image": {"type": "string"},
+        "protocol": {"type": "string", "default": "TCP"},
+        "memory": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"},
+        "if": {"type": "string"},
         "resources": {"type": "object", "properties": {
             "limits": {"type": "object", "additionalProperties": {"description": "Quantity"}},
         }},
@@ -73,6 +77,7 @@ fn document() -> Vec<u8> {
         "components": {"schemas": {
             "Pod": kind("Pod", pod_spec), "Deployment": kind("Deployment", template),
             "Scale": kind("Scale", scale),
+            "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
         }},
     });
     document.to_string().into_bytes()
@@ -80,6 +85,12 @@ fn document() -> Vec<u8> {
 
 /// The outcomes for a policy on what `rule` says: in the upstream profile, and in ours.
 fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
+    let compiled = compiled(rule, spec);
+    assert_eq!(compiled.findings(), []);
+    outcomes_of(&compiled)
+}
+
+fn compiled(rule: Value, spec: &Value) -> CompiledPolicy {
     let mut spec = spec.clone();
     let mut constraints =
         json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"]});
@@ -88,15 +99,17 @@ fn outcomes(rule: Value, spec: &Value) -> (TypeCheck, TypeCheck) {
     }
     spec["matchConstraints"]["resourceRules"] = json!([constraints]);
     let policy = serde_json::from_value(json!({"metadata": {"name": "p"}, "spec": spec})).unwrap();
-    let compiled = CompiledPolicy::new(&policy);
-    assert_eq!(compiled.findings(), []);
+    CompiledPolicy::new(&policy)
+}
+
+fn outcomes_of(compiled: &CompiledPolicy) -> (TypeCheck, TypeCheck) {
     let mut offline = Offline::default();
     offline.add_document(None, &document()).unwrap();
     let (schemas, mapper) = offline.finish();
-    for difference in differences(&compiled, &mapper, &schemas) {
+    for difference in differences(compiled, &mapper, &schemas) {
         assert!(difference.rule.is_some(), "{difference:?}");
     }
-    let check = |profile| type_check(&compiled, &mapper, &schemas, profile);
+    let check = |profile| type_check(compiled, &mapper, &schemas, profile);
     (check(Profile::Upstream), check(Profile::Truthful))
 }
 
@@ -344,7 +357,7 @@ fn operations() {
     check_on(
         &create,
         "oldObject.spec.replicas > 0",
-        &["it is null in every request"],
+        &["this is null in every request"],
     );
     check_on(
         &create,
@@ -355,7 +368,7 @@ fn operations() {
     check_on(
         &delete,
         "object.spec.replicas > 0",
-        &["it is null in every request"],
+        &["this is null in every request"],
     );
     check_on(&delete, "oldObject.spec.replicas > 0", &[]);
     check_on(&delete, "object != null && object.spec.x == 1", &[]);
@@ -480,6 +493,42 @@ fn errors_that_are_absorbed() {
     check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
 }
 
+/// What the API server cannot plan it refuses, in whichever branch it stands; upstream's type checker does
+/// not plan, and says nothing.
+#[test]
+fn what_cannot_be_planned() {
+    let check = |expression: &str, wanted: &str| {
+        let spec = json!({"validations": [{"expression": expression}]});
+        let compiled = compiled(json!({"resources": ["deployments"]}), &spec);
+        assert_eq!(compiled.findings().len(), 1, "{expression}");
+        let (upstream, truthful) = outcomes_of(&compiled);
+        assert_eq!(upstream.warnings, [], "{expression}");
+        let [warning] = &*truthful.warnings else {
+            panic!("{expression}: {:?}", truthful.warnings);
+        };
+        assert!(
+            warning.warning.contains(wanted),
+            "{expression}: {}",
+            warning.warning
+        );
+    };
+    check_false_to_us("true || int('1') == 1");
+    check(
+        "true || int('x') == 1",
+        "ERROR: <input>:1:12: program instantiation failed: type conversion error from 'string' to 'int'",
+    );
+    check_false_to_us("object.metadata.name.find('a') == ''");
+    check(
+        "object.metadata.name.find('(') == ''",
+        "ERROR: <input>:1:26: program instantiation failed: error parsing regexp: missing closing ): `(`",
+    );
+    check_false_to_us("object.metadata.labels[dyn('a')] == ''");
+    check(
+        "object.metadata.labels[dyn(null)] == ''",
+        "ERROR: <input>:1:23: program instantiation failed: invalid qualifier type: types.Null",
+    );
+}
+
 #[test]
 fn values_of_requests() {
     check_false_to_us("namespaceObject.metadata.name == 'a'");
@@ -540,4 +589,35 @@ fn hostile_expressions_end() {
     let started = std::time::Instant::now();
     n_warnings(&spec);
     assert!(started.elapsed() < std::time::Duration::from_secs(20));
+}
+
+#[test]
+fn calls_of_constants_guard_as_well() {
+    check_false("object.kind.matches('^Deployment$') || object.spec.hostNetwork == true");
+    check_false("object.kind.size() != 3 || object.spec.hostNetwork == true");
+    check_false("object.?kind != optional.of('Pod') || object.spec.hostNetwork == true");
+    check_false("ip('10.0.0.1') == ip('10.0.0.1') || object.spec.x == 1");
+    check_false("object.kind != timestamp('2024-01-01T00:00:00Z') || object.spec.x == 1");
+    check_true("!object.kind.matches('^Pod$') || object.spec.nothing == true");
+    check_true("url('https://example.com') == object.metadata.name");
+}
+
+#[test]
+fn values_are_those_of_decoded_objects() {
+    let pods = json!({"resources": ["pods"]});
+    let container = |check: &str| format!("object.spec.containers.all(c, {check})");
+    check_on(&pods, &container("c.memory.startsWith('1')"), &[]);
+    check_on(
+        &pods,
+        &container("c.memory < 5"),
+        &["applied to '(string, int)'"],
+    );
+    // What has a default is never left out.
+    check_on(&pods, &container("has(c.protocol) || c.nothing == 1"), &[]);
+    check_on(&pods, &container("c['if'] == 'a'"), &[]);
+    check_on(
+        &pods,
+        &container("c.__if__ == 'a'"),
+        &["undefined field '__if__'"],
+    );
 }

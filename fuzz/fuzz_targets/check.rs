@@ -1,16 +1,17 @@
-//! Any text is compiled as a validation that reads a variable.
+//! Any text is compiled as a validation that reads a variable, the first line of the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use vap_status_controller::policy::compile::CompiledPolicy;
 
-fuzz_target!(|texts: (&str, &str)| {
+fuzz_target!(|text: &str| {
+    let (variable, validation) = text.split_once('\n').unwrap_or(("object.spec", text));
     let policy = json!({"spec": {
-        "variables": [{"name": "v", "expression": texts.0}],
-        "validations": [{"expression": texts.1, "messageExpression": texts.1}],
+        "variables": [{"name": "v", "expression": variable}],
+        "validations": [{"expression": validation, "messageExpression": validation}],
     }});
     if let Ok(policy) = serde_json::from_value(policy) {
-        CompiledPolicy::new(&policy);
+        let _ = CompiledPolicy::new(&policy);
     }
 });

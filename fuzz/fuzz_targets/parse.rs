@@ -1,11 +1,14 @@
-//! Any text is parsed to a tree or to findings, which can be shown.
+//! Any text is parsed to a tree or to findings, which can be shown, in our words and the API server's.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vap_status_controller::cel::syntax::parse;
+use vap_status_controller::cel::syntax::{parse, upstream_findings};
 
 fuzz_target!(|text: &str| {
     let (ast, found) = parse(text);
     assert_ne!(ast.is_some(), !found.is_empty());
-    found.render(text);
+    let _ = found.render(text);
+    let in_upstream_words = upstream_findings(text);
+    assert_eq!(found.is_empty(), in_upstream_words.is_empty());
+    let _ = in_upstream_words.render(text);
 });

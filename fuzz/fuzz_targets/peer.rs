@@ -18,7 +18,11 @@ fuzz_target!(|text: &str| {
             Code::InvalidMacroCall | Code::LimitExceeded | Code::TooComplex
         )
     };
-    if found.as_slice().iter().any(|finding| is_beyond(finding.code)) {
+    if found
+        .as_slice()
+        .iter()
+        .any(|finding| is_beyond(finding.code))
+    {
         return;
     }
     let peer = cel::Env::default().with_optional_support(true).parser();

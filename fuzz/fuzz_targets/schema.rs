@@ -13,5 +13,5 @@ fuzz_target!(|bytes: &[u8]| {
             offline.add_crd(&crd);
         }
     }
-    offline.finish();
+    let _ = offline.finish();
 });

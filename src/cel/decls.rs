@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::types::{StructType, Type, TypeParam};
-use super::value::{EvalError, Traits, Value};
+use super::value::{EvalError, Traits, Value, Work};
 
 /// A type in a signature, as a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,12 +89,28 @@ pub enum CallStyle {
     Member,
 }
 
-/// What the implementations of functions are given beside their arguments.
-///
-/// It is passed on, and has no use of its own yet.
+/// What the implementations of functions are given beside their arguments: one for each evaluation.
 #[derive(Debug, Default)]
 pub struct Context {
-    _private: (),
+    own: Work,
+    shared: Option<Arc<Work>>,
+}
+
+impl Context {
+    /// A context whose comparisons are a part of `shared`, if it is there.
+    #[must_use]
+    pub fn new(shared: Option<Arc<Work>>) -> Self {
+        Self {
+            own: Work::default(),
+            shared,
+        }
+    }
+
+    /// What comparisons may look at.
+    #[must_use]
+    pub fn work(&self) -> &Work {
+        self.shared.as_deref().unwrap_or(&self.own)
+    }
 }
 
 /// The implementation of an overload; the arguments are values, never errors.

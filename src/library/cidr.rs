@@ -6,7 +6,7 @@ use super::net::{Network, is_ipv4_mapped};
 use crate::cel::decls::{Context, OverloadRow, Sig};
 use crate::cel::go_text::quote;
 use crate::cel::types::Type;
-use crate::cel::value::{EvalError, Opaque, Value};
+use crate::cel::value::{EvalError, Hashed, Opaque, Value};
 use Sig::{Bool, Int, String};
 
 use super::types::{CIDR, IP};
@@ -84,6 +84,10 @@ impl Opaque for Network {
 
     fn text(&self) -> Option<std::string::String> {
         Some(self.to_string())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::ByText(self.text().unwrap_or_default())
     }
 
     fn native_type(&self) -> &'static str {

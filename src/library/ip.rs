@@ -7,7 +7,7 @@ use super::net::{self, is_ipv4_mapped, parse_address};
 use crate::cel::decls::{Context, OverloadRow, Sig};
 use crate::cel::go_text::quote;
 use crate::cel::types::Type;
-use crate::cel::value::{EvalError, Opaque, Value};
+use crate::cel::value::{EvalError, Hashed, Opaque, Value};
 use Sig::{Bool, Int, String};
 
 use super::types::IP;
@@ -84,6 +84,10 @@ impl Opaque for Ip {
 
     fn text(&self) -> Option<std::string::String> {
         Some(self.0.to_string())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::ByText(self.text().unwrap_or_default())
     }
 
     fn native_type(&self) -> &'static str {

@@ -299,14 +299,14 @@ fn sum_of_durations(_: &Context, args: &[Value]) -> Result {
 }
 
 /// The place of an element that is equal to the second argument, or -1.
-fn place(args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
+fn place(context: &Context, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     let list = list(args)?;
     let item = args.get(1).ok_or(EvalError::no_such_overload())?;
     for index in indices {
         let Some(element) = list.get(index) else {
             continue;
         };
-        match element.equals(item) {
+        match element.equals_within(item, context.work()) {
             Ok(true) => return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))),
             Err(error) if error.ends_evaluation() => return Err(error),
             Ok(false) | Err(_) => {}
@@ -315,10 +315,10 @@ fn place(args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
     Ok(Value::Int(-1))
 }
 
-fn index_of(_: &Context, args: &[Value]) -> Result {
-    place(args, 0..list(args)?.len())
+fn index_of(context: &Context, args: &[Value]) -> Result {
+    place(context, args, 0..list(args)?.len())
 }
 
-fn last_index_of(_: &Context, args: &[Value]) -> Result {
-    place(args, (0..list(args)?.len()).rev())
+fn last_index_of(context: &Context, args: &[Value]) -> Result {
+    place(context, args, (0..list(args)?.len()).rev())
 }

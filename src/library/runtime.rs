@@ -4,9 +4,10 @@
 //! Source: k8s.io/apiserver `pkg/cel/environment/base.go` (`ProgramOptions`), `pkg/cel/library/regex.go`
 //! (`FindRegexOptimization`, `FindAllRegexOptimization`), `pkg/cel/library/cost.go`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::args::{failed, strings, text};
+use super::args::{failed, strings};
 use super::cost_runtime;
 use crate::cel::eval::{CallCost, Runtime, Specialized};
 use crate::cel::regex::{Program, compiled};
@@ -31,10 +32,12 @@ impl Runtime for KubernetesRuntime {
     ) -> Result<Option<Specialized>, EvalError> {
         let specialize: fn(Arc<Program>) -> Specialized = match function {
             "matches" => {
-                |program| Box::new(move |_, args| Ok(program.is_match(text(args, 0)?).into()))
+                |program| Box::new(move |_, args| Ok(program.is_match(&subject(args)?).into()))
             }
             "find" => |program| {
-                Box::new(move |_, args| Ok(program.find(text(args, 0)?).unwrap_or_default().into()))
+                Box::new(move |_, args| {
+                    Ok(program.find(&subject(args)?).unwrap_or_default().into())
+                })
             },
             "findAll" => |program| Box::new(move |_, args| find_all(&program, args)),
             _ => return Ok(None),
@@ -57,5 +60,22 @@ pub(super) fn find_all(program: &Program, args: &[Value]) -> Result<Value, EvalE
         Some(Value::Int(limit)) => usize::try_from(*limit).ok(),
         Some(_) => return Err(EvalError::no_such_overload()),
     };
-    Ok(strings(program.find_all(text(args, 0)?, limit)))
+    Ok(strings(program.find_all(&subject(args)?, limit)))
+}
+
+/// The text that a pattern is looked for in: whatever wraps a Go string, if the pattern is a constant.
+///
+/// Source: cel-go `common/types/types.go`, `Type.Value`; `common/types/optional.go`, `Optional.Value`.
+fn subject(args: &[Value]) -> Result<Cow<'_, str>, EvalError> {
+    fn wrapped(value: &Value) -> Option<Cow<'_, str>> {
+        match value {
+            Value::String(text) => Some(Cow::Borrowed(text)),
+            Value::Type(of) => Some(Cow::Owned(of.type_name())),
+            Value::Optional(optional) => wrapped(optional.get()?),
+            _ => None,
+        }
+    }
+    args.first()
+        .and_then(wrapped)
+        .ok_or(EvalError::no_such_overload())
 }

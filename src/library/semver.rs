@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use super::args::{Result, failed, opaque, text};
 use crate::cel::decls::{Context, OverloadRow, Sig};
 use crate::cel::types::Type;
-use crate::cel::value::{EvalError, Opaque, Value};
+use crate::cel::value::{EvalError, Hashed, Opaque, Value};
 use Sig::{Bool, Int, String};
 
 use super::types::SEMVER;
@@ -85,6 +85,10 @@ impl Opaque for Semver {
 
     fn text(&self) -> Option<std::string::String> {
         Some(self.to_string())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::Never
     }
 
     fn native_type(&self) -> &'static str {

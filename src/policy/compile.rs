@@ -11,14 +11,16 @@ use std::sync::{Mutex, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, TextLeft, parse_all};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
 use crate::cel::checker::CheckedAst;
 use crate::cel::cost::{CostEstimate, SizeEstimator};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
+use crate::cel::eval::Program;
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
 use crate::library::cost;
+use crate::library::runtime::KubernetesRuntime;
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,12 +65,46 @@ pub struct CompiledExpression {
 /// Why an expression does not compile, as the API server says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
-    /// Whether the expression is blank, where the API server requires one.
-    pub required: bool,
+    /// What the API server calls the error.
+    pub type_: CompileErrorType,
     /// What kind of trouble it is.
     pub kind: CompileFindingKind,
     /// The message.
     pub message: String,
+}
+
+/// What the API server calls an error of compiling.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompileErrorType {
+    /// The expression is blank, where one is required.
+    Required,
+    /// The expression does not parse or check, or its result has another type.
+    Invalid,
+    /// The checked expression cannot be planned.
+    Internal,
+}
+
+impl CompileErrorType {
+    /// Upstream's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Required => "RuleRequired",
+            Self::Invalid => "RuleInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// A sound expression: its checked tree, and the program that was planned from it.
+#[derive(Debug)]
+pub struct Sound {
+    /// The checked tree.
+    pub checked: CheckedAst,
+    /// The program.
+    pub program: Program,
 }
 
 /// A policy with all of its expressions parsed and compiled. Built once for each generation.
@@ -160,11 +196,12 @@ impl CompiledPolicy {
     #[must_use]
     pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, |expression, _, _| compiled.push(expression));
+        self.compile_each(mode, Words::Ours, |expression, _| compiled.push(expression));
         compiled
     }
 
-    /// [`CompiledPolicy::compile`] with an estimate of what each sound expression costs.
+    /// [`CompiledPolicy::compile`] in the API server's words, with an estimate of what each sound
+    /// expression costs.
     ///
     /// The API server estimates no costs of policies: it measures them, and stops what exceeds
     /// [`PER_CALL_LIMIT`](crate::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
@@ -176,22 +213,22 @@ impl CompiledPolicy {
         sizes: &(dyn SizeEstimator + Sync),
     ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
-        self.compile_each(mode, |expression, checked, _| {
-            let cost = checked.map(|checked| cost::estimate(&checked, sizes));
+        self.compile_each(mode, Words::Upstream, |expression, sound| {
+            let cost = sound.map(|sound| cost::estimate(&sound.checked, sizes));
             compiled.push((expression, cost));
         });
         compiled
     }
 
     /// Compiles all expressions without schemas, in the order in which the API server does, and hands
-    /// each to `visit`, with its checked tree if it is sound, and the environment that it is
-    /// compiled in.
+    /// each to `visit`, with its program if it is sound.
     pub fn compile_each(
         &self,
         mode: CompileMode,
-        visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env) + Send,
+        words: Words,
+        visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
     ) {
-        compile_all(&self.policy, &self.expressions, mode, visit);
+        compile_all(&self.policy, &self.expressions, (mode, words), visit);
     }
 }
 
@@ -200,31 +237,36 @@ impl CompiledPolicy {
 pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
     let expressions = parse_all(policy);
     let mut compiled = Vec::with_capacity(expressions.len());
-    compile_all(policy, &expressions, mode, |expression, _, _| {
-        compiled.push(expression);
-    });
+    compile_all(
+        policy,
+        &expressions,
+        (mode, Words::Ours),
+        |expression, _| {
+            compiled.push(expression);
+        },
+    );
     compiled
 }
 
 fn compile_all(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
-    mode: CompileMode,
-    visit: impl FnMut(CompiledExpression, Option<CheckedAst>, &Env) + Send,
+    (mode, words): (CompileMode, Words),
+    visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
 ) {
     // The work may have to be begun anew on this stack, and only one of the two ever runs.
     let visit = Mutex::new(visit);
     run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
         let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-        compile_in_order(policy, expressions, mode, &mut *visit);
+        compile_in_order(policy, expressions, (mode, words), &mut *visit);
     });
 }
 
 fn compile_in_order(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
-    mode: CompileMode,
-    visit: &mut impl FnMut(CompiledExpression, Option<CheckedAst>, &Env),
+    (mode, words): (CompileMode, Words),
+    visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
 ) {
     let dyn_type = Type::Dyn;
     let has_params = policy
@@ -245,10 +287,10 @@ fn compile_in_order(
 
     let text_left = TextLeft::default();
     let mut compile = |expression: &PolicyExpression, env: &Env| {
-        let (outcome, checked) = outcome(expression, env, mode, &text_left);
+        let (outcome, sound) = outcome(expression, env, (mode, words), &text_left);
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
         let field_ref = expression.field_ref.clone();
-        visit(CompiledExpression { field_ref, outcome }, checked, env);
+        visit(CompiledExpression { field_ref, outcome }, sound);
         type_
     };
     let of_role = |role| expressions.iter().filter(move |e| e.role == role);
@@ -298,19 +340,19 @@ fn compile_in_order(
     }
 }
 
-/// The type of the result, or what is wrong; and the checked tree of a sound expression.
+/// The type of the result, or what is wrong; and the program of a sound expression.
 fn outcome(
     expression: &PolicyExpression,
     env: &Env,
-    mode: CompileMode,
+    (mode, words): (CompileMode, Words),
     text_left: &TextLeft,
-) -> (Result<Type, CompileError>, Option<CheckedAst>) {
+) -> (Result<Type, CompileError>, Option<Sound>) {
     if mode == CompileMode::New
         && expression.role != Role::Variable
         && expression.text.trim().is_empty()
     {
         let error = CompileError {
-            required: true,
+            type_: CompileErrorType::Required,
             kind: CompileFindingKind::Failed,
             message: "expression is not specified".into(),
         };
@@ -320,6 +362,7 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => {
+            let found = expression.in_words(found, words);
             let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
@@ -327,10 +370,30 @@ fn outcome(
             let error = compile_error(&found, &expression.text, text_left);
             (Err(error), None)
         }
-        Checked::Passed(checked) => match check_result_type(expression.role, &checked) {
-            Ok(type_) => (Ok(type_), Some(checked)),
-            Err(error) => (Err(error), None),
-        },
+        Checked::Passed(checked) => {
+            let sound = check_result_type(expression.role, &checked)
+                .and_then(|type_| Ok((type_, plan(checked, env)?)));
+            match sound {
+                Ok((type_, sound)) => (Ok(type_), Some(sound)),
+                Err(error) => (Err(error), None),
+            }
+        }
+    }
+}
+
+/// Plans a checked expression. What fails here fails at each request, if it gets into the cluster.
+fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
+    match Program::plan(&checked, env, &KubernetesRuntime) {
+        Ok(program) => Ok(Sound { checked, program }),
+        Err(error) => Err(CompileError {
+            type_: CompileErrorType::Internal,
+            kind: if error.is_unsafe() {
+                CompileFindingKind::Unsafe
+            } else {
+                CompileFindingKind::Failed
+            },
+            message: error.to_string(),
+        }),
     }
 }
 
@@ -359,7 +422,7 @@ fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> Compi
         CompileFindingKind::Failed
     };
     CompileError {
-        required: false,
+        type_: CompileErrorType::Invalid,
         kind,
         message: format!("compilation failed: {}", text_left.render(found, text)),
     }
@@ -395,7 +458,7 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
         }
     };
     Err(CompileError {
-        required: false,
+        type_: CompileErrorType::Invalid,
         kind: CompileFindingKind::Failed,
         message: format!("{expected} but got {}", type_.declared_string()),
     })

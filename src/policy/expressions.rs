@@ -1,7 +1,7 @@
 //! The expressions of a policy, parsed once.
 
 use std::cell::Cell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use crate::cel::ast::Ast;
 use crate::cel::ast_validators;
 use crate::cel::checker::{self, CheckedAst};
-use crate::cel::diagnostic::Diagnostics;
+use crate::cel::diagnostic::{Code, Diagnostic, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::syntax;
 
@@ -41,6 +41,17 @@ pub struct PolicyExpression {
     /// The text, as in the policy.
     pub text: String,
     parsed: Result<Arc<Ast>, Diagnostics>,
+    /// The findings of the parser in the API server's words, once they have been asked for.
+    in_upstream_words: OnceLock<Diagnostics>,
+}
+
+/// In whose words syntax errors are told. All other findings have but one wording, the API server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// In ours, for who writes the policy.
+    Ours,
+    /// In the API server's, for where its text is shown and compared.
+    Upstream,
 }
 
 /// How many bytes of findings may still be written for a policy: beyond it, only the first finding of an
@@ -48,8 +59,9 @@ pub struct PolicyExpression {
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// More than an object in the cluster can hold.
-const MAX_TEXT_BYTES: usize = 2 * 1024 * 1024;
+/// Several times what an object in the cluster can hold, and twice what upstream writes about an expression of
+/// one line.
+const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
 impl Default for TextLeft {
     fn default() -> Self {
@@ -61,11 +73,7 @@ impl TextLeft {
     /// The text of `found` in the expression `text`.
     pub(super) fn render(&self, found: &Diagnostics, text: &str) -> String {
         let left = self.0.get();
-        let rendered = if left > 0 {
-            found.render(text)
-        } else {
-            found.render_within(text, 0)
-        };
+        let rendered = found.render_within(text, left);
         self.0.set(left.saturating_sub(rendered.len()));
         rendered
     }
@@ -102,6 +110,7 @@ impl PolicyExpression {
             name: name.map(Into::into),
             text: text.into(),
             parsed,
+            in_upstream_words: OnceLock::new(),
         }
     }
 
@@ -111,6 +120,16 @@ impl PolicyExpression {
     /// The findings of the parser.
     pub fn parsed(&self) -> Result<&Arc<Ast>, &Diagnostics> {
         self.parsed.as_ref()
+    }
+
+    /// `found`, the findings of the parser, in `words`.
+    pub(super) fn in_words<'a>(&'a self, found: &'a Diagnostics, words: Words) -> &'a Diagnostics {
+        let is_ours_alone = |finding: &Diagnostic| finding.code == Code::TooComplex;
+        if words == Words::Ours || found.as_slice().iter().any(is_ours_alone) {
+            return found;
+        }
+        self.in_upstream_words
+            .get_or_init(|| syntax::upstream_findings(&self.text))
     }
 
     /// How many nodes the tree has.

@@ -320,8 +320,9 @@ fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<Stri
         })
 }
 
-/// The most kinds that are taken from wildcards.
-const MAX_WILDCARD_KINDS: usize = 100;
+/// The most kinds that are taken from wildcards. Where there are more, nothing is said of those: one that
+/// was not looked at may be the one that is meant.
+const MAX_WILDCARD_KINDS: usize = 400;
 
 /// The kinds of all resources that rules match by name, sorted.
 pub(super) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {

@@ -41,6 +41,12 @@ const NO_EFFECT: (&str, &str) = (
      stands in for one that is absent",
 );
 
+/// What is not come to, as an operand fails.
+const OPERAND_FAILS: (&str, &str) = (
+    "operand-fails",
+    "the expression is warned of: another of its parts fails, which this one depends on",
+);
+
 /// All rules.
 static RULES: &[Rule] = &[
     Rule {
@@ -125,12 +131,18 @@ static RULES: &[Rule] = &[
     },
     Rule {
         name: "optional-selection",
-        reason: "an optional selection of a field that is not declared gives none, and no error",
+        reason: "an optional selection of a field that is not declared gives none, and no error; so does an index \
+                 into an optional whose value has nothing there",
         applies: |finding, checked| {
-            finding.code == Code::UndefinedField
-                && (is_function(finding, checked, &["_?._"])
-                    || selection(finding, checked)
-                        .is_some_and(|(operand, _)| operand.optional_value().is_some()))
+            let is_index = is_call(finding, checked, &["_[_]", "_[?_]"])
+                && arg_types(finding, checked)
+                    .first()
+                    .is_some_and(|container| container.optional_value().is_some());
+            is_index
+                || finding.code == Code::UndefinedField
+                    && (is_function(finding, checked, &["_?._"])
+                        || selection(finding, checked)
+                            .is_some_and(|(operand, _)| operand.optional_value().is_some()))
         },
     },
     Rule {
@@ -186,7 +198,10 @@ static RULES: &[Rule] = &[
 /// The names of the rules with their reasons, in the order in which they are asked.
 pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
     let others = RULES.iter().map(|rule| (rule.name, rule.reason));
-    [NOT_REACHED, NO_EFFECT].into_iter().chain(others)
+    [NOT_REACHED, NO_EFFECT]
+        .into_iter()
+        .chain(others)
+        .chain([OPERAND_FAILS])
 }
 
 /// A finding of upstream's that is no trouble.
@@ -273,6 +288,7 @@ fn explain(
     }
     let rule = RULES.iter().find(|rule| (rule.applies)(finding, checked));
     rule.map(|rule| rule.name)
+        .or_else(|| judged.fails(n).then_some(OPERAND_FAILS.0))
 }
 
 fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {

@@ -15,9 +15,12 @@ use super::flow::value::{Const, Object, Shape, Value};
 use super::flow::{self, Facts, Issue, Outcome, Variable};
 use super::matching::{Operations, Target};
 use crate::cel::ast::{Expr, ExprId, Literal};
-use crate::cel::diagnostic::Code;
+use crate::cel::checker::CheckedAst;
+use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
+use crate::cel::eval::Program;
 use crate::cel::types::Type;
+use crate::library::runtime::KubernetesRuntime;
 use crate::schema::Gvk;
 
 /// The steps that the expressions of a policy may take for all kinds together.
@@ -218,8 +221,10 @@ impl<'a> Judge<'a> {
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.follow(n, variable, &facts);
+            // A variable that selects from null has no value that anything could be said of.
             let value = outcome
                 .as_ref()
+                .filter(|outcome| outcome.null.is_empty())
                 .map_or_else(Value::unknown, |outcome| outcome.value.clone());
             if !types.iter().any(|(known, _)| *known == n) {
                 types.push((n, value.to_type()));
@@ -317,7 +322,10 @@ impl<'a> Judge<'a> {
             let mut found = match expression.check(&env) {
                 Checked::Unparsed(found) => found.clone(),
                 Checked::Failed(_, found) => found,
-                Checked::Passed(_) => continue,
+                Checked::Passed(checked) => match unplanned(&checked, &env, &expression.text) {
+                    Some(found) => found,
+                    None => continue,
+                },
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
@@ -326,6 +334,18 @@ impl<'a> Judge<'a> {
             }
         }
     }
+}
+
+/// Why the API server cannot plan an expression that passes the check, if it cannot: then no request can
+/// be evaluated, whichever of its branches it takes.
+fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics> {
+    let error = Program::plan(checked, env, &KubernetesRuntime).err()?;
+    let issue = Issue {
+        id: error.at().unwrap_or_else(|| checked.ast().root()),
+        code: Code::InvalidLiteral,
+        message: error.to_string(),
+    };
+    Some(flow::to_diagnostics([&issue], checked.ast(), text))
 }
 
 /// The expressions of one role, with their indices.
@@ -368,6 +388,11 @@ impl Judged {
             .filter(move |trace| trace.n == n)
     }
 
+    /// Whether something is wrong with the expression of the index `n`.
+    pub(super) fn fails(&self, n: usize) -> bool {
+        self.found.iter().any(|(known, _)| *known == n)
+    }
+
     /// Whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found
@@ -386,8 +411,8 @@ impl Judged {
             if let Some(id) = null.first()
                 && null.len() == n_evaluated
             {
-                let message = "type 'null' does not support field selection: it is null in every request that \
-                               the rules match";
+                let message = "type 'null' does not support field selection: this is null in every request that \
+                               the rules match, so that the expression always fails";
                 let issue = Issue {
                     id: *id,
                     code: Code::NoFieldSelection,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words};
 use super::matching::{self, Target};
 use super::param_kind;
 use super::truthful::Judge;
@@ -168,6 +168,7 @@ fn check_as_upstream(
 ) {
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut work = 0;
+    let text_left = TextLeft::default();
     for (gvk, object) in typed {
         if work > MAX_WORK {
             outcome.unchecked.push(UncheckedKind {
@@ -183,9 +184,7 @@ fn check_as_upstream(
             object: &object,
             params,
         };
-        let text_left = TextLeft::default();
         for (n, rendered) in kind.check(&text_left) {
-            work += rendered.len();
             issues
                 .entry(n)
                 .or_default()
@@ -334,13 +333,14 @@ impl<'a> KindContext<'a> {
     }
 }
 
+/// What upstream says of the expression.
 fn findings(
     expression: &PolicyExpression,
     checked: &Checked<'_>,
     text_left: &TextLeft,
 ) -> Option<String> {
     let found = match checked {
-        Checked::Unparsed(found) => found,
+        Checked::Unparsed(found) => expression.in_words(found, Words::Upstream),
         Checked::Failed(_, found) => found,
         Checked::Passed(_) => return None,
     };

@@ -2,7 +2,7 @@
 //!
 //! - A rule that names a kind means that kind: what cannot be evaluated for it is warned about.
 //! - A wildcard means any kind: that an expression asks for what some of them lack is no trouble as long as
-//!   it can be evaluated for one.
+//!   it can be evaluated for one, or for one that could not be looked at.
 //! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
 //!   hardly meant. That is told by `WARNING` in place of `ERROR`.
 
@@ -61,7 +61,11 @@ impl Verdicts {
         for (n, expression) in policy.expressions().iter().enumerate() {
             let failing = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
             let n_failing = failing.filter(|kind| kind.fails(n)).count();
-            let is_hopeless = n_failing > 0 && n_failing == n_wildcard;
+            // What the API server refuses, it refuses whatever the kind.
+            let mut refused = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
+            let is_refused = refused.any(|kind| kind.is_refused(n));
+            let is_hopeless =
+                n_failing > 0 && n_failing == n_wildcard && (is_complete || is_refused);
             let mut n_shown_bytes = 0;
             let mut of_expression = Vec::new();
             for kind in &self.kinds {
@@ -132,7 +136,7 @@ impl Verdicts {
 
 impl Kind {
     fn fails(&self, n: usize) -> bool {
-        self.judged.found.iter().any(|(known, _)| *known == n)
+        self.judged.fails(n)
     }
 
     fn is_refused(&self, n: usize) -> bool {

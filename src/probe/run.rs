@@ -330,7 +330,11 @@ pub fn admission_request(
             username: user.username,
             uid: user.uid,
             groups: user.groups,
-            extra: user.extra,
+            extra: user
+                .extra
+                .into_iter()
+                .map(|(key, values)| (key, Some(values)))
+                .collect(),
         },
     })
 }

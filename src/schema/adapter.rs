@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value as Json;
 
@@ -167,7 +167,37 @@ fn go_type(raw: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::List(_) => "[]interface {}",
         Value::Map(_) => "map[string]interface {}",
+        Value::Opaque(_) => raw
+            .downcast::<Foreign>()
+            .map_or_else(|| raw.go_type(), |foreign| foreign.go_type),
         other => other.go_type(),
+    }
+}
+
+/// A value that no JSON has, among the raw elements of a list: what the language's value wraps.
+#[derive(Debug)]
+struct Foreign {
+    value: Value,
+    go_type: &'static str,
+}
+
+impl Opaque for Foreign {
+    fn type_(&self) -> Type {
+        self.value.type_()
+    }
+
+    fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            // Pointers are as unlike as the values that they were made for.
+            Some(other) => Ok(self.go_type == other.go_type
+                && !self.go_type.starts_with('*')
+                && self.value.equals(&other.value)?),
+            None => Ok(false),
+        }
+    }
+
+    fn native_type(&self) -> &'static str {
+        self.go_type
     }
 }
 
@@ -335,17 +365,59 @@ fn base64_digit(symbol: u8) -> Option<u32> {
     }))
 }
 
-/// What a typed value wraps, or the value itself.
-fn untyped(value: &Value) -> Value {
-    let native = match value {
-        Value::Map(map) => map.source().and_then(|source| source.native()),
-        Value::List(list) => list.source().and_then(|source| source.native()),
-        Value::Opaque(_) => value
-            .downcast::<Preserved>()
-            .map(|preserved| preserved.0.clone()),
-        _ => None,
+/// What `value` wraps in Go, which is what joined lists keep, and what keys and elements of sets are.
+///
+/// Source: cel-go `common/types/ref/reference.go`, `Val.Value`, of each type.
+fn unwrapped(value: &Value) -> Value {
+    let foreign = |go_type| {
+        Value::opaque(Foreign {
+            value: value.clone(),
+            go_type,
+        })
     };
-    native.unwrap_or_else(|| value.clone())
+    match value {
+        Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => value.clone(),
+        Value::Null => foreign("structpb.NullValue"),
+        Value::Uint(_) => foreign("uint64"),
+        Value::Bytes(_) => foreign("[]uint8"),
+        Value::Duration(_) => foreign("time.Duration"),
+        Value::Timestamp(_) => foreign("time.Time"),
+        Value::Type(of) => Value::from(of.type_name()),
+        Value::Optional(optional) => optional.get().map_or(Value::Null, unwrapped),
+        Value::List(list) if list.is_json() => value.clone(),
+        Value::List(list) if list.is_joined() => {
+            let elements = list.iter().map(|element| unwrapped(&element)).collect();
+            Value::List(List::of_json(elements))
+        }
+        Value::List(list) => list
+            .source()
+            .and_then(|source| source.native())
+            .unwrap_or_else(|| foreign("[]ref.Val")),
+        Value::Map(map) if map.is_json() => value.clone(),
+        Value::Map(map) => map
+            .source()
+            .and_then(|source| source.native())
+            .unwrap_or_else(|| foreign("map[ref.Val]ref.Val")),
+        Value::Opaque(opaque) => match value.downcast::<Preserved>() {
+            Some(preserved) => preserved.0.clone(),
+            None => foreign(opaque.native_type()),
+        },
+        Value::Error(_) => foreign("*errors.errorString"),
+    }
+}
+
+/// Go's panic for what can be no key of a map.
+fn hashable(raw: &Value) -> Result<(), EvalError> {
+    let go_type = go_type(raw);
+    let is_hashable = !go_type.starts_with("[]")
+        && !go_type.starts_with("map[")
+        && !matches!(go_type, "semver.Version");
+    if is_hashable {
+        return Ok(());
+    }
+    Err(EvalError::internal(&format!(
+        "runtime error: hash of unhashable type {go_type}"
+    )))
 }
 
 /// An object or a map with a schema.
@@ -439,7 +511,7 @@ impl TypedMap {
                 match (self.find(&key)?, other_map.find(&key)?) {
                     (None, None) => {}
                     (Some(own), Some(others)) => {
-                        if !own.equals(&others)? {
+                        if !part_equals(&own, &others)? {
                             return Ok(false);
                         }
                     }
@@ -462,6 +534,19 @@ impl TypedMap {
     }
 }
 
+/// Whether a part equals another by its own rule, which knows no null.
+fn part_equals(own: &Value, other: &Value) -> Result<bool, EvalError> {
+    let by_rule = match own {
+        Value::List(list) => list.source().and_then(|source| source.equals(other)),
+        Value::Map(map) => map.source().and_then(|source| source.equals(other)),
+        _ => None,
+    };
+    by_rule.unwrap_or_else(|| own.equals(other))
+}
+
+/// Keys of so many fields are arrays of Go.
+const MAX_HASHED_KEYS: usize = 3;
+
 /// What equality and joining of a list go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListKind {
@@ -481,6 +566,8 @@ struct TypedList {
     kind: ListKind,
     /// The schema of the list, for the keys of its elements.
     schema: Arc<ValueSchema>,
+    /// What was joined to a list that is a set, which is taken to be in it from then on.
+    added: Mutex<Vec<Value>>,
 }
 
 impl TypedList {
@@ -495,25 +582,52 @@ impl TypedList {
             items: Arc::clone(items),
             kind,
             schema: Arc::clone(schema),
+            added: Mutex::default(),
         })))
     }
 
-    /// The values of the key fields of an element of a list that is a map, as a text.
-    fn key_of(&self, raw: &Value) -> String {
+    /// What was joined to this set before.
+    fn added(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The values of the key fields of an element of a list that is a map, as a text; `None` for what is no
+    /// object, whose key is like no other.
+    ///
+    /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMapList.toMapKey`.
+    fn key_of(&self, raw: &Value) -> Result<Option<String>, EvalError> {
         let Value::Map(map) = raw else {
-            return String::new();
+            return Ok(None);
         };
+        let names = &self.schema.list_map_keys;
         let mut text = String::new();
-        for name in &self.schema.list_map_keys {
+        for name in names {
             let escaped = escape(name).unwrap_or(name.into());
-            let part = map.field(&escaped).map_or_else(
-                || "none".to_owned(),
-                |value| format!("{} {}", value.go_type(), value.to_go_string()),
-            );
+            let part = match map.field(&escaped) {
+                None | Some(Value::Null) => "none".to_owned(),
+                Some(value) => {
+                    // More than three keys are printed, and what is printed can be hashed.
+                    if names.len() <= MAX_HASHED_KEYS {
+                        hashable(value)?;
+                    }
+                    format!("{} {}", value.go_type(), value.to_go_string())
+                }
+            };
             // Writing to a string cannot fail.
             let _ = write!(text, "{}:{part},", part.len());
         }
-        text
+        Ok(Some(text))
+    }
+
+    /// The elements of a list that is a map, by their keys; of several of one key the last.
+    fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
+        let mut places = HashMap::new();
+        for (at, own) in self.raw.iter().enumerate() {
+            if let Some(key) = self.key_of(own)? {
+                places.insert(key, at);
+            }
+        }
+        Ok(places)
     }
 
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
@@ -528,28 +642,33 @@ impl TypedList {
                 for (own, other) in self.raw.iter().zip(other) {
                     match typed(own, &self.items) {
                         Value::Error(error) => return Err(error),
-                        own if !own.equals(&other)? => return Ok(false),
+                        own if !part_equals(&own, &other)? => return Ok(false),
                         _ => {}
                     }
                 }
             }
             ListKind::Map => {
-                let by_key: HashMap<String, &Value> =
-                    self.raw.iter().map(|own| (self.key_of(own), own)).collect();
+                let places = self.places()?;
                 for other in other {
-                    let Some(own) = by_key.get(&self.key_of(&untyped(&other))) else {
+                    let at = self
+                        .key_of(&unwrapped(&other))?
+                        .and_then(|key| places.get(&key));
+                    let Some(own) = at.and_then(|at| self.raw.get(*at)) else {
                         return Ok(false);
                     };
                     match typed(own, &self.items) {
                         Value::Error(error) => return Err(error),
-                        own if !own.equals(&other)? => return Ok(false),
+                        own if !part_equals(&own, &other)? => return Ok(false),
                         _ => {}
                     }
                 }
             }
             ListKind::Set => {
+                self.raw.iter().try_for_each(hashable)?;
                 for other in other {
-                    if !contains_same(&self.raw, &untyped(&other)) {
+                    let other = unwrapped(&other);
+                    hashable(&other)?;
+                    if !contains_same(&self.raw, &other) && !contains_same(&self.added(), &other) {
                         return Ok(false);
                     }
                 }
@@ -563,30 +682,29 @@ impl TypedList {
             return Err(EvalError::no_such_overload());
         };
         let mut raw = self.raw.clone();
+        let others = other.iter().map(|element| unwrapped(&element));
         match self.kind {
-            ListKind::Atomic => raw.extend(other.iter().map(|element| untyped(&element))),
+            ListKind::Atomic => raw.extend(others),
             ListKind::Set => {
-                for element in other.iter().map(|element| untyped(&element)) {
-                    if !contains_same(&raw, &element) {
+                raw.iter().try_for_each(hashable)?;
+                for element in others {
+                    hashable(&element)?;
+                    let mut added = self.added();
+                    if !contains_same(&self.raw, &element) && !contains_same(&added, &element) {
+                        added.push(element.clone());
                         raw.push(element);
                     }
                 }
             }
             ListKind::Map => {
-                let mut places: HashMap<String, usize> = raw
-                    .iter()
-                    .enumerate()
-                    .map(|(at, own)| (self.key_of(own), at))
-                    .collect();
-                let n_own = raw.len();
-                for element in other.iter().map(|element| untyped(&element)) {
-                    let key = self.key_of(&element);
-                    match places.get(&key).and_then(|at| raw.get_mut(*at)) {
+                let places = self.places()?;
+                for element in others {
+                    let at = self.key_of(&element)?.and_then(|key| places.get(&key));
+                    match at.and_then(|at| raw.get_mut(*at)) {
                         Some(slot) => *slot = element,
                         None => raw.push(element),
                     }
                 }
-                places.retain(|_, at| *at < n_own);
             }
         }
         Ok(Self::value(raw, &self.items, self.kind, &self.schema))
@@ -597,7 +715,7 @@ impl TypedList {
 fn contains_same(elements: &[Value], element: &Value) -> bool {
     elements
         .iter()
-        .any(|own| own.go_type() == element.go_type() && own.equals(element).unwrap_or(false))
+        .any(|own| go_type(own) == go_type(element) && own.equals(element).unwrap_or(false))
 }
 
 impl ListSource for TypedList {
@@ -610,7 +728,7 @@ impl ListSource for TypedList {
     }
 
     fn native(&self) -> Option<Value> {
-        Some(Value::list(self.raw.clone()))
+        Some(Value::List(List::of_json(self.raw.clone())))
     }
 
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
@@ -622,7 +740,7 @@ impl ListSource for TypedList {
         for raw in &self.raw {
             let equal = match typed(raw, &self.items) {
                 Value::Error(error) => Err(error),
-                own => own.equals(element),
+                own => part_equals(&own, element),
             };
             match equal {
                 Ok(true) => return Some(Ok(true)),
@@ -650,7 +768,8 @@ impl Opaque for Preserved {
     }
 
     fn equals(&self, other: &Value) -> Result<bool, EvalError> {
-        self.0.equals(&untyped(other))
+        let other = unwrapped(other);
+        Ok(go_type(&self.0) == go_type(&other) && self.0.equals(&other)?)
     }
 
     fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
@@ -661,8 +780,16 @@ impl Opaque for Preserved {
         )))
     }
 
+    fn own_type(&self) -> Result<Type, EvalError> {
+        self.convert_to(&Type::Type(None)).map(|of| of.type_())
+    }
+
     fn native_type(&self) -> &'static str {
         go_type(&self.0)
+    }
+
+    fn go_type(&self) -> &'static str {
+        "*common.unknownPreserved"
     }
 
     fn through_native(&self) -> Result<(), EvalError> {

@@ -32,6 +32,9 @@ pub(super) struct Converter<'a, 'i> {
     circles_left: u32,
 }
 
+/// How the names of the schema of quantities end.
+const QUANTITY: &str = ".api.resource.Quantity";
+
 /// The way to a schema.
 #[derive(Default)]
 struct Way {
@@ -153,7 +156,15 @@ impl<'a, 'i> Converter<'a, 'i> {
         way.refs.push(id);
         let outcome = self.converted(schema, schema.embedded_resource, way);
         way.refs.pop();
-        outcome
+        match outcome {
+            Ok(type_)
+                if matches!(type_.kind, DeclKind::Unknown)
+                    && self.references.text(id).ends_with(QUANTITY) =>
+            {
+                Ok(self.interner.intern(DeclType::scalar(DeclKind::Quantity)))
+            }
+            outcome => outcome,
+        }
     }
 
     /// The type of a schema, whose own reference does not count any more.
@@ -267,11 +278,13 @@ impl<'a, 'i> Converter<'a, 'i> {
                     .saturating_add(type_.min_serialized_size);
             }
             if let Some(escaped) = escape::escape(name) {
-                fields.push(DeclField::new(
-                    self.interner.name(&escaped),
-                    type_,
-                    required,
-                ));
+                let has_default = schema
+                    .property(name)
+                    .is_some_and(|property| property.has_default);
+                fields.push(DeclField {
+                    has_default,
+                    ..DeclField::new(self.interner.name(&escaped), type_, required)
+                });
             }
         }
         DeclType::object_of(None, fields, is_open(schema), min_serialized_size)

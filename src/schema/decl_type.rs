@@ -47,6 +47,8 @@ pub enum DeclKind {
     Object(ObjectDecl),
     /// A type of CEL that no schema stands behind, for objects made by hand.
     Cel(Type),
+    /// A quantity of Kubernetes' own types, to which their schemas give no type; in JSON a string.
+    Quantity,
     /// A value that the schema gives no type, or none that CEL exposes.
     Unknown,
 }
@@ -80,6 +82,8 @@ pub struct DeclField {
     pub type_: Arc<DeclType>,
     /// Whether the schema requires the field.
     pub required: bool,
+    /// Whether the field is filled in where it is left out.
+    pub has_default: bool,
 }
 
 impl DeclField {
@@ -89,6 +93,7 @@ impl DeclField {
             name: name.into(),
             type_,
             required,
+            has_default: false,
         }
     }
 }
@@ -134,7 +139,7 @@ impl DeclType {
                     .unwrap_or(0),
                 true,
             ),
-            DeclKind::Unknown => (0, false),
+            DeclKind::Unknown | DeclKind::Quantity => (0, false),
             _ => (0, true),
         };
         Self {
@@ -163,7 +168,7 @@ impl DeclType {
             DeclKind::List(_) | DeclKind::Map(_) | DeclKind::Object(_) => {
                 (0, sizes::MIN_COMPOSITE_SIZE_BYTES)
             }
-            DeclKind::Unknown => (0, 0),
+            DeclKind::Unknown | DeclKind::Quantity => (0, 0),
         };
         Self::new(kind, max_elements, min_serialized_size)
     }
@@ -304,7 +309,7 @@ impl DeclType {
             DeclKind::Bytes => Type::Bytes,
             DeclKind::Duration => Type::Duration,
             DeclKind::Timestamp => Type::Timestamp,
-            DeclKind::IntOrString | DeclKind::Unknown => Type::Dyn,
+            DeclKind::IntOrString | DeclKind::Quantity | DeclKind::Unknown => Type::Dyn,
             DeclKind::List(elem) => Type::list(elem.cel_type(&format!("{name}.@idx"))),
             DeclKind::Map(value) => {
                 Type::map(Type::String, value.cel_type(&format!("{name}.@elem")))

@@ -7,14 +7,17 @@
 //!   `object.metadata.creationTimestamp < timestamp("2030-01-01T00:00:00Z")` is an error for every
 //!   object, while `object.metadata.creationTimestamp.startsWith("2030")` is none;
 //! - a number is an `int` or a `double`, by how it is written;
-//! - a field that the schema declares without a type, such as a Quantity, is there all the same, and so
-//!   may be any field of an open object.
+//! - a field that the schema declares without a type is there all the same, and so may be any field of an
+//!   open object; a quantity is a string;
+//! - what has a default is there: it was filled in when the request was decoded;
+//! - a property goes by its own name: `object.spec.__if__` passes the type checker and fails.
 //!
 //! Source: apiserver `pkg/admission/plugin/cel/condition.go`, `objectToResolveVal`.
 
 use std::sync::Arc;
 
-use super::decl_type::{DeclKind, DeclType};
+use super::decl_type::{DeclField, DeclKind, DeclType};
+use super::escape::escape;
 use crate::cel::types::{FieldTypes, StructType, Type};
 
 impl DeclType {
@@ -23,9 +26,11 @@ impl DeclType {
     #[must_use]
     pub fn evaluated_type(self: &Arc<Self>, name: &str) -> Type {
         match &self.kind {
-            DeclKind::String | DeclKind::Bytes | DeclKind::Duration | DeclKind::Timestamp => {
-                Type::String
-            }
+            DeclKind::String
+            | DeclKind::Bytes
+            | DeclKind::Duration
+            | DeclKind::Timestamp
+            | DeclKind::Quantity => Type::String,
             DeclKind::Double | DeclKind::IntOrString | DeclKind::Unknown => Type::Dyn,
             DeclKind::List(elem) => Type::list(elem.evaluated_type(&format!("{name}.@idx"))),
             DeclKind::Map(value) => {
@@ -47,9 +52,19 @@ impl DeclType {
 #[derive(Debug)]
 struct Evaluated(Arc<DeclType>);
 
+impl Evaluated {
+    /// The declaration of the property `name`.
+    fn property(&self, name: &str) -> Option<&DeclField> {
+        let escaped = escape(name)?;
+        let fields = self.0.declared_fields();
+        let idx = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
+        fields.get(idx.ok()?)
+    }
+}
+
 impl FieldTypes for Evaluated {
     fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
-        match self.0.declared_field(field) {
+        match self.property(field) {
             Some(field) => {
                 let name = format!("{owner}.{}", field.name);
                 Some(field.type_.evaluated_type(&name))
@@ -65,12 +80,13 @@ impl FieldTypes for Evaluated {
     }
 
     fn may_hold(&self, field: &str) -> bool {
-        FieldTypes::may_hold(&*self.0, field)
+        let is_open = matches!(&self.0.kind, DeclKind::Object(object) if object.is_open);
+        // A name that cannot be escaped is not among the declarations, whether it is declared or not.
+        is_open || self.property(field).is_some() || escape(field).is_none()
     }
 
     fn is_required(&self, field: &str) -> bool {
-        self.0
-            .declared_field(field)
-            .is_some_and(|field| field.required)
+        let found = self.property(field);
+        found.is_some_and(|field| field.required || field.has_default)
     }
 }

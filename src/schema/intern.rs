@@ -124,7 +124,10 @@ fn is_plain(kind: &DeclKind) -> bool {
 
 fn same_object(a: &ObjectDecl, b: &ObjectDecl) -> bool {
     let same_field = |(a, b): (&DeclField, &DeclField)| {
-        a.required == b.required && a.name == b.name && Arc::ptr_eq(&a.type_, &b.type_)
+        a.required == b.required
+            && a.has_default == b.has_default
+            && a.name == b.name
+            && Arc::ptr_eq(&a.type_, &b.type_)
     };
     a.name == b.name
         && a.is_open == b.is_open

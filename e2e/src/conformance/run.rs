@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use vap_status_controller::cel::ast::Ast;
+use vap_status_controller::cel::ast::{Ast, AstBuilder, Expr};
 use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::diagnostic::Diagnostics;
@@ -83,8 +83,8 @@ pub fn run(test: &Test) -> Result<Passed, Failure> {
     if test.disable_macros {
         return Err(Failure::NotSupported("parsing without macros"));
     }
-    let ast = parse(&test.expr)?;
-    let env = environment(test)?;
+    let env = environment(test);
+    let ast = Arc::new(in_container(&parse(&test.expr)?, &test.container, &env));
     let (checked, found) = checker::check(&ast, &test.expr, &env);
     if !test.disable_check && !found.is_empty() {
         return Err(Failure::Check(messages(&found)));
@@ -151,17 +151,49 @@ fn evaluate(
     })
 }
 
-fn parse(text: &str) -> Result<Arc<Ast>, Failure> {
+fn parse(text: &str) -> Result<Ast, Failure> {
     let (ast, found) = syntax::parse(text);
-    ast.map(Arc::new)
-        .ok_or_else(|| Failure::Parse(messages(&found)))
+    ast.ok_or_else(|| Failure::Parse(messages(&found)))
+}
+
+/// The tree with the names that lie in `container`, or in one around it, written out.
+///
+/// There is one container in Kubernetes, the empty one, so that the checker knows no other.
+///
+/// Source: cel-go `common/containers/container.go`, `ResolveCandidateNames`.
+fn in_container(ast: &Ast, container: &str, env: &Env) -> Ast {
+    let mut builder = AstBuilder::with_capacity(ast.len());
+    for (id, expr) in ast.iter() {
+        let mut expr = expr.clone();
+        if let Expr::Struct { type_name, .. } = &mut expr {
+            if let Some(full_name) = full_name(type_name, container, env) {
+                *type_name = full_name.into();
+            }
+        } else if let Some(name) = ast.qualified_name(id)
+            && let Some(full_name) = full_name(&name, container, env)
+        {
+            expr = Expr::Ident(full_name.into());
+        }
+        builder.add(ast.offset(id), expr);
+    }
+    builder.build(ast.root())
+}
+
+/// The name as which `name` is declared in `container` or one around it.
+fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
+    let mut prefix = container;
+    while !prefix.is_empty() && !name.starts_with('.') {
+        let candidate = format!("{prefix}.{name}");
+        if env.lookup_ident(&candidate).is_some() {
+            return Some(candidate);
+        }
+        prefix = prefix.rsplit_once('.').map_or("", |(around, _)| around);
+    }
+    None
 }
 
 /// The environment of Kubernetes with the declarations of the test.
-///
-/// There is one container in Kubernetes, the empty one. A test that sets another is run all the same when no
-/// name can lie in it: then both resolve alike.
-fn environment(test: &Test) -> Result<Env, Failure> {
+fn environment(test: &Test) -> Env {
     let base = base_env(KubernetesVersion::LATEST);
     let mut library = Library::clone(base.library());
     let mut variables = Vec::new();
@@ -173,12 +205,7 @@ fn environment(test: &Test) -> Result<Env, Failure> {
             Declaration::Overload(overload) => library.add_overload(overload.clone()),
         }
     }
-    let env = Env::new(Arc::new(library)).extend(variables);
-    let outermost = test.container.split('.').next().unwrap_or_default();
-    if env.is_namespace(outermost) {
-        return Err(Failure::NotSupported("a container"));
-    }
-    Ok(env)
+    Env::new(Arc::new(library)).extend(variables)
 }
 
 fn messages(found: &Diagnostics) -> String {

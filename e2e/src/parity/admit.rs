@@ -613,16 +613,8 @@ fn user_info(user: Option<&User>) -> UserInfo {
         username: user.username.clone().unwrap_or_default(),
         uid: user.uid.clone().unwrap_or_default(),
         groups: user.groups.clone().unwrap_or_default(),
-        extra: extra(user.extra.clone().unwrap_or_default()),
+        extra: user.extra.clone().unwrap_or_default(),
     }
-}
-
-/// What else is known of a user; a list that is null is as good as empty.
-fn extra(extra: BTreeMap<String, Option<Vec<String>>>) -> BTreeMap<String, Vec<String>> {
-    let values = extra.into_iter();
-    values
-        .map(|(key, values)| (key, values.unwrap_or_default()))
-        .collect()
 }
 
 fn authorizer(rules: Vec<Rule>) -> AuthorizerList {

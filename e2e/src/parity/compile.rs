@@ -80,18 +80,11 @@ impl From<(CompiledExpression, Option<CostEstimate>)> for ExpressionLine {
                 output_type: Some(type_.declared_string()),
                 ..line
             },
-            Err(error) => {
-                let error_type = if error.required {
-                    "RuleRequired"
-                } else {
-                    "RuleInvalid"
-                };
-                Self {
-                    error_type: Some(error_type),
-                    error: Some(error.message),
-                    ..line
-                }
-            }
+            Err(error) => Self {
+                error_type: Some(error.type_.name()),
+                error: Some(error.message),
+                ..line
+            },
         }
     }
 }

@@ -92,22 +92,6 @@ pub fn run(paths: &[PathBuf], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// The answers to all cases of the files.
-///
-/// # Errors
-///
-/// If a file cannot be read.
-pub(super) fn lines(paths: &[PathBuf]) -> Result<Vec<EvalLine>> {
-    let mut lines = Vec::new();
-    for path in paths {
-        admit::each_case(path, |n, text| {
-            lines.push(line(n, text));
-            Ok(())
-        })?;
-    }
-    Ok(lines)
-}
-
 /// Reads a case.
 fn parse_case(text: &str) -> serde_json::Result<EvalCase> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -194,14 +178,12 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
 /// Plans the expression of a case; `None` if it does not pass the check, which the line then tells.
 fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
-    let (parsed, mut found) = syntax::parse(&case.expr);
-    let Some(ast) = parsed else {
-        line.check_error = Some(found.render(&case.expr));
+    let Some(ast) = syntax::parse(&case.expr).0 else {
+        line.check_error = Some(syntax::upstream_findings(&case.expr).render(&case.expr));
         return Ok(None);
     };
     let ast = Arc::new(ast);
-    let (checked, type_errors) = checker::check(&ast, &case.expr, &env);
-    found = type_errors;
+    let (checked, mut found) = checker::check(&ast, &case.expr, &env);
     if found.is_empty() {
         ast_validators::validate(&checked, &env, &case.expr, &mut found);
     }
@@ -393,10 +375,10 @@ pub fn tagged(value: &Value) -> Tagged {
         Value::Type(type_) => Tagged::plain("type", type_.declared_string()),
         Value::Map(map) => {
             let mut entries: Vec<(String, [Tagged; 2])> = map
-                .entries()
+                .keys()
                 .unwrap_or_default()
                 .iter()
-                .map(|(key, value)| (key_order(key), [tagged(key), tagged(value)]))
+                .map(|key| (key_order(key), [tagged(key), tagged(&map.get(key))]))
                 .collect();
             entries.sort_by(|a, b| a.0.cmp(&b.0));
             let pairs = entries.into_iter().map(|(_, pair)| pair).collect();

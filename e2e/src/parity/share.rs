@@ -1,4 +1,4 @@
-//! `parity share`: on how many policies our engine answers what upstream answers.
+//! `parity share`: on how many policies or cases our engine answers what upstream answers.
 //!
 //! Of a text with a syntax error only the place in front of it and that it is one are compared:
 //! what a generated parser expected is an artefact of it. Whether the first one stands at the same
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use serde::Deserialize as _;
 use serde_json::Value;
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
@@ -109,15 +110,11 @@ impl Share {
     fn oracle_lines(&self) -> Result<Vec<Value>> {
         let mut command = Command::new(&self.oracle);
         command.arg(self.what.name());
-        if !matches!(self.what, What::Compile | What::Eval) {
+        if matches!(self.what, What::Typecheck | What::Admit) {
             pair::schema_arguments(&mut command, self.openapi.as_deref(), self.crds.as_deref());
         }
         let stdout = pair::output(command.args(&self.paths))?;
-        stdout
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(|line| serde_json::from_slice(line).context("cannot read the oracle's answer"))
-            .collect()
+        answers(&stdout).context("cannot read the oracle's answers")
     }
 
     fn own_lines(&self) -> Result<Vec<Value>> {
@@ -128,9 +125,9 @@ impl Share {
             return Ok(lines?);
         }
         if self.what == What::Eval {
-            let lines = eval::lines(&self.paths)?;
-            let lines: Result<_, _> = lines.iter().map(serde_json::to_value).collect();
-            return Ok(lines?);
+            let mut lines = Vec::new();
+            eval::run(&self.paths, &mut lines)?;
+            return answers(&lines);
         }
         let docs = documents::load_policies(&self.paths)?;
         let lines: Result<Vec<Value>, _> = match self.what {
@@ -149,6 +146,19 @@ impl Share {
         };
         Ok(lines?)
     }
+}
+
+/// The answers in `text`, one a line.
+fn answers(text: &[u8]) -> Result<Vec<Value>> {
+    text.split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            // Values nest deeper than is allowed by default, and no answer is from a stranger.
+            let mut deserializer = serde_json::Deserializer::from_slice(line);
+            deserializer.disable_recursion_limit();
+            Ok(Value::deserialize(&mut deserializer)?)
+        })
+        .collect()
 }
 
 /// A facet of an answer: its name, the field it is of, and what the answer is.
@@ -198,7 +208,8 @@ pub fn compare(what: What, theirs: &[Value], ours: &[Value]) -> (Shares, Vec<Str
                     .and_then(Value::as_str)
                     .unwrap_or_default()
             };
-            let head = format!("-- {} {}", text("name"), text("file"));
+            let names = ["name", "file", "id", "expr"].map(text);
+            let head = format!("-- {}", names.join(" "));
             differences.push(format!("{head}\n{}", wrong.join("\n")));
         }
     }
@@ -296,20 +307,28 @@ fn admit_facets(line: &Value) -> Vec<Facet> {
         .collect()
 }
 
+/// The verdict is whether there is a value, or an error, and of which sort.
 fn eval_facets(line: &Value) -> Vec<Facet> {
-    let facet = |name: &'static str, fields: &[&str]| {
-        let answers = fields.iter().map(|field| {
-            let mut answer = line.get(*field).cloned().unwrap_or_default();
-            cut_syntax_errors(&mut answer);
-            answer
-        });
-        (name, String::new(), answers.collect())
-    };
-    vec![
-        facet("check", &["checkError", "outputType", "cost"]),
-        facet("verdict", &["value", "runtimeError", "error"]),
-        facet("actual cost", &["actualCost"]),
-    ]
+    let sorts = ["value", "runtimeError", "checkError", "error", "panic"];
+    let verdict = sorts.iter().find(|sort| line.get(**sort).is_some());
+    let names = [
+        "outputType",
+        "cost",
+        "value",
+        "runtimeError",
+        "actualCost",
+        "checkError",
+        "error",
+    ];
+    let facets = names.map(|name| {
+        let mut value = line.get(name).cloned().unwrap_or_default();
+        if name == "checkError" {
+            cut_syntax_errors(&mut value);
+        }
+        (name, String::new(), value)
+    });
+    let verdict = ("verdict", String::new(), verdict.copied().into());
+    facets.into_iter().chain([verdict]).collect()
 }
 
 fn items<'a>(line: &'a Value, field: &str) -> &'a [Value] {

@@ -289,6 +289,11 @@ impl Tracker {
         true
     }
 
+    /// Whether `cost` more is beyond the limit.
+    pub(super) fn exceeds(&self, cost: u64) -> bool {
+        self.cost.wrapping_add(cost) > self.limit
+    }
+
     pub(super) fn add(&mut self, cost: u64) {
         self.cost = self.cost.wrapping_add(cost);
     }

@@ -123,6 +123,14 @@ impl<'p> Machine<'p> {
                     }
                 }
             }
+            // What no look-up finds is among the entries all the same.
+            Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
+                for (key, value) in map.entries()? {
+                    if !self.turn(fold, key, value, &mut before)? {
+                        break;
+                    }
+                }
+            }
             Value::Map(map) => {
                 for key in map.keys()? {
                     let second = if fold.has_two_vars {

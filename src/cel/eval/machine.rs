@@ -2,7 +2,7 @@
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cost::{self, Costing, Tracker};
 use super::fold::Frame;
@@ -24,7 +24,7 @@ pub(super) struct Machine<'p> {
     pub(super) limits: Limits<'p>,
     pub(super) n_turns: u32,
     pub(super) presence_test_has_cost: bool,
-    pub(super) context: &'p Context,
+    pub(super) context: Context,
     pub(super) stack: Stack,
 }
 
@@ -39,7 +39,6 @@ impl<'p> Machine<'p> {
             limits,
             program.n_folds,
             program.presence_test_has_cost,
-            &program.context,
         )
     }
 
@@ -48,7 +47,6 @@ impl<'p> Machine<'p> {
         limits: Limits<'p>,
         n_folds: usize,
         presence_test_has_cost: bool,
-        context: &'p Context,
     ) -> Self {
         Self {
             activation,
@@ -59,7 +57,7 @@ impl<'p> Machine<'p> {
             limits,
             n_turns: 0,
             presence_test_has_cost,
-            context,
+            context: Context::new(limits.work.map(Arc::clone)),
             stack: Stack::here(),
         }
     }
@@ -232,7 +230,7 @@ impl<'p> Machine<'p> {
         let right = fatal(self.eval(right))?;
         let (args, result) = match (left, right) {
             (Ok(left), Ok(right)) => {
-                let equal = fatal(left.equals(&right))?;
+                let equal = fatal(left.equals_within(&right, self.context.work()))?;
                 let result = match equal {
                     Ok(equal) => Ok(Value::Bool(equal != negated)),
                     // Values that cannot be compared are not equal.
@@ -302,7 +300,13 @@ impl<'p> Machine<'p> {
         call: &'p Call,
         args: &[Value],
     ) -> Result<Value, EvalError> {
-        let result = match apply(self.context, node, call, args) {
+        if self.is_search_beyond_limit(call, args) {
+            let not_searched = Err(EvalError::no_such_overload());
+            self.account(node, &call.args, args, &call.costing, &not_searched)?;
+            // The cost was not counted after all.
+            return apply(&self.context, node, call, args);
+        }
+        let result = match apply(&self.context, node, call, args) {
             // A function may give an error that an optional held.
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
@@ -352,6 +356,20 @@ impl<'p> Machine<'p> {
         let result = Err(error);
         self.account(node, &call.args, &args, &call.costing, &result)?;
         result
+    }
+
+    /// Whether the call searches for a pattern, which is not known before, at a cost that exceeds the limit.
+    ///
+    /// Upstream searches first and counts then, which comes to the same, but a pattern of megabytes takes
+    /// seconds and much memory to be made ready.
+    fn is_search_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
+        let is_long = matches!(args.get(1), Some(Value::String(pattern)) if pattern.len() > 1_000);
+        if !is_long || !matches!(&*call.function, "matches" | "find" | "findAll") {
+            return false;
+        }
+        let not_searched = Err(EvalError::no_such_overload());
+        let cost = call.costing.cost(args, &not_searched);
+        cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 
     fn eval_optional_or(

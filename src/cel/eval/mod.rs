@@ -26,16 +26,17 @@ mod stack;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use activation::{Activation, Bindings, FieldResult};
 pub use cost::{CallCost, CostResult, string_traversal_cost, units};
 
-use super::ast::Ast;
+use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
 use super::decls::Context;
 use super::env::Env;
 use super::syntax::run_on_deep_stack;
-use super::value::{EvalError, Value};
+use super::value::{ErrorKind, EvalError, Value, Work};
 use machine::Machine;
 use node::Node;
 
@@ -47,12 +48,16 @@ const SHALLOW_DEPTH: u32 = 60;
 #[error("program instantiation failed: {message}")]
 pub struct PlanError {
     message: String,
+    is_unsafe: bool,
+    at: Option<ExprId>,
 }
 
 impl PlanError {
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
+            is_unsafe: false,
+            at: None,
         }
     }
 
@@ -61,11 +66,32 @@ impl PlanError {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// The innermost expression that cannot be planned; upstream does not say which.
+    #[must_use]
+    pub fn at(&self) -> Option<ExprId> {
+        self.at
+    }
+
+    fn within(mut self, id: ExprId) -> Self {
+        self.at.get_or_insert(id);
+        self
+    }
+
+    /// Whether upstream panics where this is an error.
+    #[must_use]
+    pub fn is_unsafe(&self) -> bool {
+        self.is_unsafe
+    }
 }
 
 impl From<EvalError> for PlanError {
     fn from(error: EvalError) -> Self {
-        Self::new(error.message())
+        Self {
+            message: error.message().to_owned(),
+            is_unsafe: error.kind() == ErrorKind::Internal,
+            at: None,
+        }
     }
 }
 
@@ -99,6 +125,13 @@ pub trait Runtime: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Whether planning computes ahead what is constant, and looks up elements of constant lists.
+    ///
+    /// Source: cel-go `cel/options.go`, `OptOptimize`.
+    fn folds_constants(&self) -> bool {
+        true
+    }
+
     /// Whether a presence test costs something by itself.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.
@@ -120,6 +153,8 @@ pub struct Limits<'a> {
     pub cost: u64,
     /// Asked now and then within comprehensions: whether to end the evaluation.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// What comparisons may look at, if several evaluations have that together.
+    pub work: Option<&'a Arc<Work>>,
 }
 
 impl Limits<'_> {
@@ -129,6 +164,7 @@ impl Limits<'_> {
         Self {
             cost,
             is_interrupted: None,
+            work: None,
         }
     }
 }
@@ -138,6 +174,7 @@ impl fmt::Debug for Limits<'_> {
         f.debug_struct("Limits")
             .field("cost", &self.cost)
             .field("is_interrupted", &self.is_interrupted.is_some())
+            .field("work", &self.work)
             .finish()
     }
 }
@@ -158,7 +195,6 @@ pub struct Program {
     n_folds: usize,
     deep: bool,
     presence_test_has_cost: bool,
-    context: Context,
 }
 
 impl Program {
@@ -177,7 +213,6 @@ impl Program {
             n_folds,
             deep,
             presence_test_has_cost: runtime.presence_test_has_cost(),
-            context: Context::default(),
         })
     }
 

@@ -7,23 +7,20 @@ use std::collections::HashSet;
 
 use super::machine::Machine;
 use super::node::{Call, Kind, Member, Node};
-use super::plan::folding_error;
 use super::{Bindings, Limits, PlanError};
-use crate::cel::decls::Context;
 use crate::cel::value::{EvalError, Key, Value, double_to_int, double_to_uint};
 
 /// The value of a step that uses no variables.
 fn value_of(node: &Node) -> Result<Value, EvalError> {
     let bindings = Bindings::default();
-    let context = Context::default();
-    Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true, &context).eval(node)
+    Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true).eval(node)
 }
 
 /// The constant that `node` is; an error stays one, until it is reached.
 fn folded(node: &Node) -> Result<Node, PlanError> {
     let kind = match value_of(node) {
         Ok(value) => Kind::Constant(value),
-        Err(error) if error.ends_evaluation() => return Err(folding_error(&error)),
+        Err(error) if error.ends_evaluation() => return Err(error.into()),
         Err(error) => Kind::Failure(error),
     };
     Ok(Node::new(node.id, kind))
@@ -84,7 +81,7 @@ pub(super) fn is_conversion(function: &str) -> bool {
 pub(super) fn conversion(node: Node) -> Result<Node, PlanError> {
     match &node.kind {
         Kind::Call(call) if matches!(&*call.args, [arg] if is_constant(arg)) => {
-            let value = value_of(&node).map_err(|error| folding_error(&error))?;
+            let value = value_of(&node)?;
             Ok(Node::new(node.id, Kind::Constant(value)))
         }
         _ => Ok(node),

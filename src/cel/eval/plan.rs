@@ -15,7 +15,7 @@ use crate::cel::checker::{CheckedAst, Reference};
 use crate::cel::decls::{Binding, Function, Overload};
 use crate::cel::env::{Env, Ident};
 use crate::cel::types::{OPTIONAL_TYPE, Type};
-use crate::cel::value::{EvalError, Value};
+use crate::cel::value::Value;
 
 /// Plans one expression.
 pub(super) struct Planner<'a> {
@@ -71,6 +71,10 @@ impl<'a> Planner<'a> {
     }
 
     fn plan(&mut self, id: ExprId) -> Planned {
+        self.plan_expr(id).map_err(|error| error.within(id))
+    }
+
+    fn plan_expr(&mut self, id: ExprId) -> Planned {
         let checked = self.checked;
         let step = step_id(id);
         match checked.ast().expr(id) {
@@ -110,7 +114,7 @@ impl<'a> Planner<'a> {
                     elements: self.plan_all(elements)?.into(),
                     optional: optional.into(),
                 };
-                optimize::list(Node::new(step, Kind::List(Box::new(list))))
+                self.folded(Node::new(step, Kind::List(Box::new(list))), optimize::list)
             }
             Expr::Map(entries) => {
                 let mut planned = Vec::with_capacity(entries.len());
@@ -121,7 +125,7 @@ impl<'a> Planner<'a> {
                         optional: entry.optional,
                     });
                 }
-                optimize::map(Node::new(step, Kind::Map(planned.into())))
+                self.folded(Node::new(step, Kind::Map(planned.into())), optimize::map)
             }
             Expr::Struct { type_name, fields } => {
                 let name = match checked.reference(id) {
@@ -142,6 +146,15 @@ impl<'a> Planner<'a> {
                 Ok(Node::new(step, Kind::Message(Box::new(message))))
             }
             Expr::Comprehension(fold) => self.plan_fold(step, fold),
+        }
+    }
+
+    /// `node`, computed ahead by `fold` if it is constant.
+    fn folded(&self, node: Node, fold: fn(Node) -> Planned) -> Planned {
+        if self.runtime.folds_constants() {
+            fold(node)
+        } else {
+            Ok(node)
         }
     }
 
@@ -379,11 +392,12 @@ impl<'a> Planner<'a> {
             evaluates_all,
             costing,
         };
-        if overload == "in_list" {
+        if overload == "in_list" && self.runtime.folds_constants() {
             return optimize::membership(step, call);
         }
         if optimize::is_conversion(&call.function) {
-            return optimize::conversion(Node::new(step, Kind::Call(Box::new(call))));
+            let node = Node::new(step, Kind::Call(Box::new(call)));
+            return self.folded(node, optimize::conversion);
         }
         let constants: Vec<Option<&Value>> = call.args.iter().map(Node::constant).collect();
         let specialized = self
@@ -498,9 +512,4 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
             (Target::Dispatch(dispatched), false)
         }
     }
-}
-
-/// An error that is found when a constant is folded.
-pub(super) fn folding_error(error: &EvalError) -> PlanError {
-    PlanError::new(error.message())
 }

@@ -306,7 +306,7 @@ fn reverse(_: &Context, args: &[Value]) -> Result {
 }
 
 /// Source: cel-go `ext/lists.go`, `distinctList`.
-fn distinct(_: &Context, args: &[Value]) -> Result {
+fn distinct(context: &Context, args: &[Value]) -> Result {
     let list = list_arg(args, 0)?;
     if list.is_empty() {
         return Ok(Value::List(list.clone()));
@@ -315,7 +315,9 @@ fn distinct(_: &Context, args: &[Value]) -> Result {
     let mut seen = Values::default();
     let mut distinct = Vec::new();
     for element in list {
-        if !seen.contains(&element, |other, element| element.equals(other))? {
+        if !seen.contains(&element, |other, element| {
+            element.equals_within(other, context.work())
+        })? {
             seen.insert(element.clone());
             distinct.push(element);
         }

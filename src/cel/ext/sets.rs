@@ -54,46 +54,46 @@ fn values_of(list: &ListValue) -> Values {
 }
 
 /// Source: cel-go `common/types/list.go`, `baseList.Contains`.
-fn is_equal(element: &Value, sought: &Value) -> Result<bool> {
-    sought.equals(element)
+fn is_equal(context: &Context) -> impl Fn(&Value, &Value) -> Result<bool> {
+    |element, sought| sought.equals_within(element, context.work())
 }
 
 /// Whether each element of `sublist` is in `list`.
 ///
 /// Source: cel-go `ext/sets.go`, `setsContains`.
-fn contains_all(list: &ListValue, sublist: &ListValue) -> Result<bool> {
+fn contains_all(context: &Context, list: &ListValue, sublist: &ListValue) -> Result<bool> {
     if sublist.is_empty() {
         return Ok(true);
     }
     let values = values_of(list);
     for element in sublist {
-        if !values.contains(&element, is_equal)? {
+        if !values.contains(&element, is_equal(context))? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn contains(_: &Context, args: &[Value]) -> Result {
+fn contains(context: &Context, args: &[Value]) -> Result {
     let (list, sublist) = two_lists(args)?;
-    contains_all(list, sublist).map(Value::Bool)
+    contains_all(context, list, sublist).map(Value::Bool)
 }
 
 /// Source: cel-go `ext/sets.go`, `setsEquivalent`.
-fn equivalent(_: &Context, args: &[Value]) -> Result {
+fn equivalent(context: &Context, args: &[Value]) -> Result {
     let (left, right) = two_lists(args)?;
-    Ok((contains_all(left, right)? && contains_all(right, left)?).into())
+    Ok((contains_all(context, left, right)? && contains_all(context, right, left)?).into())
 }
 
 /// Source: cel-go `ext/sets.go`, `setsIntersects`.
-fn intersects(_: &Context, args: &[Value]) -> Result {
+fn intersects(context: &Context, args: &[Value]) -> Result {
     let (left, right) = two_lists(args)?;
     if left.is_empty() {
         return Ok(false.into());
     }
     let values = values_of(right);
     for element in left {
-        if values.contains(&element, is_equal)? {
+        if values.contains(&element, is_equal(context))? {
             return Ok(true.into());
         }
     }

@@ -15,7 +15,7 @@ use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::{Input, meta};
 
 use super::machine::Machine;
-use super::{SyntaxError, hir};
+use super::{SyntaxError, SyntaxErrorCode, hir};
 
 /// The greatest number of bytes that the engines of `regex-automata` may use for a pattern.
 const ENGINE_SIZE: usize = 4 << 20;
@@ -33,20 +33,37 @@ enum Engine {
     Machine(Machine),
 }
 
+/// The length of the longest pattern that is tried on the engines of `regex-automata`, in bytes. They would
+/// turn most longer ones down, but only after much memory was spent on them.
+const MAX_ENGINE_PATTERN: usize = 50_000;
+
+/// The length of the longest pattern, in bytes; a longer one is an error of our own, with Go's text.
+///
+/// Go has no such limit, and takes hundreds of megabytes for what an object of the greatest size can hold.
+/// Expressions are shorter by far.
+const MAX_PATTERN: usize = 1_000_000;
+
 impl Program {
     /// Makes `pattern` ready.
     ///
     /// # Errors
     ///
-    /// The error that Go's `regexp.Compile` gives for the pattern, with its text.
+    /// The error that Go's `regexp.Compile` gives for the pattern, with its text. A pattern of more than a
+    /// million bytes is too large.
     pub fn new(pattern: &str) -> Result<Self, SyntaxError> {
+        if pattern.len() > MAX_PATTERN {
+            let shown: String = pattern.chars().take(100).collect();
+            return Err(SyntaxError::new(SyntaxErrorCode::Large, &shown));
+        }
         let regex = super::parse(pattern)?;
         let config = meta::Config::new()
             .which_captures(WhichCaptures::Implicit)
             .nfa_size_limit(Some(ENGINE_SIZE))
             .onepass_size_limit(Some(ENGINE_SIZE))
             .hybrid_cache_capacity(ENGINE_CACHE);
-        let automata = hir::translate(&regex).and_then(|hir| {
+        let is_short = pattern.len() <= MAX_ENGINE_PATTERN;
+        let hir = is_short.then(|| hir::translate(&regex)).flatten();
+        let automata = hir.and_then(|hir| {
             let mut builder = meta::Builder::new();
             builder.configure(config).build_from_hir(&hir).ok()
         });
@@ -56,9 +73,12 @@ impl Program {
         )))
     }
 
-    /// As [`Self::new`], but on our own machine.
-    #[cfg(test)]
-    pub(super) fn on_machine(pattern: &str) -> Result<Self, SyntaxError> {
+    /// As [`Self::new`], but on our own machine, for those who compare the two.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::new`].
+    pub fn on_machine(pattern: &str) -> Result<Self, SyntaxError> {
         let regex = super::parse(pattern)?;
         Ok(Self(Engine::Machine(Machine::new(&regex))))
     }

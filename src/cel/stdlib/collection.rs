@@ -38,9 +38,9 @@ pub static ROWS: &[OverloadRow] = &[
 ];
 
 /// Source: cel-go `common/stdlib/standard.go`, `inAggregate`; `Contains` of each type.
-fn is_in(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+fn is_in(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
     match args {
-        [element, Value::List(list)] => list_contains(list, element),
+        [element, Value::List(list)] => list_contains(context, list, element),
         [key, Value::Map(map)] if map.traits().has(Traits::CONTAINER) => {
             Ok(map.find(key)?.is_some().into())
         }
@@ -48,12 +48,12 @@ fn is_in(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
     }
 }
 
-fn list_contains(list: &ValueList, element: &Value) -> Result<Value, EvalError> {
+fn list_contains(context: &Context, list: &ValueList, element: &Value) -> Result<Value, EvalError> {
     if let Some(own) = list.source().and_then(|source| source.contains(element)) {
         return own.map(Value::Bool);
     }
     for candidate in list {
-        match element.equals(&candidate) {
+        match element.equals_within(&candidate, context.work()) {
             Ok(true) => return Ok(true.into()),
             Err(error) if error.ends_evaluation() => return Err(error),
             // As upstream, elements that cannot be compared are passed over.

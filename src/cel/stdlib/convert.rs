@@ -113,7 +113,11 @@ fn identity(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
 }
 
 fn type_of(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
-    Ok(Value::Type(Arc::new(only(args)?.type_())))
+    let of = match only(args)? {
+        Value::Opaque(opaque) => opaque.own_type()?,
+        value => value.type_(),
+    };
+    Ok(Value::Type(Arc::new(of)))
 }
 
 fn to_bool(_: &Context, args: &[Value]) -> Result<Value, EvalError> {

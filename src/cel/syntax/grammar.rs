@@ -127,6 +127,7 @@ impl Parser<'_> {
 
     fn expr(&mut self, follow: Follow) -> Rule {
         self.enter(Counted::Expr)?;
+        let from = self.mark();
         let mut parsed = self.conditional_or(follow.then(follow::QUESTION, Nullable))?;
         if self.current() == Kind::Question {
             let at = self.take();
@@ -144,6 +145,7 @@ impl Parser<'_> {
             };
             let depth = deepest(&[parsed, yes, no]) + 1;
             parsed = self.operator(at, "_?_:_", &[parsed.id, yes.id, no.id], depth);
+            self.nests(from);
         }
         self.exit(Counted::Expr);
         Ok(parsed)
@@ -203,6 +205,7 @@ impl Parser<'_> {
 
     fn relation(&mut self, follow: Follow) -> Rule {
         self.enter(Counted::Relation)?;
+        let from = self.mark();
         let operand_follow = follow.then(follow::RELATIONS, Nullable);
         let mut left = self.calc(0, operand_follow)?;
         while let Some(function) = self.current().relation() {
@@ -212,6 +215,7 @@ impl Parser<'_> {
             self.exit(Counted::Relation);
             let depth = left.depth.max(right.depth) + 1;
             left = self.operator(at, function, &[left.id, right.id], depth);
+            self.nests(from);
         }
         self.exit(Counted::Relation);
         Ok(left)
@@ -219,6 +223,7 @@ impl Parser<'_> {
 
     fn calc(&mut self, precedence: u8, follow: Follow) -> Rule {
         self.enter(Counted::Calc)?;
+        let from = self.mark();
         let operand_follow = follow.then(follow::ARITHMETIC, Nullable);
         let mut left = self.unary(operand_follow)?;
         while let Some((function, binds)) = self.current().arithmetic()
@@ -228,6 +233,7 @@ impl Parser<'_> {
             let right = self.calc(binds + 1, operand_follow)?;
             let depth = left.depth.max(right.depth) + 1;
             left = self.operator(at, function, &[left.id, right.id], depth);
+            self.nests(from);
         }
         self.exit(Counted::Calc);
         Ok(left)
@@ -313,6 +319,7 @@ impl Parser<'_> {
     }
 
     fn member(&mut self, follow: Follow) -> Rule {
+        let from = self.mark();
         let mut parsed = self.primary(follow.then(follow::MEMBER, Nullable))?;
         loop {
             let (next, ended) = match (self.current(), self.peek(1), self.peek(2)) {
@@ -329,6 +336,7 @@ impl Parser<'_> {
                 _ => return Ok(parsed),
             };
             parsed = next;
+            self.nests(from);
             if ended {
                 return Ok(parsed);
             }
@@ -513,11 +521,11 @@ impl Parser<'_> {
         let is_reserved = RESERVED.contains(&word);
         if self.current() == Kind::OpenParen {
             let open = self.take();
-            let n_found = self.meaning.len();
+            let from = self.mark();
             let (args, _) = self.arguments(open, [141, 143], follow.expect, follow)?;
             if is_reserved {
                 // The arguments of what is no function are not looked at.
-                self.meaning.truncate(n_found);
+                self.forget(from);
                 return Ok(self.reserved(start, word));
             }
             return self.call(open.offset, name, None, &args);
@@ -594,7 +602,7 @@ impl Parser<'_> {
             let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, wanted, follow)? else {
                 return Ok((Vec::new(), depth));
             };
-            let n_found = self.meaning.len();
+            let from = self.mark();
             let value = self.expr(follow.then(follow::COMMA, Nullable))?;
             match name {
                 Ok(name) => {
@@ -610,7 +618,7 @@ impl Parser<'_> {
                     });
                 }
                 Err(message) => {
-                    self.meaning.truncate(n_found);
+                    self.forget(from);
                     self.report_meaning(start.offset, Code::Syntax, message);
                 }
             }
@@ -697,14 +705,14 @@ impl Parser<'_> {
     fn entries(&mut self, follow: Follow) -> Rule<(Vec<MapEntry>, u32)> {
         let (mut entries, mut depth, mut state) = (Vec::new(), 0, 221);
         loop {
-            let n_found = self.meaning.len();
+            let from = self.mark();
             let (key, optional) = self.opt_expr(follow.then(follow::COLON, Required))?;
             self.set_state(state);
             state = 225;
             let wanted = Wanted::Token(Kind::Colon);
             let Some(colon) = self.expect(Kind::Colon, follow::EXPR_START, wanted, follow)? else {
                 // A key without a value is not looked at.
-                self.meaning.truncate(n_found);
+                self.forget(from);
                 return Ok((entries, depth));
             };
             let value = self.expr(follow.then(follow::COMMA, Nullable))?;

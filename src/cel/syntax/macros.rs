@@ -13,7 +13,7 @@ use crate::cel::names::shared;
 /// The accumulator's name, which no source text can spell.
 ///
 /// Source: cel-go `parser/macro.go`, `HiddenAccumulatorName`.
-const ACCUMULATOR: &str = "@result";
+pub(super) const ACCUMULATOR: &str = "@result";
 
 /// The accumulator's former name, which no macro accepts as a variable.
 ///
@@ -21,10 +21,10 @@ const ACCUMULATOR: &str = "@result";
 const FORMER_ACCUMULATOR: &str = "__result__";
 
 /// The iteration variable of a fold that only binds a name.
-const UNUSED_ITER_VAR: &str = "#unused";
+pub(super) const UNUSED_ITER_VAR: &str = "#unused";
 
 /// The name that `sortBy` binds its input to.
-const SORT_BY_INPUT: &str = "@__sortBy_input__";
+pub(super) const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
 /// Why a call that looks like a macro is not one that can be expanded.
 #[derive(Debug)]

@@ -16,17 +16,17 @@ use crate::cel::diagnostic::Code;
 /// How many recovery attempts are made before the parser gives up.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
-const ERROR_RECOVERY_LIMIT: u32 = 30;
+pub(super) const ERROR_RECOVERY_LIMIT: u32 = 30;
 
 /// How many tokens are passed over in one recovery.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryTokenLookaheadLimit`.
-const RECOVERY_LOOKAHEAD_LIMIT: u32 = 256;
+pub(super) const RECOVERY_LOOKAHEAD_LIMIT: u32 = 256;
 
 /// How many syntax errors are reported.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
-const ERROR_REPORTING_LIMIT: usize = 100;
+pub(super) const ERROR_REPORTING_LIMIT: usize = 100;
 
 /// The place of what the text does not have.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -72,6 +72,44 @@ pub(super) enum Counted {
     Calc,
 }
 
+/// How far the parser was when it came to a part of the text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mark {
+    token: usize,
+    n_meaning: usize,
+    n_nested: usize,
+}
+
+/// A part of the text that counts as nested, as [`Parsed::depth`] does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Nested {
+    /// Its first token.
+    first: usize,
+    /// The token behind it.
+    end: usize,
+    /// How many findings about what is grammatical there were before it.
+    n_meaning: usize,
+}
+
+/// How many findings there are before the first part that nests too deep: a part is looked at before those
+/// in it, from the left to the right, and behind that one nothing is.
+pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
+    // Of parts with the same tokens the one that ended last is around the others.
+    nested.reverse();
+    nested.sort_by_key(|part| (part.first, usize::MAX - part.end));
+    let mut around: Vec<Nested> = Vec::new();
+    for part in nested {
+        while around.last().is_some_and(|outer| outer.end <= part.first) {
+            around.pop();
+        }
+        if around.len() >= MAX_RECURSION_DEPTH as usize {
+            return part.n_meaning;
+        }
+        around.push(part);
+    }
+    0
+}
+
 /// What a parser expects where it finds something else.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
@@ -97,6 +135,8 @@ pub(super) struct Parser<'t> {
     pub(super) syntax: Vec<Finding>,
     /// Findings about what is grammatical; void if the parser gives up.
     pub(super) meaning: Vec<Finding>,
+    /// The parts that count as nested, in the order of their ends; kept only where asked for.
+    pub(super) nested: Option<Vec<Nested>>,
     /// The most nodes that may be made.
     pub(super) max_nodes: usize,
     tokens: &'t [Token],
@@ -120,6 +160,7 @@ impl<'t> Parser<'t> {
             builder: AstBuilder::with_capacity(tokens.len()),
             syntax: Vec::new(),
             meaning: Vec::new(),
+            nested: None,
             max_nodes,
             tokens,
             at: 0,
@@ -239,6 +280,34 @@ impl<'t> Parser<'t> {
             code,
             message: message.into(),
         });
+    }
+
+    /// The place where a part of the text begins.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            token: self.at,
+            n_meaning: self.meaning.len(),
+            n_nested: self.nested.as_ref().map_or(0, Vec::len),
+        }
+    }
+
+    /// Notes that what begins at `from` and ends here counts as nested.
+    pub(super) fn nests(&mut self, from: Mark) {
+        if let Some(nested) = &mut self.nested {
+            nested.push(Nested {
+                first: from.token,
+                end: self.at,
+                n_meaning: from.n_meaning,
+            });
+        }
+    }
+
+    /// Takes back what was found since `from`, in a part that nobody looks at.
+    pub(super) fn forget(&mut self, from: Mark) {
+        self.meaning.truncate(from.n_meaning);
+        if let Some(nested) = &mut self.nested {
+            nested.truncate(from.n_nested);
+        }
     }
 
     fn report(&mut self, at: Token, wanted: Wanted) -> Rule<()> {

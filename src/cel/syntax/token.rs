@@ -3,7 +3,7 @@
 //! Source: cel-go `parser/gen/CEL.g4` (lexer rules).
 
 /// The kind of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(super) enum Kind {
     Equals,
@@ -151,6 +151,11 @@ impl TokenSet {
 
     pub(super) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Whether the two have a kind in common.
+    pub(super) const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
     }
 
     pub(super) const fn contains(self, kind: Kind) -> bool {

@@ -1,26 +1,19 @@
 //! Equality.
 
 use std::cmp::Ordering;
-use std::sync::atomic::{AtomicU32, Ordering as AtomicOrdering};
 
 use super::compare::{double_to_int_order, double_to_uint_order, int_to_uint_order};
-use super::{EvalError, List, MAX_DEPTH, Map, SHALLOW_DEPTH, Value};
+use super::{EvalError, List, MAX_DEPTH, Map, SHALLOW_DEPTH, Value, Work};
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
 
 const TOO_DEEP: EvalError = EvalError::fixed("value is nested too deeply to be compared");
 
-const TOO_LARGE: EvalError = EvalError::fixed("value is too large to be compared");
-
-/// How many values one comparison looks at. Objects of a request have fewer; but a value that holds another
-/// twice, which holds another twice, and so on, is walked forever, and upstream does walk it.
-const MAX_STEPS: u32 = 2_000_000;
-
 /// How far a comparison has come.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     depth: u32,
-    n_steps: &'a AtomicU32,
+    work: &'a Work,
 }
 
 impl Value {
@@ -33,12 +26,16 @@ impl Value {
     ///
     /// Source: cel-go `common/types/util.go`, `Equal`; `Equal` of each type.
     pub fn equals(&self, other: &Self) -> Result<bool, EvalError> {
-        let n_steps = AtomicU32::new(0);
-        let walk = Walk {
-            depth: 0,
-            n_steps: &n_steps,
-        };
-        equals(self, other, walk)
+        self.equals_within(other, &Work::default())
+    }
+
+    /// As [`Self::equals`], as a part of `work`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::equals`], and when there is no work left.
+    pub fn equals_within(&self, other: &Self, work: &Work) -> Result<bool, EvalError> {
+        equals(self, other, Walk { depth: 0, work })
     }
 }
 
@@ -114,14 +111,6 @@ impl Walk<'_> {
             ..self
         })
     }
-
-    /// Counts a part.
-    fn step(self) -> Result<(), EvalError> {
-        if self.n_steps.fetch_add(1, AtomicOrdering::Relaxed) >= MAX_STEPS {
-            return Err(EvalError::cancelled(TOO_LARGE.message()));
-        }
-        Ok(())
-    }
 }
 
 /// Source: cel-go `common/types/list.go`, `baseList.Equal`, `concatList.Equal`.
@@ -140,7 +129,7 @@ fn lists_equal(
     let walk = walk.deeper()?;
     let mut first_error = None;
     for (a, b) in left.iter().zip(right.iter()) {
-        walk.step()?;
+        walk.work.step()?;
         match equals(&a, &b, walk) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
@@ -167,7 +156,7 @@ fn maps_equal(left: &Map, right: &Map, value: &Value, walk: Walk<'_>) -> Result<
         let Some(b) = right.find(&key)? else {
             return Ok(false);
         };
-        walk.step()?;
+        walk.work.step()?;
         match equals(&a, &b, walk) {
             Ok(false) => return Ok(false),
             Err(error) if error.ends_evaluation() => return Err(error),

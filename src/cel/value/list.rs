@@ -72,7 +72,15 @@ impl Growing {
 
 /// Elements that are dropped without recursion.
 #[derive(Debug, Default)]
-struct Elements(Vec<Value>);
+struct Elements(Vec<Value>, Origin);
+
+/// What the elements are upstream: values of the language, or those of Go that JSON is read into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Origin {
+    #[default]
+    Language,
+    Json,
+}
 
 impl Drop for Elements {
     fn drop(&mut self) {
@@ -111,7 +119,19 @@ impl List {
     /// A list of `elements`.
     #[must_use]
     pub fn new(elements: Vec<Value>) -> Self {
-        Self(Repr::Flat(Arc::new(Elements(elements))))
+        Self(Repr::Flat(Arc::new(Elements(elements, Origin::Language))))
+    }
+
+    /// A list of JSON.
+    #[must_use]
+    pub fn of_json(elements: Vec<Value>) -> Self {
+        Self(Repr::Flat(Arc::new(Elements(elements, Origin::Json))))
+    }
+
+    /// Whether this is a list of JSON, and none that an expression has made.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(&self.0, Repr::Flat(elements) if elements.1 == Origin::Json)
     }
 
     /// A list whose elements are made on access.

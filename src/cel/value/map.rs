@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::Hashed;
 use super::{EvalError, Traits, Value};
 use crate::cel::types::Type;
 
@@ -165,6 +166,8 @@ pub(crate) enum Key {
     Duration(i64),
     Timestamp(i64, u32, i32),
     Type(Arc<Type>),
+    /// A value that is equal to those of its type with the same text.
+    Opaque(&'static str, String),
     /// A value that is equal to itself alone, by its place in memory.
     Identity(usize),
     /// A value that is not equal to itself.
@@ -174,7 +177,7 @@ pub(crate) enum Key {
 impl Key {
     /// # Errors
     ///
-    /// That of Go, for byte sequences.
+    /// That of Go, for byte sequences and what else holds a slice.
     pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
         Ok(match value {
             Value::Null => Self::Null,
@@ -193,7 +196,16 @@ impl Key {
                 Some(held) => Self::Identity(std::ptr::from_ref(held).addr()),
                 None => Self::Identity(0),
             },
-            Value::Opaque(opaque) => Self::Identity(Arc::as_ptr(opaque).cast::<()>().addr()),
+            Value::Opaque(opaque) => match opaque.hashed() {
+                Hashed::ByAddress => Self::Identity(Arc::as_ptr(opaque).cast::<()>().addr()),
+                Hashed::ByText(text) => Self::Opaque(opaque.go_type(), text),
+                Hashed::Never => {
+                    return Err(EvalError::internal(&format!(
+                        "runtime error: hash of unhashable type {}",
+                        opaque.go_type()
+                    )));
+                }
+            },
             Value::Error(_) => Self::Never,
             Value::Bytes(_) => {
                 return Err(EvalError::internal(
@@ -362,6 +374,12 @@ impl Map {
             Repr::Source(source) => matches!(source.type_(), Type::Map(_)),
             Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => true,
         }
+    }
+
+    /// Whether this is an object of JSON, and no map that an expression has made.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(self.0, Repr::Fields(_))
     }
 
     /// Whether the first entry, if there is one, is of the types `key` and `value`.

@@ -19,6 +19,7 @@ mod json;
 mod list;
 mod map;
 mod opaque;
+mod work;
 
 use std::sync::Arc;
 
@@ -29,7 +30,8 @@ pub use go::{format_double, go_quote};
 pub use list::{List, ListSource};
 pub(crate) use map::Key;
 pub use map::{Map, MapSource};
-pub use opaque::{Opaque, Traits};
+pub use opaque::{Hashed, Opaque, Traits};
+pub use work::Work;
 
 use super::types::{Primitive, Type};
 

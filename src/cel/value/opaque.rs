@@ -60,6 +60,17 @@ impl Traits {
     }
 }
 
+/// What a value is as a key of a Go map.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hashed {
+    /// Like itself alone: it holds a pointer.
+    ByAddress,
+    /// Like all values of its type with this text.
+    ByText(String),
+    /// Go panics: it holds a slice or a function.
+    Never,
+}
+
 /// A value of a type that the language does not know, such as a quantity.
 pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// The type, whose name `type(x)` shows and which signatures are held against.
@@ -93,6 +104,20 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// `type conversion error` where there is no such conversion.
     fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
         Err(EvalError::conversion(&self.type_(), to))
+    }
+
+    /// The type that `type(x)` gives.
+    ///
+    /// # Errors
+    ///
+    /// For values whose type cannot be asked for.
+    fn own_type(&self) -> Result<Type, EvalError> {
+        Ok(self.type_())
+    }
+
+    /// What the value is as a key of a Go map.
+    fn hashed(&self) -> Hashed {
+        Hashed::ByAddress
     }
 
     /// The size, for costs and for `size`, of types with [`Traits::SIZER`].

@@ -175,7 +175,9 @@ impl<T> Walk<'_, T> {
             }
             DeclKind::List(_) => "a list",
             DeclKind::Map(_) | DeclKind::Object(_) => "an object",
-            DeclKind::IntOrString | DeclKind::Cel(_) | DeclKind::Unknown => return,
+            DeclKind::IntOrString | DeclKind::Cel(_) | DeclKind::Quantity | DeclKind::Unknown => {
+                return;
+            }
         };
         let place = self.object.place_of(node);
         let text = node.as_str().unwrap_or_default();

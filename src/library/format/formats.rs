@@ -3,7 +3,7 @@
 //! Source: k8s.io/apiserver `pkg/cel/library/format.go` (`ConstantFormats`), `pkg/cel/format.go` (`Format`).
 
 use crate::cel::types::Type;
-use crate::cel::value::{EvalError, Opaque, Value};
+use crate::cel::value::{EvalError, Hashed, Opaque, Value};
 use crate::library::types::NAMED_FORMAT;
 use crate::library::url;
 
@@ -61,6 +61,10 @@ impl Opaque for Format {
 
     fn text(&self) -> Option<String> {
         Some(self.name.to_owned())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::Never
     }
 
     fn native_type(&self) -> &'static str {

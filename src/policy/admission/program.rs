@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use crate::cel::ast::{Ast, Expr};
 use crate::cel::eval::Program;
-use crate::library::runtime::KubernetesRuntime;
-use crate::policy::compile::{CompileMode, CompiledPolicy};
-use crate::policy::expressions::Role;
+use crate::policy::compile::{CompileMode, CompiledPolicy, Sound};
+use crate::policy::expressions::{Role, Words};
 
 /// An expression, and its program or why it has none.
 #[derive(Debug)]
@@ -68,18 +67,15 @@ impl Programs {
         let expressions = compiled.expressions().iter();
         let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
         let mut programs = Self::default();
-        compiled.compile_each(CompileMode::Stored, |outcome, checked, env| {
+        compiled.compile_each(CompileMode::Stored, Words::Upstream, |outcome, sound| {
             let Some(source) = by_field.get(&*outcome.field_ref) else {
                 return;
             };
-            let program = match (outcome.outcome, checked) {
-                (Ok(_), Some(checked)) => {
+            let program = match (outcome.outcome, sound) {
+                (Ok(_), Some(Sound { checked, program })) => {
                     programs.reads.add(checked.ast());
-                    let planned = Program::plan(&checked, env, &KubernetesRuntime);
                     let depth = checked.ast().depth();
-                    planned
-                        .map(|program| Planned { program, depth })
-                        .map_err(|error| error.to_string())
+                    Ok(Planned { program, depth })
                 }
                 (Ok(_), None) => Err("unexpected compilation error".to_owned()),
                 (Err(error), _) => Err(error.message),

@@ -72,8 +72,8 @@ pub struct UserInfo {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else the authenticator knows.
-    pub extra: BTreeMap<String, Vec<String>>,
+    /// What else the authenticator knows; a list that is absent is null to expressions.
+    pub extra: BTreeMap<String, Option<Vec<String>>>,
 }
 
 /// A resource that serves the same objects as that of the request, in another group or version.

@@ -13,7 +13,7 @@ use super::program::{Planned, Programs};
 use super::text::go_quote;
 use crate::cel::eval::{Activation, FieldResult, Limits};
 use crate::cel::types::{StructType, Type};
-use crate::cel::value::{EvalError, Map, MapSource, Traits, Value};
+use crate::cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::schema::escape::unescape;
 
@@ -50,6 +50,8 @@ pub(super) struct Scope {
     depth: AtomicU32,
     /// What variables have cost that was not yet taken.
     variables_cost: AtomicU64,
+    /// What the comparisons of all expressions may look at.
+    work: Arc<Work>,
     /// The map `variables`, where it is read as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
@@ -77,6 +79,7 @@ impl Scope {
             inputs,
             depth: AtomicU32::new(0),
             variables_cost: AtomicU64::new(0),
+            work: Arc::default(),
             variables: OnceLock::new(),
             this: Weak::clone(this),
         })
@@ -91,7 +94,10 @@ impl Scope {
             return (Err(error), 0);
         }
         self.depth.store(depth, Ordering::Relaxed);
-        let limits = Limits::of_cost(PER_CALL_LIMIT);
+        let limits = Limits {
+            work: Some(&self.work),
+            ..Limits::of_cost(PER_CALL_LIMIT)
+        };
         let evaluation = planned.program.eval(self, limits);
         self.depth.store(around, Ordering::Relaxed);
         (evaluation.result, evaluation.cost)

@@ -72,11 +72,13 @@ pub(super) fn authorizer(
     authorizer: &Arc<dyn Authorizer>,
 ) -> (Value, Value) {
     let user = &request.user_info;
+    let extra = user.extra.iter();
+    let extra = extra.map(|(key, values)| (key.clone(), values.clone().unwrap_or_default()));
     let user = library::authz::UserInfo {
         name: user.username.clone(),
         uid: user.uid.clone(),
         groups: user.groups.clone(),
-        extra: user.extra.clone(),
+        extra: extra.collect(),
     };
     let authorizer = AuthorizerValue::new(user, Arc::clone(authorizer));
     let mut resource = authorizer.resource(&request.gvr.group, &request.gvr.resource);
@@ -120,7 +122,10 @@ fn user_info(user: &UserInfo) -> Value {
     }
     if !user.extra.is_empty() {
         let extra = user.extra.iter();
-        let extra = extra.map(|(key, values)| (Arc::from(&**key), texts(values)));
+        let extra = extra.map(|(key, values)| {
+            let values = values.as_deref().map_or(Value::Null, texts);
+            (Arc::from(&**key), values)
+        });
         fields.set("extra", Value::Map(Map::from_fields(extra.collect())));
     }
     fields.into_value()

@@ -6,6 +6,7 @@ use crate::cel::ast::{Expr, ExprId, Literal};
 use crate::cel::diagnostic::Code;
 use crate::cel::types::Type;
 
+use super::constants;
 use super::interpret::Interpreter;
 use super::presence;
 use super::value::{Choice, Const, Shape, Value};
@@ -66,10 +67,16 @@ impl Interpreter<'_> {
                 Value::bool().with_constant(value.as_bool().map(Const::Bool))
             }
             ("_==_" | "_!=_", None, &[left, right]) => {
-                let (left, right) = (self.eval(left), self.eval(right));
-                let equal = equals(&left, &right);
+                let sides = (self.eval(left), self.eval(right));
+                let equal = equals(&sides.0, &sides.1);
                 let wanted = function == "_==_";
-                Value::bool().with_constant(equal.map(|equal| Const::Bool(equal == wanted)))
+                let constant = equal.map(|equal| Const::Bool(equal == wanted));
+                if constant.is_none() && !is_comparable(&sides.0, &sides.1) {
+                    let types = [sides.0.to_type(), sides.1.to_type()];
+                    self.report_overload(id, function, false, &types);
+                }
+                let constant = constant.or_else(|| self.fold_closed(id));
+                Value::bool().with_constant(constant)
             }
             ("@in", None, &[element, container]) => self.eval_in(id, element, container),
             ("_[_]", None, &[container, index]) => {
@@ -189,7 +196,9 @@ impl Interpreter<'_> {
         ) {
             (Some(element), Some(Const::List(values)), _) => Some(values.contains(element)),
             (_, _, [only]) => match (&only.shape, element.as_const()) {
-                (Shape::List(elem), _) if elem.is_never() => Some(false),
+                (Shape::List(elem), _) if elem.is_never() || are_unlike(&element, elem) => {
+                    Some(false)
+                }
                 (Shape::Record(entries), Some(Const::Text(key))) => {
                     Some(entries.iter().any(|(name, _)| name == key))
                 }
@@ -211,6 +220,13 @@ impl Interpreter<'_> {
             let value = usize::try_from(*n).ok().and_then(|n| values.get(n));
             return value.map_or_else(Value::unknown, |value| Value::constant(value.clone()));
         }
+        // An index before the first element fails whatever the list is; what is done with the element is
+        // not come to.
+        if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.choices())
+            && matches!(only.shape, Shape::List(_))
+        {
+            return Value::never();
+        }
         if let Some(Const::Text(key)) = index.as_const()
             && container
                 .choices()
@@ -224,6 +240,9 @@ impl Interpreter<'_> {
             let types = [shape.to_type(), index.to_type()];
             self.report_overload(id, "_[_]", false, &types);
             return Value::unknown();
+        }
+        if has_no_such_key(container, index) {
+            return Value::optional(Value::never());
         }
         indexed(container)
     }
@@ -239,6 +258,9 @@ impl Interpreter<'_> {
         if let Some(shape) = misfit(container, fits) {
             let types = [shape.to_type(), index.to_type()];
             self.report_overload(id, "_[?_]", false, &types);
+        }
+        if has_no_such_key(container, index) {
+            return Value::optional(Value::never());
         }
         let value = indexed(container);
         match value.choices() {
@@ -372,39 +394,125 @@ impl Interpreter<'_> {
                 },
                 _ => None,
             },
-            ("size", [value]) => match value.as_const() {
-                Some(Const::List(values)) => i64::try_from(values.len()).ok().map(Const::Int),
-                _ => None,
-            },
-            ("startsWith" | "endsWith" | "contains", [text, part]) => {
-                match (text.as_const(), part.as_const()) {
-                    (Some(Const::Text(text)), Some(Const::Text(part))) => {
-                        Some(Const::Bool(match function.name {
-                            "startsWith" => text.starts_with(&**part),
-                            "endsWith" => text.ends_with(&**part),
-                            _ => text.contains(&**part),
-                        }))
-                    }
-                    _ => None,
-                }
-            }
-            ("lowerAscii", [value]) => match value.as_const() {
-                Some(Const::Text(text)) => Some(Const::Text(text.to_ascii_lowercase().into())),
-                _ => None,
-            },
-            _ => None,
+            _ => self.fold_call(id, function.name, is_member, &values),
         };
         match constant {
             Some(constant) => result.with_constant(Some(constant)),
             None => result,
         }
     }
+
+    /// The value of a call whose arguments are constants.
+    fn fold_call(
+        &mut self,
+        id: ExprId,
+        function: &str,
+        is_member: bool,
+        values: &[Value],
+    ) -> Option<Const> {
+        let Some(args) = values
+            .iter()
+            .map(Value::as_const)
+            .collect::<Option<Vec<_>>>()
+        else {
+            return self.fold_closed(id);
+        };
+        if args.is_empty() || !self.pay(constants::STEPS) {
+            return None;
+        }
+        constants::call(self.facts.env, function, is_member, &args)
+    }
+
+    /// The value of an expression of calls and literals alone, `isSemver('1.2.3')`.
+    fn fold_closed(&mut self, id: ExprId) -> Option<Const> {
+        let text = constants::closed(self.ast, id)?;
+        self.pay(constants::STEPS).then_some(())?;
+        constants::evaluate(self.facts.env, &text)
+    }
+}
+
+/// What a value is compared as, where that is certain; numbers are compared with each other.
+fn category(value: &Value) -> Option<&'static str> {
+    let [only] = value.choices() else { return None };
+    match &only.shape {
+        _ if value.is_unknown() => None,
+        Shape::Plain(Type::Int | Type::Uint | Type::Double) => Some("number"),
+        Shape::Plain(Type::Timestamp) => Some("timestamp"),
+        Shape::Plain(Type::Duration) => Some("duration"),
+        shape => shape.type_name().filter(|name| *name != "null_type"),
+    }
+}
+
+/// Whether the values are of types whose values are never equal. What the schema declares may be null all
+/// the same, which is unequal too.
+fn are_unlike(left: &Value, right: &Value) -> bool {
+    matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
+}
+
+/// Types of Kubernetes' own whose values fail when they are compared with values of other types.
+const STRICT: [&str; 5] = [
+    "kubernetes.URL",
+    "kubernetes.Quantity",
+    "kubernetes.Semver",
+    "net.IP",
+    "net.CIDR",
+];
+
+/// Whether values of a type of Kubernetes' own, on the left, may be asked whether they equal the right: they
+/// fail where it is of another type.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the like.
+fn is_comparable(left: &Value, right: &Value) -> bool {
+    let opaque = |value: &Value| match value.choices() {
+        [only] if !value.is_unknown() => match &only.shape {
+            Shape::Plain(Type::Opaque(type_)) => Some(Arc::clone(&type_.name)),
+            Shape::Plain(Type::Struct(type_)) => Some(Arc::clone(&type_.name)),
+            _ => None,
+        },
+        _ => None,
+    };
+    match opaque(left) {
+        Some(name) if STRICT.contains(&&*name) => {
+            right.is_unknown()
+                || right.choices().len() != 1
+                || opaque(right).is_some_and(|other| other == name)
+        }
+        _ => true,
+    }
+}
+
+/// Whether an optional of a map has no value at `index`, as all keys are strings and it is none.
+fn has_no_such_key(container: &Value, index: &Value) -> bool {
+    let is_keyed = |value: &Value| matches!(value.choices(), [only] if !value.is_unknown() && matches!(only.shape, Shape::Map(_, true)));
+    let is_other = category(index).is_some_and(|category| category != "string");
+    is_other
+        && match container.choices() {
+            [only] if !container.is_unknown() => match &only.shape {
+                Shape::Optional(inner) => is_keyed(inner),
+                _ => is_keyed(container),
+            },
+            _ => false,
+        }
 }
 
 /// Whether the values are equal, where that is certain.
 fn equals(left: &Value, right: &Value) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
+    }
+    let contents = |value: &Value| match value.choices() {
+        [only] if !value.is_unknown() => match &only.shape {
+            Shape::Optional(inner) if inner.is_never() => Some(None),
+            Shape::Optional(inner) => inner.as_const().cloned().map(Some),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let (Some(left), Some(right)) = (contents(left), contents(right)) {
+        return Some(left == right);
+    }
+    if are_unlike(left, right) {
+        return Some(false);
     }
     let is_root = |value: &Value| matches!(value.choices(), [only] if matches!(&only.shape, Shape::Object(object) if object.known.is_some()));
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)

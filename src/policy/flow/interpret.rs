@@ -121,6 +121,13 @@ impl<'a> Interpreter<'a> {
         }
     }
 
+    /// Takes `steps` for more than a look at an expression; whether there are so many.
+    pub(super) fn pay(&mut self, steps: u32) -> bool {
+        let left = self.steps_left.checked_sub(steps);
+        self.steps_left = left.unwrap_or(self.steps_left);
+        left.is_some()
+    }
+
     pub(super) fn eval(&mut self, id: ExprId) -> Value {
         match self.steps_left.checked_sub(1) {
             Some(left) => self.steps_left = left,

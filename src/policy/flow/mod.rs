@@ -15,6 +15,7 @@
 //! cel-go `interpreter/attributes.go` (`refQualify`), `cel/library.go` (`evalOptionalOrValue`).
 
 mod calls;
+mod constants;
 mod fold;
 mod interpret;
 mod overloads;

@@ -143,7 +143,13 @@ fn result_of_overload(
         .args
         .iter()
         .zip(combination)
-        .all(|(param, shape)| shape.is_none_or(|shape| takes(param, shape, &mut bindings)));
+        .all(|(param, shape)| match shape {
+            Some(shape) => takes(param, shape, &mut bindings),
+            None => {
+                bind_unknown(param, &mut bindings);
+                true
+            }
+        });
     takes.then(|| instantiate(&overload.result, &bindings))
 }
 
@@ -151,6 +157,23 @@ fn bind(bindings: &mut Bindings, name: &'static str, value: Value) {
     match bindings.iter_mut().find(|(known, _)| *known == name) {
         Some((_, known)) => *known = known.or(&value),
         None => bindings.push((name, value)),
+    }
+}
+
+/// Notes that nothing is known of what the type parameters in `param` stand for.
+fn bind_unknown(param: &Type, bindings: &mut Bindings) {
+    match param {
+        Type::Param(TypeParam::Declared(name)) => bind(bindings, name, Value::unknown()),
+        Type::List(elem) => bind_unknown(elem, bindings),
+        Type::Map(entry) => {
+            bind_unknown(&entry.0, bindings);
+            bind_unknown(&entry.1, bindings);
+        }
+        _ => {
+            if let Some(value) = param.optional_value() {
+                bind_unknown(value, bindings);
+            }
+        }
     }
 }
 

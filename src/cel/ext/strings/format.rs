@@ -441,12 +441,16 @@ fn begin(value: &Value, text: &mut String, open: &mut Vec<Open>) -> Result<(), E
 fn sorted_entries(map: &Map) -> Result<Vec<(String, Value)>, EvalError> {
     let mut entries = Vec::with_capacity(map.len());
     for (key, value) in map.entries()? {
-        let key = match &key {
+        let name = match &key {
             Value::String(text) => quote(text),
             Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
             _ => return Err(no_function("map key of type ", &key)),
         };
-        entries.push((key, value));
+        // Objects with a schema have keys that they do not find.
+        if map.source().is_some() && map.find(&key)?.is_none() {
+            return Err(EvalError::new(format!("could not find key: {name}")));
+        }
+        entries.push((name, value));
     }
     entries.sort_by(|(left, _), (right, _)| left.cmp(right));
     Ok(entries)

@@ -1,6 +1,7 @@
 //! Variables, budgets and what bounds an evaluation.
 
 use super::*;
+use crate::library::authz::{AuthorizerAnswer, AuthorizerDecision, AuthorizerRule};
 
 /// The evaluation of a policy with the spec `spec` for [`deployment`].
 fn evaluate(spec: &Json) -> Evaluation {
@@ -100,11 +101,20 @@ fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
         message.ends_with("value is too large to be compared"),
         "{message}"
     );
+    // The bound is that of types: what nests deeper is not compiled.
+    let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
     let evaluation = evaluate(&spec(
         &chain(1_000, "1", wrap),
         "variables.v999.size() == 2",
     ));
-    assert_eq!(decision(&evaluation).evaluation, EvaluationResult::Error);
+    let decided = decision(&evaluation);
+    assert_eq!(decided.evaluation, EvaluationResult::Error);
+    assert!(
+        decided.message.contains("has more than 250 parts"),
+        "{}",
+        decided.message
+    );
 }
 
 #[test]
@@ -131,4 +141,121 @@ fn an_object_of_any_size_costs_what_is_read_of_it() {
     let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
     assert_eq!(decision(&evaluation), &Decision::admit());
     assert_eq!(evaluation.costs.validations.unwrap().used, Ok(4));
+}
+
+#[test]
+fn a_syntax_error_is_told_in_the_words_of_the_api_server() {
+    let evaluation = evaluate(&spec(&[], "size(object"));
+    let message = &decision(&evaluation).message;
+    assert!(message.contains("missing ')' at '<EOF>'"), "{message}");
+
+    let variables = [("a".to_owned(), "size('text'".to_owned())];
+    let evaluation = evaluate(&spec(&variables, "variables.a == 4"));
+    let message = &decision(&evaluation).message;
+    let in_variable = "fails to compile: compilation failed: ERROR: <input>:1:12: Syntax error: \
+         missing ')' at '<EOF>'";
+    assert!(message.contains(in_variable), "{message}");
+}
+
+#[test]
+fn comparisons_of_a_policy_are_bounded_together() {
+    let wrap = |before: &str| format!("[{before}, {before}]");
+    let mut spec = spec(&chain(17, "1", wrap), "true");
+    // Each ends by itself; a thousand of them would take minutes.
+    let validation = json!({"expression": "variables.v16 == [variables.v15, variables.v15]"});
+    spec["validations"] = Json::Array(vec![validation; 1_000]);
+    let evaluation = evaluate(&spec);
+    assert_eq!(evaluation.decisions.len(), 1_000);
+    assert_eq!(evaluation.decisions[0], Decision::admit());
+    let message = &evaluation.decisions[999].message;
+    assert!(
+        message.ends_with("value is too large to be compared"),
+        "{message}"
+    );
+}
+
+/// Source: answers of `e2e/oracle admit`.
+#[test]
+fn objects_equal_params_by_what_they_hold() {
+    let expressions = [
+        ("object == params", true),
+        ("params == object", true),
+        ("object in [params]", true),
+        ("[object, params].distinct().size() == 1", true),
+        ("{'o': object} == {'o': params}", true),
+        ("oldObject == params", false),
+        ("params == null", false),
+    ];
+    let same = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
+    let mut other = same.clone();
+    other["data"]["n"] = json!("2");
+    for (param, is_same) in [(&same, true), (&other, false)] {
+        let gvr = Gvr::new("", "v1", "configmaps");
+        let request = AdmissionRequest::create(gvr, Object::new(&same));
+        let params = ParamList::default();
+        let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+        let matched = (&request.gvr, &request.gvk);
+        let param = Object::new(param);
+        for (expression, holds) in expressions {
+            let spec = json!({
+                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "validations": [{"expression": expression}],
+            });
+            let admission = admission(&spec);
+            let evaluation =
+                admission.evaluate(&request, matched, Some(&param), None, &surroundings);
+            let holds = holds && is_same;
+            let found = *decision(&evaluation) == Decision::admit();
+            assert_eq!(found, holds, "{expression}: {evaluation:?}");
+        }
+    }
+}
+
+/// Source: answers of `e2e/oracle admit`.
+#[test]
+fn lists_of_extra_may_be_null() {
+    let mut request = deployment();
+    request.user_info.extra = [("k".to_owned(), None), ("l".to_owned(), Some(Vec::new()))].into();
+    let params = ParamList::default();
+    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+    let matched = (&request.gvr, &request.gvk);
+    for expression in [
+        "request.userInfo.extra.l == []",
+        "!(request.userInfo.extra.k == [])",
+        "dyn(request.userInfo.extra.k) == null",
+        "has(request.userInfo.extra.k)",
+    ] {
+        let admission = admission(&json!({"validations": [{"expression": expression}]}));
+        let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+        assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
+    }
+}
+
+/// A selector that cannot be parsed is left out of what is asked, and is no error.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `e2e/oracle admit`.
+#[test]
+fn selectors_of_checks_are_no_errors() {
+    let request = deployment();
+    let params = ParamList::default();
+    let authorizer = AuthorizerList(vec![AuthorizerRule {
+        answer: AuthorizerAnswer {
+            decision: AuthorizerDecision::Allow,
+            ..AuthorizerAnswer::default()
+        },
+        ..AuthorizerRule::default()
+    }]);
+    let surroundings = Surroundings::new(&params, &None, Arc::new(authorizer));
+    let matched = (&request.gvr, &request.gvk);
+    for selector in ["a=b", "!", "a in (b", "", "a,b=c", "bad key=1"] {
+        for function in ["fieldSelector", "labelSelector"] {
+            let check = format!(
+                "authorizer.group('').resource('pods').{function}('{selector}').check('list')"
+            );
+            let expression = format!("{check}.allowed() && !{check}.errored()");
+            let admission = admission(&json!({"validations": [{"expression": expression}]}));
+            let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+            assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
+        }
+    }
 }

@@ -1,0 +1,18 @@
+//! Any bytes are read as policies, objects and probes, whose cases are decided, and the report is rendered.
+#![no_main]
+
+use std::path::PathBuf;
+
+use libfuzzer_sys::fuzz_target;
+use vap_status_controller::cli::test::{self, Options};
+
+fuzz_target!(|bytes: &[u8]| {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let mut bytes = bytes;
+    if let Ok(report) = test::run(&options, &mut bytes) {
+        let _ = test::junit::xml(&report);
+    }
+});

@@ -1,0 +1,36 @@
+//! Any pattern, on the first line, is translated and finds something in the rest of the text: the same on
+//! both engines, and what the `regex` crate finds where the two syntaxes are alike.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use vap_status_controller::cel::regex::Program;
+
+/// What the two syntaxes read in unlike ways: escapes, flags and groups, and the operators that classes of
+/// the `regex` crate have. That also has classes in classes.
+const READ_OTHERWISE: [&str; 5] = ["\\", "(?", "&&", "--", "~~"];
+
+/// How many matches are compared.
+const MOST: Option<usize> = Some(100);
+
+fuzz_target!(|input: &str| {
+    let (pattern, text) = input.split_once('\n').unwrap_or((input, "abc"));
+    let Ok(program) = Program::new(pattern) else {
+        return;
+    };
+    let found = program.find_all(text, MOST);
+    assert_eq!(program.is_match(text), !found.is_empty(), "{input:?}");
+    assert_eq!(program.find(text), found.first().copied(), "{input:?}");
+    let on_machine = Program::on_machine(pattern).expect("the syntax was accepted before");
+    assert_eq!(on_machine.find_all(text, MOST), found, "{input:?}");
+    let n_classes = pattern.matches('[').count();
+    if n_classes > 1 || READ_OTHERWISE.iter().any(|part| pattern.contains(part)) {
+        return;
+    }
+    let peer = regex::RegexBuilder::new(pattern)
+        .size_limit(1 << 20)
+        .build();
+    if let Ok(peer) = peer {
+        let first = peer.find(text).map(|found| found.as_str());
+        assert_eq!(program.find(text), first, "{input:?}");
+    }
+});

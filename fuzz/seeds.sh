@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Writes the seeds of the fuzz target $1 below the directory $2: the texts of the tests' case files.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+target=$1
+seeds=$2
+mkdir -p "$seeds"
+
+# Each expression of the case files in a file of its own.
+expressions() {
+  find tests/cases -name '*.md' | sort | xargs awk -v directory="$seeds" '
+    /^```/ { inside = !inside && $0 ~ /^```cel( |$)/; n++; next }
+    inside && /^[ \t]*$/ { n++; next }
+    inside && !/^\/\/ / { print > (directory "/case-" n); close(directory "/case-" n) }'
+}
+
+case $target in
+  parse | peer | check | eval) expressions ;;
+  # Choices have no form: the fuzzer finds them by itself.
+  typed) printf "\001\002\003\004" > "$seeds/any" ;;
+  manifest | admit)
+    for file in tests/cli_check/*.yaml tests/cli_test/*.yaml tests/cli_test/files/* config/samples/*.yaml; do
+      cp "$file" "$seeds/$(basename "$(dirname "$file")")-$(basename "$file")"
+    done
+    # A policy with its probe is one input.
+    cat config/samples/sound.yaml config/samples/sound_probe.yaml > "$seeds/probe.yaml"
+    ;;
+  regex)
+    grep -rhoE "(matches|find|findAll)\('[^']*'" tests/cases src/cel/regex | sort -u | sed -E "s/^[a-zA-Z]+\('(.*)'$/\1/" \
+      | while IFS= read -r pattern; do
+          printf '%s\nabc-12.3 é\n' "$pattern" > "$seeds/$(printf %s "$pattern" | cksum | cut -d' ' -f1)"
+        done
+    grep -oE 'check(_valid|_error)?\("[^"]+"' src/cel/regex/*.rs | sed -E 's/^[^"]*"(.*)"$/\1/; s/\\\\/\\/g' | sort -u \
+      | while IFS= read -r pattern; do
+          printf '%s\naabbab\n' "$pattern" > "$seeds/$(printf %s "$pattern" | cksum | cut -d' ' -f1)"
+        done
+    ;;
+  schema)
+    printf '%s' '{"openapi":"3.0.0","components":{"schemas":{"a":{"type":"object","properties":{"b":{"$ref":"#/components/schemas/a"},"c":{"type":"array","items":{"type":"string","enum":["x"],"maxLength":3}},"d":{"x-kubernetes-int-or-string":true}},"x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"A"}]}}}}' > "$seeds/document.json"
+    printf '%s' '{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"as.g"},"spec":{"group":"g","scope":"Namespaced","names":{"plural":"as","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","additionalProperties":{"type":"integer","format":"int32"},"x-kubernetes-preserve-unknown-fields":true}}}}}]}}' > "$seeds/crd.json"
+    ;;
+  *) echo "no seeds for the target $target" >&2; exit 1 ;;
+esac

@@ -1,0 +1,43 @@
+//! What the fuzz targets share: the properties that every expression has, as `tests/properties.rs` holds
+//! them, and expressions made from a fuzzer's bytes.
+
+use std::sync::LazyLock;
+
+#[path = "../../tests/support/properties/mod.rs"]
+mod properties;
+
+use properties::World;
+use properties::choices::Choices;
+use properties::generator::Generator;
+
+/// The greatest cost of an evaluation: a tenth of the API server's limit, since instrumented code is slow.
+const COST_LIMIT: u64 = 100_000;
+
+/// How deep calls nest in expressions that are made.
+const MAX_DEPTH: u32 = 5;
+
+static WORLD: LazyLock<World> = LazyLock::new(|| {
+    let mut world = World::new();
+    world.cost_limit = COST_LIMIT;
+    world
+});
+
+/// Parses, checks, plans and evaluates `text`, and holds it against the properties.
+///
+/// # Panics
+/// If one of them does not hold.
+pub fn evaluate(text: &str) {
+    if let Err(why) = WORLD.check(text) {
+        panic!("{text}\n{why}");
+    }
+}
+
+/// As [`evaluate`], for an expression made of the choices that `bytes` are.
+///
+/// # Panics
+/// If a property does not hold.
+pub fn evaluate_made(bytes: &[u8]) {
+    let choices = Choices::Bytes(bytes);
+    let text = Generator::new(&WORLD.material, choices, true).any(MAX_DEPTH);
+    evaluate(&text);
+}

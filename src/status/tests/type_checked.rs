@@ -1,0 +1,234 @@
+//! What `TypeChecked` says, and of which kinds.
+
+use super::*;
+
+#[test]
+fn schemas_that_cannot_be_had_are_unknown() {
+    let facts = Facts::sound().with(timed_out);
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "Unknown SchemaUnavailable",
+        "no schema of a matched kind could be used; not checked: apps/v1 Deployment (timeout)",
+    );
+    assert_eq!(
+        get(&facts.compute(at(1)), ConditionType::Ready).reason,
+        "Pending"
+    );
+}
+
+#[test]
+fn a_schema_that_can_never_be_used_does_not_hold_up_ready() {
+    let facts = Facts::sound().with(|facts| {
+        timed_out(facts);
+        facts.waiting.clear();
+    });
+    let desired = facts.compute(at(1));
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "SchemaUnavailable"
+    );
+    assert_eq!(get(&desired, ConditionType::Ready).status, "True");
+}
+
+#[test]
+fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
+    // Nothing stands for this generation: what is known is said.
+    let partly = || {
+        Facts::sound().with(|facts| {
+            timed_out(facts);
+            facts.types.checked = vec![Gvk::new("apps", "v1", "StatefulSet")];
+        })
+    };
+    check(
+        &partly(),
+        ConditionType::TypeChecked,
+        "True PartiallyChecked",
+        "no warnings; 1 of 2 kinds checked; not checked: apps/v1 Deployment (timeout)",
+    );
+    assert_eq!(
+        get(&partly().compute(at(1)), ConditionType::Ready).status,
+        "True"
+    );
+    // A complete verdict is not replaced by a partial one, unless that finds something wrong.
+    let desired = partly().after(&Facts::sound(), at(1)).compute(at(2));
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "NoWarnings"
+    );
+    let desired = partly()
+        .with(|facts| facts.types.warnings = vec![warning("spec.validations[0].expression", "x")])
+        .after(&Facts::sound(), at(1))
+        .compute(at(2));
+    assert_eq!(
+        get(&desired, ConditionType::TypeChecked).reason,
+        "ExpressionWarnings"
+    );
+    assert_eq!(desired.expression_warnings.len(), 1);
+}
+
+#[test]
+fn type_checked_says_its_coverage() {
+    let table: [(usize, usize, usize, &str, &str); 6] = [
+        // warnings, checked, unchecked
+        (0, 1, 0, "True NoWarnings", "no warnings; 1 kind checked"),
+        (0, 2, 0, "True NoWarnings", "no warnings; 2 kinds checked"),
+        (
+            0,
+            37,
+            4,
+            "True PartiallyChecked",
+            "no warnings; 37 of 41 kinds checked; not checked: apps/v1 Odd0 (no schema), apps/v1 \
+             Odd1 (no schema), apps/v1 Odd2 (no schema), apps/v1 Odd3 (no schema)",
+        ),
+        (
+            0,
+            0,
+            1,
+            "Unknown SchemaUnavailable",
+            "no schema of a matched kind could be used; not checked: apps/v1 Odd0 (no schema)",
+        ),
+        (
+            1,
+            2,
+            0,
+            "False ExpressionWarnings",
+            "spec.validations[0].expression may fail when evaluated, with failurePolicy Fail a \
+             request that reaches it is denied; 2 kinds checked",
+        ),
+        (
+            3,
+            1,
+            1,
+            "False ExpressionWarnings",
+            "spec.validations[0].expression and 2 more may fail when evaluated, with failurePolicy \
+             Fail a request that reaches it is denied; 1 of 2 kinds \
+             checked; not checked: apps/v1 Odd0 (no schema)",
+        ),
+    ];
+    for (n_warnings, n_checked, n_unchecked, expect, text) in table {
+        let facts = Facts::sound().with(|facts| {
+            facts.types = TypeCheck {
+                warnings: (0..n_warnings)
+                    .map(|n| warning(&format!("spec.validations[{n}].expression"), "text"))
+                    .collect(),
+                checked: (0..n_checked)
+                    .map(|n| Gvk::new("apps", "v1", format!("Kind{n}")))
+                    .collect(),
+                unchecked: (0..n_unchecked)
+                    .map(|n| unchecked(&format!("Odd{n}")))
+                    .collect(),
+                ..TypeCheck::default()
+            };
+        });
+        check(&facts, ConditionType::TypeChecked, expect, text);
+        assert_eq!(facts.compute(at(1)).expression_warnings.len(), n_warnings);
+    }
+}
+
+#[test]
+fn type_checked_says_what_became_of_wildcards() {
+    let table: [(usize, usize, usize, &str, &str); 4] = [
+        // by name, by wildcards: checked, unchecked
+        (
+            0,
+            40,
+            0,
+            "True NoWarnings",
+            "no warnings; all kinds matched by wildcards checked",
+        ),
+        (
+            1,
+            40,
+            0,
+            "True NoWarnings",
+            "no warnings; 1 kind and all kinds matched by wildcards checked",
+        ),
+        (
+            2,
+            37,
+            1,
+            "True PartiallyChecked",
+            "no warnings; 2 kinds and 37 of 38 kinds matched by wildcards checked; not checked: \
+             apps/v1 Odd0 (no schema)",
+        ),
+        (
+            0,
+            0,
+            1,
+            "Unknown SchemaUnavailable",
+            "no schema of a matched kind could be used; not checked: apps/v1 Odd0 (no schema)",
+        ),
+    ];
+    let kinds = |n: usize, name: &str| -> Vec<Gvk> {
+        (0..n)
+            .map(|n| Gvk::new("apps", "v1", format!("{name}{n}")))
+            .collect()
+    };
+    for (n_named, n_checked, n_unchecked, expect, text) in table {
+        let facts = Facts::sound().with(|facts| {
+            facts.types = TypeCheck {
+                checked: kinds(n_named, "Kind"),
+                by_wildcard: WildcardKinds {
+                    checked: kinds(n_checked, "Wild"),
+                    unchecked: (0..n_unchecked)
+                        .map(|n| unchecked(&format!("Odd{n}")))
+                        .collect(),
+                },
+                ..TypeCheck::default()
+            };
+        });
+        check(&facts, ConditionType::TypeChecked, expect, text);
+    }
+}
+
+#[test]
+fn a_test_in_vain_is_not_said_to_fail() {
+    let vain =
+        "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";
+    let facts = Facts::sound().with(|facts| {
+        facts.types.warnings = vec![warning("spec.validations[0].expression", vain)];
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[0].expression may not do what is meant (undefined field 'x'); 1 kind checked",
+    );
+    let failing = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'y'\n | object.y";
+    let facts = Facts::sound().with(|facts| {
+        facts.types.warnings = vec![
+            warning("spec.validations[0].expression", vain),
+            warning("spec.validations[1].expression", failing),
+        ];
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[1].expression and 1 more may fail when evaluated (undefined field 'y' on \
+         apps/v1 Deployment), with failurePolicy Fail a request that reaches it is denied; 1 kind checked",
+    );
+}
+
+#[test]
+fn params_without_schema_and_unknown_groups_are_gaps() {
+    let facts = Facts::sound().with(|facts| {
+        facts.types.params = Some((limit(), false));
+        facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "True PartiallyChecked",
+        "no warnings; 1 kind checked; not checked: params of kind rules.example.com/v1 ReplicaLimit \
+         (no schema), metrics.k8s.io/v1 (not discovered)",
+    );
+    let typed = Facts::sound().with(|facts| facts.types.params = Some((limit(), true)));
+    check(
+        &typed,
+        ConditionType::TypeChecked,
+        "True NoWarnings",
+        "no warnings; 1 kind checked",
+    );
+}

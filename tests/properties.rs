@@ -1,0 +1,100 @@
+//! What holds of every expression, held against expressions made at random from a seed.
+//!
+//! `VAP_PROPERTY_CASES` sets how many there are, `VAP_PROPERTY_SEED` the seed.
+
+#![allow(
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and this one prints its counts"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+#[path = "support/properties/mod.rs"]
+mod properties;
+
+use properties::choices::Choices;
+use properties::generator::Generator;
+use properties::{Verdict, World};
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
+}
+
+#[test]
+fn properties_hold() {
+    let n_cases = number("VAP_PROPERTY_CASES", 3_000);
+    let first_seed = number("VAP_PROPERTY_SEED", 1);
+    let world = World::new();
+    let mut failures = String::new();
+    let mut n_failures = 0;
+    let (mut n_refused, mut n_evaluated, mut n_values, mut n_typed, mut n_bounded) =
+        (0, 0, 0, 0, 0);
+    let mut refusals: BTreeMap<String, u32> = BTreeMap::new();
+    let mut missing: BTreeSet<&str> = world.material.overload_ids().collect();
+    for n in 0..n_cases {
+        let choices = Choices::Seeded(first_seed.wrapping_mul(1 << 32).wrapping_add(n));
+        let mut generator = Generator::new(&world.material, choices, n % 3 == 0);
+        // Every overload has its turns; the other expressions are of any type.
+        let depth = 1 + u32::try_from(n % 3).unwrap();
+        let text = match n % 2 {
+            0 => generator.call_of(usize::try_from(n / 2).unwrap(), depth),
+            _ => generator.any(depth + 1),
+        };
+        match world.check(&text) {
+            Err(why) => {
+                n_failures += 1;
+                if n_failures <= 20 {
+                    let _ = writeln!(failures, "{text}\n    {why}");
+                }
+            }
+            Ok(Verdict::Refused(why)) => {
+                n_refused += 1;
+                let line = why.lines().next().unwrap_or_default();
+                let message = line.splitn(4, ':').last().unwrap_or_default();
+                *refusals
+                    .entry(message.chars().take(50).collect())
+                    .or_default() += 1;
+            }
+            Ok(Verdict::NotPlanned(_)) => n_evaluated += 1,
+            Ok(Verdict::Evaluated {
+                n_values: n,
+                is_dyn,
+                is_bounded,
+                overloads,
+            }) => {
+                n_evaluated += 1;
+                n_values += u32::from(n > 0);
+                n_typed += u32::from(!is_dyn);
+                n_bounded += u32::from(is_bounded);
+                for id in overloads {
+                    missing.remove(id);
+                }
+            }
+        }
+    }
+    println!(
+        "{n_cases} cases: {n_refused} refused, {n_evaluated} evaluated, of these {n_values} with a value, \
+         {n_typed} without dyn, {n_bounded} with a bound on their cost; {} overloads not reached",
+        missing.len()
+    );
+    if std::env::var_os("VAP_PROPERTY_REFUSED").is_some() {
+        println!("{refusals:#?}\n{missing:#?}");
+    }
+    assert!(failures.is_empty(), "{n_failures} failures\n{failures}");
+    // What is refused shows nothing, and neither do errors alone.
+    assert!(
+        n_evaluated * 10 > n_cases * 7,
+        "{n_refused} of {n_cases} are refused"
+    );
+    assert!(
+        u64::from(n_values) * 2 > n_evaluated,
+        "only {n_values} values"
+    );
+    assert!(
+        n_cases < 3_000 || missing.is_empty(),
+        "not reached: {missing:?}"
+    );
+}

@@ -1,0 +1,48 @@
+//! Where a generator's choices come from: a seed, or the bytes of a fuzzer.
+
+/// A sequence of choices.
+#[derive(Clone, Debug)]
+pub(crate) enum Choices<'a> {
+    /// Endless, from a seed.
+    Seeded(u64),
+    /// Those that the bytes are, then always the first.
+    Bytes(&'a [u8]),
+}
+
+impl Choices<'_> {
+    /// A number less than `n`, which is not zero.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        match self {
+            // Source: Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators" (SplitMix64).
+            Self::Seeded(state) => {
+                *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut mixed = *state;
+                mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                usize::try_from((mixed ^ (mixed >> 31)) >> 33).unwrap_or(0) % n
+            }
+            Self::Bytes(bytes) => {
+                let Some((first, rest)) = bytes.split_first() else {
+                    return 0;
+                };
+                *bytes = rest;
+                usize::from(*first) % n
+            }
+        }
+    }
+
+    /// True in `percent` of a hundred cases.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) >= 100 - percent
+    }
+
+    /// One of `items`, of which there is one at least.
+    pub(crate) fn pick<'t, T: ?Sized>(&mut self, items: &[&'t T]) -> &'t T {
+        items[self.below(items.len())]
+    }
+
+    /// Whether all choices are made.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        matches!(self, Self::Bytes([]))
+    }
+}

@@ -1,0 +1,122 @@
+//! Where upstream breaks what should hold, and we with it: by rule, each seen by running upstream.
+
+use vap_status_controller::cel::ast::{Expr, ExprId};
+use vap_status_controller::cel::checker::{CheckedAst, Reference};
+use vap_status_controller::cel::types::Type;
+
+/// Overloads whose cost upstream's estimate may have too low.
+///
+/// - flattened lists: the result is taken to be as long as the outer list (cel-go `ext/lists.go`,
+///   `estimateListFlatten`);
+/// - distinct strings: the comparison of texts is counted by the evaluation alone (`estimateListDistinct`,
+///   `trackListDistinct`);
+/// - all matches in a text: an empty text has one, and is taken to have none at most (k8s.io/apiserver
+///   `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost` of `findAll`);
+/// - prefixes and suffixes: the estimate is by the text that is looked for, the cost by the one that is looked
+///   in (cel-go `checker/cost.go`, `interpreter/runtimecost.go`, both for `StartsWithString`);
+/// - formats: an empty text is taken to cost nothing, and costs what the pattern does (both of `validate`);
+/// - positions in lists: elements of type `dyn` are taken to be of size one (`CostEstimator` of `indexOf`).
+const UNDERESTIMATED: [&str; 10] = [
+    "list_flatten",
+    "list_flatten_int",
+    "list_distinct",
+    "string_find_all_string",
+    "string_find_all_string_int",
+    "starts_with_string",
+    "ends_with_string",
+    "format-validate",
+    "list_a_index_of_int",
+    "list_a_last_index_of_int",
+];
+
+/// Overloads that lose the error of a text that is none of an address, and say that there is no overload.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIP`, `cidrContainsCIDR`.
+const NO_OVERLOAD_FOR_A_BAD_TEXT: [&str; 2] =
+    ["cidr_contains_ip_string", "cidr_contains_cidr_string"];
+
+/// Whether the estimate of `checked` may be too low.
+pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
+    has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED)
+}
+
+/// How much more than estimated an expression may cost if it ends in an error: an error that a call is given
+/// counts as a value of size one, where the estimate may know that there is nothing.
+///
+/// Source: cel-go `interpreter/runtimecost.go`, `actualSize`.
+pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
+    u64::try_from(checked.ast().len()).unwrap_or(u64::MAX)
+}
+
+/// Whether an overload may be missing although all types are known, or a value may be of another type.
+pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
+    has_odd_optionals(checked) || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)
+}
+
+/// Whether there is an index or a field of what is neither a variable nor below one.
+///
+/// The estimate leaves out the step that the evaluation counts for it: of `[1, x][0]` the estimate is 13,
+/// and the cost is 14.
+///
+/// Source: cel-go `checker/cost.go`, `costSelect`; `interpreter/attributes.go`, `relativeAttribute`;
+/// `interpreter/runtimecost.go`, `CostObserver`.
+fn has_relative_attribute(checked: &CheckedAst) -> bool {
+    let ast = checked.ast();
+    ast.iter().any(|(_, expr)| match expr {
+        Expr::Select { operand, .. } => !is_attribute(checked, *operand),
+        Expr::Call { function, args, .. } if is_index(function) => !is_attribute(checked, args[0]),
+        _ => false,
+    })
+}
+
+fn is_attribute(checked: &CheckedAst, mut id: ExprId) -> bool {
+    loop {
+        id = match checked.ast().expr(id) {
+            Expr::Ident(_) => return true,
+            Expr::Select { operand, .. } => *operand,
+            Expr::Call { function, args, .. } if is_index(function) => args[0],
+            _ => return false,
+        };
+    }
+}
+
+fn is_index(function: &str) -> bool {
+    matches!(function, "_[_]" | "_[?_]" | "_?._")
+}
+
+fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
+    checked
+        .ast()
+        .iter()
+        .any(|(id, _)| match checked.reference(id) {
+            Some(Reference::Function { overloads, .. }) => {
+                overloads.iter().any(|id| ids.contains(id))
+            }
+            _ => false,
+        })
+}
+
+/// Whether there is an optional of an optional, of a type, or of a value that the language does not know.
+///
+/// A conditional, also that of `optMap`, makes a native value of an optional and back: of nested optionals
+/// one is left, of a type its name, and values of foreign types are lost. An index of a list or map of optionals gives
+/// the optional that is there.
+///
+/// Source: cel-go `interpreter/attributes.go`, `conditionalAttribute.Resolve`; `common/types/optional.go`,
+/// `Optional.Value`.
+fn has_odd_optionals(checked: &CheckedAst) -> bool {
+    let known = checked.ast().iter();
+    known
+        .filter_map(|(id, _)| checked.known_type(id))
+        .any(is_odd)
+}
+
+fn is_odd(type_: &Type) -> bool {
+    match type_ {
+        Type::List(element) => is_odd(element),
+        Type::Map(entry) => is_odd(&entry.1),
+        _ => type_.optional_value().is_some_and(|held| {
+            matches!(held, Type::Opaque(_) | Type::Struct(_) | Type::Type(_)) || is_odd(held)
+        }),
+    }
+}

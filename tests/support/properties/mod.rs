@@ -1,0 +1,378 @@
+//! What must hold of every expression that the check accepts, and expressions to hold it against.
+//!
+//! - The same evaluation comes to the same value, error and cost, also when it is planned again.
+//! - So does the expression that is written anew from its tree.
+//! - The value is of the type that the check found.
+//! - No overload is missing, unless something in the expression is of a type that only the evaluation knows.
+//! - The cost is not above the estimate's maximum.
+
+#![allow(
+    clippy::expect_used,
+    clippy::format_push_string,
+    clippy::indexing_slicing,
+    dead_code,
+    reason = "a test fails by a panic, and who shares this module uses parts of it"
+)]
+
+pub(crate) mod choices;
+mod exceptions;
+pub(crate) mod generator;
+mod texts;
+
+use std::sync::Arc;
+
+use serde_json::json;
+use vap_status_controller::cel::ast::Expr;
+use vap_status_controller::cel::ast_validators;
+use vap_status_controller::cel::checker::{self, CheckedAst, Reference};
+use vap_status_controller::cel::cost::{AstNode, SizeEstimate, SizeEstimator};
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::eval::{Bindings, Limits, Program};
+use vap_status_controller::cel::syntax::{parse, unparse};
+use vap_status_controller::cel::types::{StructType, Type};
+use vap_status_controller::cel::value::Value;
+use vap_status_controller::library::authz::{
+    AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
+};
+use vap_status_controller::library::cost;
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::schema::adapter::{self, ValueSchema};
+use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
+
+use generator::Material;
+
+/// What an evaluation came to, as it is compared: the value or the error, and the cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Outcome {
+    result: Result<String, String>,
+    cost: u64,
+}
+
+/// What became of an expression.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// The check does not accept it.
+    Refused(String),
+    /// It cannot be planned.
+    NotPlanned(String),
+    /// It was evaluated; with how many inputs it came to a value, and the overloads that it calls.
+    Evaluated {
+        /// How many of the inputs gave a value.
+        n_values: usize,
+        /// Whether something in it is of a type that only the evaluation knows.
+        is_dyn: bool,
+        /// Whether the estimate has a maximum that no cost may exceed.
+        is_bounded: bool,
+        /// The ids of the overloads that the check found.
+        overloads: Vec<&'static str>,
+    },
+}
+
+/// An environment with variables, and values for them.
+#[derive(Debug)]
+pub(crate) struct World {
+    env: Env,
+    inputs: Vec<Bindings>,
+    sizes: Sizes,
+    /// What expressions are made of.
+    pub(crate) material: Material,
+    /// The greatest cost of an evaluation.
+    pub(crate) cost_limit: u64,
+}
+
+/// The sizes of `self` and what is below it; of other variables nothing is known.
+#[derive(Debug)]
+struct Sizes(DeclaredSizes);
+
+impl SizeEstimator for Sizes {
+    fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+        let is_of_self = node
+            .path()
+            .steps()
+            .first()
+            .is_some_and(|step| step.as_str() == "self");
+        // Of a number upstream says that its greatest size is zero, and the evaluation that its size is one.
+        let has_size = matches!(
+            node.type_(),
+            Type::String | Type::Bytes | Type::List(_) | Type::Map(_)
+        );
+        if is_of_self && has_size {
+            self.0.estimate_size(node)
+        } else {
+            None
+        }
+    }
+}
+
+/// The values of `self`, of the schema below.
+const SELVES: [&str; 3] = [
+    r#"{"name":"web","count":3,"ratio":0.5,"on":true,"tags":["a","bb","a"],"labels":{"app":"web"},
+        "since":"2024-02-29T12:34:56.789Z","wait":"1h30m","raw":"aGVsbG8=","port":"http",
+        "parts":[{"name":"a","count":1},{"name":"b","count":-2}],"spec":{"deep":{"text":"é😀"}}}"#,
+    r#"{"name":"","count":-9223372036854775808,"ratio":-1e300,"on":false,"tags":[],"labels":{},
+        "since":"0001-01-01T00:00:00Z","wait":"0s","raw":"","port":80,"parts":[],"spec":{"deep":{}}}"#,
+    r#"{"name":"0123456789","count":9223372036854775807,"tags":["c","","b","a","x"],
+        "labels":{"k8s.io/x":""},"parts":[{"name":"z"}],"spec":{}}"#,
+];
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let schema = json!({"type": "object", "properties": {
+            "name": {"type": "string", "maxLength": 10},
+            "count": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "on": {"type": "boolean"},
+            "tags": {"type": "array", "maxItems": 5, "items": {"type": "string", "maxLength": 5}},
+            "labels": {"type": "object", "maxProperties": 3,
+                "additionalProperties": {"type": "string", "maxLength": 7}},
+            "since": {"type": "string", "format": "date-time"},
+            "wait": {"type": "string", "format": "duration"},
+            "raw": {"type": "string", "format": "byte", "maxLength": 8},
+            "port": {"x-kubernetes-int-or-string": true},
+            "parts": {"type": "array", "maxItems": 4, "items": {"type": "object", "properties": {
+                "name": {"type": "string", "maxLength": 3}, "count": {"type": "integer"}}}},
+            "spec": {"type": "object", "properties": {"deep": {"type": "object", "properties": {
+                "text": {"type": "string"}}}}},
+        }});
+        let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": {
+            "type": "object",
+            "properties": {"self": schema},
+            "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Test"}],
+        }}}});
+        let document = OpenApiDocument::parse(document.to_string().as_bytes()).expect("a document");
+        let gvk = document.kinds().next().expect("a kind").clone();
+        let root = document.decl_type(&gvk).expect("a type");
+        let of_self = Arc::clone(&root.field("self").expect("a field").type_);
+        let variables = [
+            ("self", of_self.cel_type("Self")),
+            ("object", Type::Dyn),
+            ("i", Type::Int),
+            ("text", Type::String),
+            ("strings", Type::list(Type::String)),
+            (
+                "authorizer",
+                Type::Struct(StructType::undeclared(
+                    "kubernetes.authorization.Authorizer",
+                )),
+            ),
+        ];
+        let declared = variables.iter();
+        let declared = declared.map(|(name, type_)| Variable::new(*name, type_.clone()));
+        let env = base_env(KubernetesVersion::LATEST).extend(declared);
+        let schema = ValueSchema::new(&schema);
+        Self {
+            material: Material::new(&env, &variables),
+            env,
+            inputs: SELVES.iter().map(|text| bindings(text, &schema)).collect(),
+            sizes: Sizes(DeclaredSizes::of_rule(of_self)),
+            cost_limit: 1_000_000,
+        }
+    }
+
+    /// Holds the expression `text` against everything that must hold of it.
+    ///
+    /// # Errors
+    /// Says what does not hold.
+    pub(crate) fn check(&self, text: &str) -> Result<Verdict, String> {
+        let checked = match self.checked(text) {
+            Ok(checked) => checked,
+            Err(why) => return Ok(Verdict::Refused(why)),
+        };
+        self.check_unparsed(&checked)?;
+        let program = match self.plan(&checked) {
+            Ok(program) => program,
+            Err(why) => {
+                let again = self.plan(&checked).err();
+                if again.as_ref() != Some(&why) {
+                    return Err(format!("planning gives {why}, and then {again:?}"));
+                }
+                return Ok(Verdict::NotPlanned(why));
+            }
+        };
+        let planned_again = self.plan(&checked)?;
+        let is_dyn = checked.ast().iter().any(|(id, expr)| {
+            !matches!(expr, Expr::Unspecified) && checked.known_type(id).is_some_and(mentions_dyn)
+        });
+        let may_cost_more = exceptions::may_cost_more(&checked);
+        let may_lose_values = exceptions::may_lose_values(&checked);
+        let estimate = cost::estimate(&checked, &self.sizes);
+        let mut n_values = 0;
+        for input in &self.inputs {
+            let evaluation = program.eval(input, Limits::of_cost(self.cost_limit));
+            if let Ok(value) = &evaluation.result {
+                n_values += 1;
+                let type_ = checked.output_type();
+                if !is_value_of(value, &type_) && !may_lose_values {
+                    return Err(format!("the value {value:?} is not of type {type_}"));
+                }
+            }
+            let first = outcome(&evaluation);
+            if let (Err(message), false) = (&first.result, is_dyn || may_lose_values)
+                && message.starts_with("no such overload")
+            {
+                return Err(message.clone());
+            }
+            let more = match first.result {
+                Ok(_) => 0,
+                Err(_) => exceptions::cost_of_errors(&checked),
+            };
+            if first.cost > estimate.max.saturating_add(more) && !may_cost_more {
+                return Err(format!(
+                    "it costs {}, the estimate is {estimate}",
+                    first.cost
+                ));
+            }
+            for (how, program) in [("again", &program), ("planned again", &planned_again)] {
+                let other = outcome(&program.eval(input, Limits::of_cost(self.cost_limit)));
+                if other != first {
+                    return Err(format!("it gives {first:?}, and {how} {other:?}"));
+                }
+            }
+        }
+        Ok(Verdict::Evaluated {
+            n_values,
+            is_dyn,
+            is_bounded: estimate.max < u64::MAX && !may_cost_more,
+            overloads: overloads(&checked),
+        })
+    }
+
+    fn checked(&self, text: &str) -> Result<CheckedAst, String> {
+        let (ast, found) = parse(text);
+        let ast = ast.ok_or_else(|| found.render(text))?;
+        let (checked, mut found) = checker::check(&Arc::new(ast), text, &self.env);
+        if found.is_empty() {
+            ast_validators::validate(&checked, &self.env, text, &mut found);
+        }
+        if found.is_empty() {
+            Ok(checked)
+        } else {
+            Err(found.render(text))
+        }
+    }
+
+    fn plan(&self, checked: &CheckedAst) -> Result<Program, String> {
+        Program::plan(checked, &self.env, &KubernetesRuntime).map_err(|error| error.to_string())
+    }
+
+    /// The expression written anew parses to what is written so, and comes to the same.
+    fn check_unparsed(&self, checked: &CheckedAst) -> Result<(), String> {
+        let text = unparse(checked.ast(), checked.ast().root());
+        let again = match self.checked(&text) {
+            Ok(again) => again,
+            // Escapes are longer than what they stand for, and parentheses nest.
+            Err(why) if why.contains("limit") || why.contains("recursion") => return Ok(()),
+            Err(why) => return Err(format!("unparsed to {text}, which is refused: {why}")),
+        };
+        let text_again = unparse(again.ast(), again.ast().root());
+        if text_again != text {
+            return Err(format!("unparsed to {text}, and that to {text_again}"));
+        }
+        for input in &self.inputs {
+            let outcome = |checked| {
+                let program = self.plan(checked)?;
+                Ok(outcome(
+                    &program.eval(input, Limits::of_cost(self.cost_limit)),
+                ))
+            };
+            let (first, second): (Result<_, String>, _) = (outcome(checked), outcome(&again));
+            if first != second {
+                return Err(format!(
+                    "it gives {first:?}, and unparsed to {text} {second:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bindings(of_self: &str, schema: &Arc<ValueSchema>) -> Bindings {
+    let raw: Value = serde_json::from_str(of_self).expect("a value is JSON");
+    let rule = AuthorizerRule {
+        verb: Some("get".into()),
+        answer: AuthorizerAnswer {
+            decision: AuthorizerDecision::Allow,
+            reason: "a rule".into(),
+            error: None,
+        },
+        ..AuthorizerRule::default()
+    };
+    let user = UserInfo {
+        name: "ann".into(),
+        ..UserInfo::default()
+    };
+    let mut bindings = Bindings::default();
+    bindings.bind("self", adapter::typed(&raw, schema));
+    bindings.bind("object", raw);
+    bindings.bind("i", Value::Int(3));
+    bindings.bind("text", Value::from("a-b/c d"));
+    bindings.bind("strings", Value::list([Value::from("é"), Value::from("")]));
+    let authorizer = AuthorizerValue::new(user, Arc::new(AuthorizerList(vec![rule])));
+    bindings.bind("authorizer", Value::opaque(authorizer));
+    bindings
+}
+
+fn outcome(evaluation: &vap_status_controller::cel::eval::Evaluation) -> Outcome {
+    let result = match &evaluation.result {
+        Ok(value) => Ok(format!("{value:?}")),
+        Err(error) => Err(error.message().to_owned()),
+    };
+    Outcome {
+        result,
+        cost: evaluation.cost,
+    }
+}
+
+fn overloads(checked: &CheckedAst) -> Vec<&'static str> {
+    let ids = checked
+        .ast()
+        .iter()
+        .filter_map(|(id, _)| checked.reference(id));
+    let of_function = |reference: &Reference| match reference {
+        Reference::Function { overloads, .. } => overloads.to_vec(),
+        Reference::Ident(_) => Vec::new(),
+    };
+    ids.flat_map(of_function).collect()
+}
+
+fn mentions_dyn(type_: &Type) -> bool {
+    match type_ {
+        Type::Dyn | Type::Any | Type::Param(_) | Type::Error => true,
+        Type::List(element) => mentions_dyn(element),
+        Type::Map(entry) => mentions_dyn(&entry.0) || mentions_dyn(&entry.1),
+        Type::Opaque(opaque) => opaque.params.iter().any(mentions_dyn),
+        _ => false,
+    }
+}
+
+/// Whether `value` is of `type_`, all that it holds included.
+fn is_value_of(value: &Value, type_: &Type) -> bool {
+    match (value, type_) {
+        // Objects with a schema are of a type without a name at run time.
+        (_, Type::Dyn | Type::Any | Type::Param(_)) | (Value::Map(_), Type::Struct(_)) => true,
+        (Value::Null, _) => matches!(
+            type_,
+            Type::Null
+                | Type::Wrapper(_)
+                | Type::Struct(_)
+                | Type::Opaque(_)
+                | Type::Duration
+                | Type::Timestamp
+        ),
+        (Value::List(list), Type::List(element)) => {
+            list.iter().all(|held| is_value_of(&held, element))
+        }
+        (Value::Map(map), Type::Map(entry)) => map.entries().is_ok_and(|entries| {
+            let mut entries = entries.iter();
+            entries.all(|(key, held)| is_value_of(key, &entry.0) && is_value_of(held, &entry.1))
+        }),
+        (Value::Optional(optional), _) => match (optional.get(), type_.optional_value()) {
+            (Some(held), Some(of)) => is_value_of(held, of),
+            (None, Some(_)) => true,
+            (_, None) => false,
+        },
+        _ => value.is_of(type_),
+    }
+}

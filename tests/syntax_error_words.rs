@@ -1,0 +1,80 @@
+//! In whose words syntax errors are told: the API server's where its text is compared, ours elsewhere.
+//!
+//! What the API server says of single texts is in `tests/cases/check/syntax_errors.md`.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use serde_json::json;
+use vap_status_controller::cel::cost::UnknownSizes;
+use vap_status_controller::policy::compile::{CompileMode, CompiledPolicy};
+use vap_status_controller::policy::typecheck::{Profile, type_check};
+use vap_status_controller::schema::offline::Offline;
+
+const OURS: &str = "expected an operator or the end of the expression, found `'x'`";
+const UPSTREAM: &str = "extraneous input ''x'' expecting <EOF>";
+
+fn policy() -> CompiledPolicy {
+    let rule = json!({"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"],
+        "operations": ["CREATE"]});
+    let spec = json!({
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "object.kind == 'a' 'x'"}],
+    });
+    let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+    CompiledPolicy::new(&serde_json::from_value(policy).unwrap())
+}
+
+fn offline() -> Offline {
+    let kind = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
+    let document = json!({
+        "paths": {"/apis/apps/v1/namespaces/{namespace}/deployments":
+            {"get": {"x-kubernetes-group-version-kind": kind}}},
+        "components": {"schemas": {"Deployment": {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [kind],
+            "properties": {"kind": {"type": "string"}},
+        }}},
+    });
+    let mut offline = Offline::default();
+    offline
+        .add_document(None, document.to_string().as_bytes())
+        .unwrap();
+    offline
+}
+
+#[test]
+fn findings_and_the_truthful_profile_have_our_words() {
+    let policy = policy();
+    let finding = &policy.findings()[0];
+    assert!(finding.message.contains(OURS), "{finding:?}");
+    let (schemas, mapper) = offline().finish();
+    let checked = type_check(&policy, &mapper, &schemas, Profile::Truthful);
+    let text = format!("{:?}", checked.warnings);
+    assert!(!text.contains("extraneous"), "{text}");
+}
+
+#[test]
+fn the_upstream_profile_has_the_words_of_the_api_server() {
+    let policy = policy();
+    let (schemas, mapper) = offline().finish();
+    let checked = type_check(&policy, &mapper, &schemas, Profile::Upstream);
+    let warnings: Vec<_> = checked.warnings.iter().map(|w| &*w.warning).collect();
+    assert_eq!(
+        warnings,
+        [format!(
+            "apps/v1, Kind=Deployment: ERROR: <input>:1:20: Syntax error: {UPSTREAM}\n \
+             | object.kind == 'a' 'x'\n | ...................^\n"
+        )]
+    );
+}
+
+#[test]
+fn compiling_as_the_api_server_does_has_its_words() {
+    let compiled = policy().compile_with_costs(CompileMode::New, &UnknownSizes);
+    let error = compiled[0].0.outcome.as_ref().unwrap_err();
+    assert!(error.message.contains(UPSTREAM), "{error:?}");
+}

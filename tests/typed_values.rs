@@ -1,0 +1,196 @@
+//! Values with a schema, as the rules of CustomResourceDefinitions see them: joining and equality of lists.
+//!
+//! The expectations are answers of `e2e/oracle eval` with `typedValues`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use vap_status_controller::cel::checker;
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::eval::{Bindings, Limits, Program};
+use vap_status_controller::cel::syntax;
+use vap_status_controller::cel::types::Type;
+use vap_status_controller::cel::value::Value;
+use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::schema::adapter::{ValueSchema, typed};
+
+/// Evaluates with `l` of `schema`, and `j` without one; both are `dyn` to the check.
+#[track_caller]
+fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
+    let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
+    let env = base_env(KubernetesVersion::LATEST).extend(variables);
+    for (expression, expected) in rows {
+        let (ast, _) = syntax::parse(expression);
+        let (checked, found) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
+        assert!(found.is_empty(), "{}", found.render(expression));
+        let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
+        let mut bindings = Bindings::default();
+        bindings.bind("l", typed(&Value::from(l), &ValueSchema::new(schema)));
+        bindings.bind("j", Value::from(&json!([[5]])));
+        let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
+        let found = match evaluation.result {
+            Ok(value) => value.to_go_string(),
+            Err(error) => format!("error: {error}"),
+        };
+        assert_eq!(found, *expected, "{expression}");
+    }
+}
+
+#[test]
+fn joined_lists_keep_what_values_wrap() {
+    let schema = json!({"type": "array", "items": {"type": "integer"}});
+    check(
+        &schema,
+        &json!([1]),
+        &[
+            ("l + [2]", "[1, 2]"),
+            (
+                "(l + [[2]])[1]",
+                "error: invalid data, expected int, got []ref.Val",
+            ),
+            (
+                "(l + j)[1]",
+                "error: invalid data, expected int, got []interface {}",
+            ),
+            (
+                "(l + [{'a': 1}])[1]",
+                "error: invalid data, expected int, got map[ref.Val]ref.Val",
+            ),
+            (
+                "(l + [1u])[1]",
+                "error: invalid data, expected int, got uint64",
+            ),
+            (
+                "(l + [null])[1]",
+                "error: invalid data, expected int, got structpb.NullValue",
+            ),
+            (
+                "(l + [duration('1h')])[1]",
+                "error: invalid data, expected int, got time.Duration",
+            ),
+            (
+                "(l + [quantity('1')])[1]",
+                "error: invalid data, expected int, got *resource.Quantity",
+            ),
+            (
+                "(l + [int])[1]",
+                "error: invalid data, expected int, got string",
+            ),
+            ("(l + [optional.of(7)])[1]", "7"),
+        ],
+    );
+    let nested = json!({"type": "array", "items": schema});
+    let no_array = "error: invalid data, expected an array for the provided schema with type=array";
+    check(
+        &nested,
+        &json!([[1]]),
+        &[
+            ("(l + [[2]])[1]", no_array),
+            ("(l + j)[1]", "[5]"),
+            ("(l + l)[1]", "[1]"),
+            ("l == [null]", "error: no such overload"),
+            ("null in l", "error: no such overload"),
+        ],
+    );
+}
+
+#[test]
+fn sets_hold_what_go_can_hash() {
+    let set =
+        |items: Json| json!({"type": "array", "x-kubernetes-list-type": "set", "items": items});
+    check(
+        &set(json!({"type": "string", "nullable": true})),
+        &json!(["a", null]),
+        &[
+            ("(l + ['a', 'b']).size()", "3"),
+            ("l == l", "false"),
+            ("(l + [null]).size()", "3"),
+            (
+                "l + [b'a']",
+                "error: internal error: runtime error: hash of unhashable type []uint8",
+            ),
+            (
+                "l + j",
+                "error: internal error: runtime error: hash of unhashable type []interface {}",
+            ),
+            (
+                "l + [[1]]",
+                "error: internal error: runtime error: hash of unhashable type []ref.Val",
+            ),
+        ],
+    );
+    check(
+        &set(json!({"type": "string", "format": "duration"})),
+        &json!(["1h"]),
+        &[("l == l", "false"), ("l == []", "false")],
+    );
+    // What is joined to a set is taken to be in it from then on.
+    check(
+        &set(json!({"type": "number"})),
+        &json!([1, 1.5]),
+        &[("(l + l).size()", "3"), ("(l + l) == (l + l)", "false")],
+    );
+}
+
+#[test]
+fn lists_that_are_maps_have_keys_of_objects() {
+    let list = |key: Json, items: Json| json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": key, "items": items});
+    let object = json!({"type": "object", "properties": {"k": {"type": "string", "nullable": true}, "v": {"type": "integer"}}});
+    check(
+        &list(json!(["k"]), object.clone()),
+        &json!([{"k": "a", "v": 1}, {"v": 2}]),
+        &[
+            ("(l + l).size()", "2"),
+            ("l == l", "true"),
+            // What the expression makes is no object of Go's.
+            ("(l + [{'k': 'a', 'v': 3}]).size()", "3"),
+            ("'%s'.format([l[0]])", "{\"k\":\"a\", \"v\":1}"),
+        ],
+    );
+    // Elements that are no objects have keys like no other.
+    check(
+        &list(json!(["k"]), json!({"type": "integer"})),
+        &json!([1, 1]),
+        &[("(l + l).size()", "4"), ("l == l", "false")],
+    );
+    let lists = json!({"type": "object", "properties": {"k": {"type": "array", "items": {"type": "integer"}}}});
+    check(
+        &list(json!(["k"]), lists),
+        &json!([{"k": [1]}]),
+        &[(
+            "l + l",
+            "error: internal error: runtime error: hash of unhashable type []interface {}",
+        )],
+    );
+    check(
+        &object,
+        &json!({"k": null, "v": 1}),
+        &[(
+            "'%s'.format([l])",
+            "error: error during formatting: could not find key: \"k\"",
+        )],
+    );
+}
+
+#[test]
+fn what_has_no_type_cannot_be_asked_for_it() {
+    let error = "error: type conversion to 'type' not supported for values preserved by \
+                 x-kubernetes-preserve-unknown-fields";
+    check(
+        &json!({"x-kubernetes-preserve-unknown-fields": true}),
+        &json!({"x": 1}),
+        &[
+            ("type(l)", error),
+            ("[dyn(type(l))].size()", error),
+            ("l == l", "true"),
+            ("l == {'x': 1}", "false"),
+            (
+                "l.map(x, x)",
+                "error: got '*common.unknownPreserved', expected iterable type",
+            ),
+        ],
+    );
+}
