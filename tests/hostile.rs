@@ -192,7 +192,7 @@ fn findings_take_bounded_room() {
     let compiled = with_many_findings(600, 1);
     assert_eq!(compiled.findings().len(), 600);
     let n_bytes: usize = compiled.findings().iter().map(|f| f.message.len()).sum();
-    assert!(n_bytes < 6_000_000, "{n_bytes}");
+    assert!(n_bytes < 10_000_000, "{n_bytes}");
     let last = &compiled.findings()[599].message;
     assert!(
         last.contains("undeclared reference to 'undeclared_name'"),
@@ -226,7 +226,7 @@ fn kinds_beyond_the_work_for_a_policy_are_named() {
     assert_eq!((few.checked.len(), few.unchecked.len()), (4, 0));
     let many = with_many_findings(40, 4);
     let upstream = type_check(&many, &mapper, &schemas, Profile::Upstream);
-    assert_eq!((upstream.checked.len(), upstream.unchecked.len()), (2, 2));
+    assert_eq!((upstream.checked.len(), upstream.unchecked.len()), (1, 3));
     let reason = &upstream.unchecked[1].reason;
     assert!(reason.contains("too large"), "{reason}");
     // The truthful profile stops at the first trouble of an expression, which takes less.

@@ -185,6 +185,8 @@ fn check_as_upstream(
             params,
         };
         for (n, rendered) in kind.check(&text_left) {
+            // Text takes less time than nodes do.
+            work += rendered.len() / 3;
             issues
                 .entry(n)
                 .or_default()
