@@ -12,7 +12,7 @@ use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::eval::{Bindings, Evaluation, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
-use vap_status_controller::cel::value::Value;
+use vap_status_controller::cel::value::{Value, Work};
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
@@ -32,8 +32,12 @@ fn program(text: &str, variables: &[&str]) -> Program {
     Program::plan(&checked, &env, &KubernetesRuntime).unwrap()
 }
 
-/// Evaluates on a thread with the stack of a worker.
 fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
+    eval_within(text, bindings, Limits::of_cost(PER_CALL_LIMIT))
+}
+
+/// Evaluates on a thread with the stack of a worker.
+fn eval_within(text: &str, bindings: &[(&str, Value)], limits: Limits<'_>) -> Evaluation {
     let names: Vec<&str> = bindings.iter().map(|(name, _)| *name).collect();
     let bound: Bindings = bindings
         .iter()
@@ -43,9 +47,7 @@ fn eval(text: &str, bindings: &[(&str, Value)]) -> Evaluation {
     let evaluation = std::thread::scope(|scope| {
         std::thread::Builder::new()
             .stack_size(2 * 1024 * 1024)
-            .spawn_scoped(scope, || {
-                program(text, &names).eval(&bound, Limits::of_cost(PER_CALL_LIMIT))
-            })
+            .spawn_scoped(scope, || program(text, &names).eval(&bound, limits))
             .unwrap()
             .join()
             .unwrap()
@@ -369,7 +371,7 @@ fn doubling(levels: usize) -> Value {
 /// Each of these comparisons ends by itself; together they would take hours.
 #[test]
 fn comparisons_are_bounded_together() {
-    let bindings = [("a", doubling(16)), ("b", doubling(16))];
+    let bindings = [("a", doubling(12)), ("b", doubling(12))];
     for comparison in [
         "a == b",
         "a in [b]",
@@ -377,14 +379,32 @@ fn comparisons_are_bounded_together() {
         "sets.contains([a], [b])",
         "[a, b].distinct().size() == 1",
     ] {
-        let once = eval(comparison, &bindings);
+        let work = Arc::new(Work::of(100_000));
+        let limits = Limits {
+            work: Some(&work),
+            ..Limits::of_cost(PER_CALL_LIMIT)
+        };
+        let once = eval_within(comparison, &bindings, limits);
         assert!(once.result.is_ok(), "{comparison}: {:?}", once.result);
         let text = format!("lists.range(10000).filter(i, {comparison}).size() >= 0");
-        let error = eval(&text, &bindings).result.unwrap_err();
+        let error = eval_within(&text, &bindings, limits).result.unwrap_err();
         let message = error.message();
         assert!(
-            message == "value is too large to be compared" || message == LIMIT_EXCEEDED,
+            message == "value is too large to be walked" || message == LIMIT_EXCEEDED,
             "{comparison}: {message}"
+        );
+    }
+}
+
+#[test]
+fn counting_what_doubles_is_bounded() {
+    let bindings = [("a", doubling(40))];
+    for text in ["[a].indexOf(1) == 0", "[a].lastIndexOf(1) == 0"] {
+        let error = eval(text, &bindings).result.unwrap_err();
+        let message = error.message();
+        assert!(
+            message == "value is too large to be walked" || message == LIMIT_EXCEEDED,
+            "{text}: {message}"
         );
     }
 }

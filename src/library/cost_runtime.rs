@@ -7,7 +7,7 @@
 
 use crate::cel::cost::factors::LIST_CREATE_BASE_COST;
 use crate::cel::eval::{CallCost, CostResult, string_traversal_cost, units};
-use crate::cel::value::{EvalError, Traits, Value};
+use crate::cel::value::{EvalError, Traits, Value, Work};
 
 use super::cost::{AUTHORIZER_CHECK_COST, SELECTOR_REQUIREMENT_COST, is_nominal};
 use super::format::Format;
@@ -41,10 +41,10 @@ fn extension_cost(overload: &str) -> Option<CallCost> {
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 fn function_cost(function: &str, overload: &str) -> Option<CallCost> {
     if is_nominal(function, overload) {
-        return Some(|_, _| units(1));
+        return Some(|_, _, _| units(1));
     }
     Some(match function {
-        "check" => |_, _| units(AUTHORIZER_CHECK_COST),
+        "check" => |_, _, _| units(AUTHORIZER_CHECK_COST),
         "fieldSelector" | "labelSelector" => selector,
         "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => first_traversed,
         "url"
@@ -115,20 +115,20 @@ fn scaled(size: u64, factor: f64) -> u64 {
     }
 }
 
-fn by_first(args: &[Value], _: &Outcome) -> CostResult {
+fn by_first(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     units(string_traversal_cost(size_at(args, 0)))
 }
 
-fn by_first_twice(args: &[Value], _: &Outcome) -> CostResult {
+fn by_first_twice(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     units(scaled_up(size_at(args, 0), 2.0 * 0.1))
 }
 
-fn by_joined(_: &[Value], result: &Outcome) -> CostResult {
+fn by_joined(_: &[Value], result: &Outcome, _: &Work) -> CostResult {
     units(scaled_up(result.as_ref().map_or(1, size_of), 2.0 * 0.1))
 }
 
 /// Source: cel-go `ext/lists.go`, `trackListOutputSize`.
-fn by_result(_: &[Value], result: &Outcome) -> CostResult {
+fn by_result(_: &[Value], result: &Outcome, _: &Work) -> CostResult {
     units(allocating(1.0, result.as_ref().map_or(1, size_of)))
 }
 
@@ -142,7 +142,7 @@ fn allocating(factor: f64, size: u64) -> u64 {
     clippy::cast_precision_loss,
     reason = "as upstream, the depth is taken for a double"
 )]
-fn flatten(args: &[Value], _: &Outcome) -> CostResult {
+fn flatten(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     let depth = match args.get(1) {
         None => 1.0,
         Some(Value::Int(depth)) => *depth as f64,
@@ -158,11 +158,11 @@ fn flatten(args: &[Value], _: &Outcome) -> CostResult {
     units(allocating(depth, size_at(args, 0)))
 }
 
-fn compare_first(args: &[Value], _: &Outcome) -> CostResult {
+fn compare_first(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     compared_with_itself(args.first())
 }
 
-fn compare_second(args: &[Value], _: &Outcome) -> CostResult {
+fn compare_second(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     compared_with_itself(args.get(1))
 }
 
@@ -195,18 +195,18 @@ fn no_list(value: &Value) -> EvalError {
 }
 
 /// Source: cel-go `ext/sets.go`, `trackSetsCost`.
-fn by_both(args: &[Value], _: &Outcome) -> CostResult {
+fn by_both(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     let product = size_at(args, 0).wrapping_mul(size_at(args, 1));
     units(scaled(product, 1.0).wrapping_add(1))
 }
 
-fn by_both_twice(args: &[Value], _: &Outcome) -> CostResult {
+fn by_both_twice(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     let product = size_at(args, 0).wrapping_mul(size_at(args, 1));
     units(scaled(product, 2.0).wrapping_add(1))
 }
 
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
-fn selector(args: &[Value], _: &Outcome) -> CostResult {
+fn selector(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     let size = size_at(args, 1);
     let requirements = scaled_up(size, 0.5).saturating_mul(SELECTOR_REQUIREMENT_COST);
     let parsing = string_traversal_cost(size);
@@ -217,34 +217,32 @@ fn selector(args: &[Value], _: &Outcome) -> CostResult {
     )
 }
 
-fn first_traversed(args: &[Value], _: &Outcome) -> CostResult {
-    units(args.first().map_or(0, traversal_cost))
+fn first_traversed(args: &[Value], _: &Outcome, work: &Work) -> CostResult {
+    match args.first() {
+        Some(value) => traversal_cost(value, work).map(Some),
+        None => units(0),
+    }
 }
 
-/// The cost of going through all of a value.
+/// The cost of going through all of a value, which is a part of the work of the evaluation.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
-fn traversal_cost(value: &Value) -> u64 {
+fn traversal_cost(value: &Value, work: &Work) -> Result<u64, EvalError> {
     let mut cost = 0_u64;
-    let mut pending = Vec::new();
-    let mut visit = |value: Value, pending: &mut Vec<Value>| match value {
-        Value::List(_) | Value::Map(_) => pending.push(value),
-        value => cost = cost.wrapping_add(flat_cost(&value)),
-    };
-    visit(value.clone(), &mut pending);
+    let mut pending = vec![value.clone()];
     while let Some(value) = pending.pop() {
+        work.step()?;
         match value {
-            Value::List(list) => list.iter().for_each(|element| visit(element, &mut pending)),
+            Value::List(list) => pending.extend(list.iter()),
             Value::Map(map) => {
                 for (key, value) in map.entries().unwrap_or_default() {
-                    visit(key, &mut pending);
-                    visit(value, &mut pending);
+                    pending.extend([key, value]);
                 }
             }
-            _ => {}
+            value => cost = cost.wrapping_add(flat_cost(&value)),
         }
     }
-    cost
+    Ok(cost)
 }
 
 /// The cost of going through a value that holds no others: of a text by its bytes.
@@ -270,11 +268,11 @@ fn matching_cost(text: u64, pattern: u64) -> u64 {
     text.wrapping_mul(scaled_up(pattern, 0.25))
 }
 
-fn searched(args: &[Value], _: &Outcome) -> CostResult {
+fn searched(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     units(matching_cost(size_at(args, 0), size_at(args, 1)))
 }
 
-fn validated(args: &[Value], _: &Outcome) -> CostResult {
+fn validated(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     match args.first().and_then(Value::downcast::<Format>) {
         Some(format) => units(matching_cost(size_at(args, 1), format.pattern_len)),
         None => Ok(None),
@@ -286,11 +284,11 @@ fn compared_with_network(args: &[Value]) -> u64 {
     string_traversal_cost(size_at(args, 0).wrapping_mul(2))
 }
 
-fn contains_ip(args: &[Value], _: &Outcome) -> CostResult {
+fn contains_ip(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     units(compared_with_network(args))
 }
 
-fn contains_ip_text(args: &[Value], _: &Outcome) -> CostResult {
+fn contains_ip_text(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     let text = string_traversal_cost(size_at(args, 1));
     units(compared_with_network(args).wrapping_add(text))
 }
@@ -303,17 +301,17 @@ fn compared_networks(args: &[Value]) -> u64 {
         .wrapping_add(1)
 }
 
-fn contains_cidr(args: &[Value], _: &Outcome) -> CostResult {
+fn contains_cidr(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     units(compared_networks(args))
 }
 
-fn contains_cidr_text(args: &[Value], _: &Outcome) -> CostResult {
+fn contains_cidr_text(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     let text = string_traversal_cost(size_at(args, 1));
     units(compared_networks(args).wrapping_add(text))
 }
 
 /// Values of the types that the API server adds are compared at the cost of one.
-fn equality(args: &[Value], _: &Outcome) -> CostResult {
+fn equality(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     match args {
         [Value::Opaque(_), _] => units(1),
         _ => Ok(None),

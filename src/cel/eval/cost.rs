@@ -6,13 +6,13 @@
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
-use crate::cel::value::{EvalError, Value};
+use crate::cel::value::{EvalError, Value, Work};
 
 /// How the cost of a call is computed of its arguments and its result.
 ///
 /// `None` falls back to the language's own rule. An error ends the evaluation, as a panic of upstream's does. Arguments that
-/// failed are values of the kind [`Value::Error`].
-pub type CallCost = fn(&[Value], &Result<Value, EvalError>) -> CostResult;
+/// failed are values of the kind [`Value::Error`]. What goes through values counts them as work.
+pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &Work) -> CostResult;
 
 /// The language's own rule for the cost of a call, by its arguments.
 type PlainCost = fn(&[Value]) -> u64;
@@ -168,9 +168,10 @@ impl Costing {
         &self,
         args: &[Value],
         result: &Result<Value, EvalError>,
+        work: &Work,
     ) -> Result<u64, EvalError> {
         if let Some(cost) = self.own
-            && let Some(cost) = cost(args, result)?
+            && let Some(cost) = cost(args, result, work)?
         {
             return Ok(cost);
         }

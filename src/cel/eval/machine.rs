@@ -213,7 +213,8 @@ impl<'p> Machine<'p> {
         result: &Result<Value, EvalError>,
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
-            self.tracker.add(costing.cost(args, result)?);
+            self.tracker
+                .add(costing.cost(args, result, self.context.work())?);
         }
         self.tracker.done(node.id)
     }
@@ -258,7 +259,8 @@ impl<'p> Machine<'p> {
             Ok(_) | Err(_) => Ok(Value::Bool(true)),
         };
         if self.tracker.take_step(arg.id) {
-            self.tracker.add(costing.cost(&[], &result)?);
+            self.tracker
+                .add(costing.cost(&[], &result, self.context.work())?);
         }
         self.tracker.done(node.id)?;
         result
@@ -368,7 +370,7 @@ impl<'p> Machine<'p> {
             return false;
         }
         let not_searched = Err(EvalError::no_such_overload());
-        let cost = call.costing.cost(args, &not_searched);
+        let cost = call.costing.cost(args, &not_searched, self.context.work());
         cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 

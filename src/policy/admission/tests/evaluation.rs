@@ -98,7 +98,7 @@ fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
     ));
     let message = &decision(&evaluation).message;
     assert!(
-        message.ends_with("value is too large to be compared"),
+        message.ends_with("value is too large to be walked"),
         "{message}"
     );
     // The bound is that of types: what nests deeper is not compiled.
@@ -169,7 +169,7 @@ fn comparisons_of_a_policy_are_bounded_together() {
     assert_eq!(evaluation.decisions[0], Decision::admit());
     let message = &evaluation.decisions[999].message;
     assert!(
-        message.ends_with("value is too large to be compared"),
+        message.ends_with("value is too large to be walked"),
         "{message}"
     );
 }
