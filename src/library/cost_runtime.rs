@@ -325,7 +325,11 @@ mod tests {
     #[track_caller]
     fn check(function: &str, overload: &str, args: &[Value], result: Value, expected: u64) {
         let cost = call_cost(function, overload).unwrap();
-        assert_eq!(cost(args, &Ok(result)), Ok(Some(expected)), "{function}");
+        assert_eq!(
+            cost(args, &Ok(result), &Work::default()),
+            Ok(Some(expected)),
+            "{function}"
+        );
     }
 
     fn text(len: usize) -> Value {
@@ -399,7 +403,8 @@ mod tests {
         let failed = Value::Error(EvalError::fixed("division by zero"));
         let message = |overload, args: &[Value]| {
             let cost = call_cost("", overload).unwrap();
-            let error = cost(args, &Err(EvalError::no_such_overload())).unwrap_err();
+            let error =
+                cost(args, &Err(EvalError::no_such_overload()), &Work::default()).unwrap_err();
             assert!(error.ends_evaluation());
             error.message().to_owned()
         };
