@@ -2,7 +2,7 @@
 //!
 //! Source: the oracle's `admit.go`, `authorizer.go`, `fakes.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -325,7 +325,7 @@ fn answer(schemas: &Schemas, line: usize, text: &str) -> AdmitLine {
 /// A case made ready: everything decoded and compiled.
 #[derive(Debug)]
 pub(super) struct ReadyCase {
-    admission: Admission,
+    admission: Arc<Admission>,
     /// How many expressions the policy has.
     pub(super) n_expressions: usize,
     bindings: Vec<Binding>,
@@ -338,6 +338,9 @@ pub(super) struct ReadyCase {
     budget: Option<u64>,
 }
 
+/// Policies that are ready to decide, by their texts.
+pub(super) type CompiledPolicies = HashMap<String, Arc<Admission>>;
+
 impl ReadyCase {
     /// Reads a case.
     ///
@@ -346,6 +349,27 @@ impl ReadyCase {
     /// If it is not one.
     pub(super) fn parse(schemas: &Schemas, text: &str) -> Result<Self> {
         Self::new(schemas, serde_json::from_str(text)?)
+    }
+
+    /// Reads a case whose policy is one of `policies`, or becomes one: as in the API server, requests
+    /// share what was compiled.
+    ///
+    /// # Errors
+    ///
+    /// If it is not one.
+    pub(super) fn parse_of(
+        policies: &mut CompiledPolicies,
+        schemas: &Schemas,
+        text: &str,
+    ) -> Result<Self> {
+        let case: AdmitCase = serde_json::from_str(text)?;
+        let policy = case.policy.to_string();
+        let mut case = Self::new(schemas, case)?;
+        let admission = policies
+            .entry(policy)
+            .or_insert_with(|| Arc::clone(&case.admission));
+        case.admission = Arc::clone(admission);
+        Ok(case)
     }
 
     fn new(schemas: &Schemas, case: AdmitCase) -> Result<Self> {
@@ -375,7 +399,7 @@ impl ReadyCase {
         .map(|namespaced| ParamList::new(namespaced, params.clone()));
         let compiled = vap_status_controller::policy::compile::CompiledPolicy::new(&policy);
         Ok(Self {
-            admission: Admission::from_compiled(&compiled),
+            admission: Arc::new(Admission::from_compiled(&compiled)),
             n_expressions: compiled.n_expressions(),
             bindings,
             has_param_kind: param_kind.is_some(),

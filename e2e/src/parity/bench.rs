@@ -150,10 +150,11 @@ fn run_admit(
     paths: &[PathBuf],
     times: (f64, f64),
 ) -> Result<BenchLine> {
+    let mut policies = admit::CompiledPolicies::new();
     let mut work = Vec::new();
     for path in paths {
         admit::each_case(path, |_, text| {
-            let case = admit::ReadyCase::parse(schemas, text)?;
+            let case = admit::ReadyCase::parse_of(&mut policies, schemas, text)?;
             line.expressions += case.n_expressions;
             work.push(case);
             Ok(())
