@@ -87,14 +87,17 @@ impl Evaluator {
             let object = object.as_ref();
             object.map_or(Value::Null, |object| object.value_as(gvk))
         };
-        let mut inputs = Inputs {
+        let mut shared = Arc::new(Inputs {
             object: object(&request.object),
             old_object: object(&request.old_object),
             params: params.map_or(Value::Null, |params| params.value().clone()),
             request: Value::Null,
             namespace: Value::Null,
             authorizer: None,
-        };
+            work: Arc::default(),
+        });
+        // Stages differ in what they see. What an ended one saw is changed in place.
+        let inputs = Arc::make_mut(&mut shared);
         if reads.request {
             // Match conditions see the resource as the client named it.
             inputs.request = visible::request(request, &request.gvr, gvk);
@@ -102,20 +105,21 @@ impl Evaluator {
         if reads.authorizer {
             inputs.authorizer = Some(visible::authorizer(request, &surroundings.authorizer));
         }
-        let scope = |inputs: &Inputs| Scope::new(&self.programs, inputs.clone());
+        let scope = |inputs: &Arc<Inputs>| Scope::new(&self.programs, Arc::clone(inputs));
         if !self.programs.match_conditions.is_empty()
             && let Conditions::End(decisions) =
-                self.match_conditions(&|| scope(&inputs), &mut evaluation)
+                self.match_conditions(&|| scope(&shared), &mut evaluation)
         {
             evaluation.decisions = decisions;
             return evaluation;
         }
+        let inputs = Arc::make_mut(&mut shared);
         if reads.request && *gvr != request.gvr {
             inputs.request = visible::request(request, gvr, gvk);
         }
         inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible().clone());
         let validations = self.programs.validations.iter().map(Some);
-        let validated = stage::run(validations, || scope(&inputs), surroundings.budget);
+        let validated = stage::run(validations, || scope(&shared), surroundings.budget);
         evaluation.costs.validations = Some(validated.cost);
         let (results, remaining) = match (validated.evaluated, validated.remaining) {
             (Ok(results), Some(remaining)) => (results, remaining),
@@ -126,15 +130,18 @@ impl Evaluator {
             }
         };
         // From here on there is no authorizer, whatever the expressions declare.
-        inputs.authorizer = None;
+        Arc::make_mut(&mut shared).authorizer = None;
         let messages = self.programs.messages.iter().map(Option::as_ref);
-        let messages = stage::run(messages, || scope(&inputs), remaining);
+        let messages = stage::run(messages, || scope(&shared), remaining);
         evaluation.costs.messages = Some(messages.cost);
         evaluation.decisions = self.decisions(results, messages.evaluated);
         let annotations = self.programs.audit_annotations.iter();
         let annotations = annotations.map(|(_, expression)| Some(expression));
-        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
-        let annotated = stage::run(annotations, || scope(&inputs), surroundings.budget);
+        if !self.programs.audit_annotations.is_empty() {
+            Arc::make_mut(&mut shared).namespace =
+                namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
+        }
+        let annotated = stage::run(annotations, || scope(&shared), surroundings.budget);
         evaluation.costs.audit_annotations = Some(annotated.cost);
         match annotated.evaluated {
             Ok(results) => evaluation.audit_annotations = self.audit_annotations(results),

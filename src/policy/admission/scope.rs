@@ -33,6 +33,8 @@ pub(super) struct Inputs {
     pub(super) namespace: Value,
     /// `authorizer` and `authorizer.requestResource`, in stages that have them.
     pub(super) authorizer: Option<(Value, Value)>,
+    /// What the comparisons of all expressions may look at.
+    pub(super) work: Arc<Work>,
 }
 
 /// The name of the type of `variables`.
@@ -43,15 +45,13 @@ const VARIABLES: &str = "kubernetes.variables";
 /// The variables of a stage.
 pub(super) struct Scope {
     programs: Arc<Programs>,
-    inputs: Inputs,
+    inputs: Arc<Inputs>,
     /// What is known of each variable.
     values: Box<[Memo]>,
     /// How deep the expressions nest that are being evaluated: one, and the variables on the way to it.
     depth: AtomicU32,
     /// What variables have cost that was not yet taken.
     variables_cost: AtomicU64,
-    /// What the comparisons of all expressions may look at.
-    work: Arc<Work>,
     /// The map `variables`, where it is read as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
@@ -72,14 +72,13 @@ impl fmt::Debug for Scope {
 }
 
 impl Scope {
-    pub(super) fn new(programs: &Arc<Programs>, inputs: Inputs) -> Arc<Self> {
+    pub(super) fn new(programs: &Arc<Programs>, inputs: Arc<Inputs>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             values: programs.variables.iter().map(|_| Memo::default()).collect(),
             programs: Arc::clone(programs),
             inputs,
             depth: AtomicU32::new(0),
             variables_cost: AtomicU64::new(0),
-            work: Arc::default(),
             variables: OnceLock::new(),
             this: Weak::clone(this),
         })
@@ -95,7 +94,7 @@ impl Scope {
         }
         self.depth.store(depth, Ordering::Relaxed);
         let limits = Limits {
-            work: Some(&self.work),
+            work: Some(&self.inputs.work),
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let evaluation = planned.program.eval(self, limits);
