@@ -12,7 +12,8 @@ COPY rust-toolchain.toml ./
 RUN rustup target add "$(uname -m)-unknown-linux-musl"
 COPY Cargo.toml Cargo.lock ./
 COPY src src
-# The workspace names its other member; its manifest and a root for it are all that cargo wants.
+# The manifest names a bench and the workspace another member: all that cargo wants of them is that they are there.
+COPY benches benches
 COPY e2e/Cargo.toml e2e/Cargo.toml
 RUN mkdir -p e2e/src && touch e2e/src/lib.rs
 RUN --mount=type=cache,target=/usr/local/cargo/registry \

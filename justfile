@@ -73,7 +73,7 @@ bench *args:
 run *args:
     @./dev run {{args}}
 
-# the container image, by docker or podman
+# the container image, by docker or podman; `--check` only compiles what it would copy
 image *args:
     @./dev image {{args}}
 
