@@ -456,7 +456,7 @@ fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<Stri
             .filter(|r| !r.gvr.resource.contains('/'))
     };
     candidates()
-        .find(|r| groups.contains(&r.gvr.group) && is_respelt(r) && r.gvr.resource != name)
+        .find(|r| is_respelt(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
         .map(|r| r.gvr.resource.clone())
         .or_else(|| {
             candidates().find(|r| is_respelt(r)).map(|r| {
