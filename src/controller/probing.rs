@@ -96,17 +96,18 @@ pub(crate) async fn run_probes(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     let probes = probes_of(context, name)?;
     if probes.is_empty() {
+        context.admissions.forget(name);
         return Ok(Probed::default());
     }
     let facts = Fetched::new(context, policy, &probes, world).await;
     let work = {
         let (policy, probes) = (Arc::clone(policy), probes.clone());
         let mapper = Arc::clone(&world.mapper);
-        let client = context.client.clone();
+        let context = Arc::clone(context);
         move || {
-            let admission = Admission::new(&policy);
+            let admission = admission(&context, &policy);
             let asks = ClusterAuthorizer {
-                client,
+                client: context.client.clone(),
                 runtime: Handle::current(),
             };
             let authorizer: Arc<dyn Authorizer> = Arc::new(asks);
@@ -155,6 +156,14 @@ pub(crate) async fn run_probes(
     };
     Ok(Probed {
         probes: probes.into_iter().zip(cases).collect(),
+    })
+}
+
+/// The policy, ready to decide: as it was made ready before, where that was of this generation.
+fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
+    context.admissions.get(policy).unwrap_or_else(|| {
+        context.metrics.policy_compiled();
+        context.admissions.put(policy, Admission::new(policy))
     })
 }
 
@@ -454,3 +463,6 @@ pub(crate) fn asks_cluster(probe: &PolicyProbe) -> bool {
             .iter()
             .any(|case| case.request.namespace_object.is_none())
 }
+
+#[cfg(test)]
+mod tests;
