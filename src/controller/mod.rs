@@ -18,6 +18,7 @@ pub mod error;
 mod events;
 mod http;
 mod mapper;
+mod mending;
 mod observe;
 mod openapi;
 mod params;

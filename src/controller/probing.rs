@@ -77,11 +77,10 @@ fn name_of(probe: &PolicyProbe) -> &str {
 
 /// The probes of the policy of that name, or why they are not known.
 fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<PolicyProbe>>, ProbesState> {
-    // As for bindings, what was listed before stands.
-    context.probes.of(policy).ok_or_else(|| {
-        let refusal = context.readiness.refusal(Source::Probes);
-        refusal.map_or(ProbesState::Unread, ProbesState::NotPermitted)
-    })
+    match context.readiness.refusal(Source::Probes) {
+        Some(text) => Err(ProbesState::NotPermitted(text)),
+        None => context.probes.of(policy).ok_or(ProbesState::Unread),
+    }
 }
 
 /// Runs the probes of `policy`.
@@ -212,7 +211,7 @@ pub(crate) async fn write_statuses(
         match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
             Ok(written) => {
                 context.metrics.status_written();
-                context.probes.put(written);
+                context.probes.put_answer(written);
             }
             Err(error)
                 if matches!(

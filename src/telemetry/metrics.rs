@@ -109,6 +109,8 @@ label_values! {
         Bindings = "bindings",
         /// The watch of probes, where their kind is served.
         Probes = "probes",
+        /// The watches of params, of all kinds together.
+        Params = "params",
         /// The watch of CustomResourceDefinitions.
         Crds = "crds",
         /// The watch of API services.
