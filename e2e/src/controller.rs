@@ -146,11 +146,45 @@ impl Controller {
     /// # Errors
     /// When the process has ended.
     pub fn resident_kib(&self) -> Result<u64> {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most resident memory so far, in KiB.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn peak_kib(&self) -> Result<u64> {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, field: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         let line = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("no VmRSS")?;
+            .find_map(|line| line.strip_prefix(field))
+            .with_context(|| format!("no {field}"))?;
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
+    }
+
+    /// The processor time used so far, in seconds.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn processor_seconds(&self) -> Result<f64> {
+        /// Clock ticks in a second: `USER_HZ`, which is 100 on all architectures of interest.
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
+        // The name of the program, in parentheses, may hold spaces.
+        let fields = stat.rsplit_once(") ").context("no fields")?.1;
+        let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
+        Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
+    }
+
+    /// What the controller logged so far.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.process.log_path())?)
     }
 }

@@ -53,9 +53,23 @@ pub(crate) async fn observe(
             store,
             ..
         } = &**context;
-        let record = check(&policy, world, schemas, settings.profile, metrics).await?;
+        let name = policy.metadata.name.as_deref().unwrap_or_default();
+        let has_probes = context
+            .probes
+            .of(name)
+            .is_some_and(|probes| !probes.is_empty());
+        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
+        let record = check(
+            &policy,
+            world,
+            schemas,
+            settings.profile,
+            metrics,
+            admissions,
+        )
+        .await?;
         let record = Arc::new(record);
-        store.note(policy.metadata.name.as_deref().unwrap_or_default(), &record);
+        store.note(name, &record);
         record
     };
     let bindings = bound::bindings_of(context, &policy);

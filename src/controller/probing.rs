@@ -77,11 +77,10 @@ fn name_of(probe: &PolicyProbe) -> &str {
 
 /// The probes of the policy of that name, or why they are not known.
 fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<PolicyProbe>>, ProbesState> {
-    // As for bindings, what was listed before stands.
-    context.probes.of(policy).ok_or_else(|| {
-        let refusal = context.readiness.refusal(Source::Probes);
-        refusal.map_or(ProbesState::Unread, ProbesState::NotPermitted)
-    })
+    match context.readiness.refusal(Source::Probes) {
+        Some(text) => Err(ProbesState::NotPermitted(text)),
+        None => context.probes.of(policy).ok_or(ProbesState::Unread),
+    }
 }
 
 /// Runs the probes of `policy`.
@@ -96,17 +95,18 @@ pub(crate) async fn run_probes(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     let probes = probes_of(context, name)?;
     if probes.is_empty() {
+        context.admissions.forget(name);
         return Ok(Probed::default());
     }
     let facts = Fetched::new(context, policy, &probes, world).await;
     let work = {
         let (policy, probes) = (Arc::clone(policy), probes.clone());
         let mapper = Arc::clone(&world.mapper);
-        let client = context.client.clone();
+        let context = Arc::clone(context);
         move || {
-            let admission = Admission::new(&policy);
+            let admission = admission(&context, &policy);
             let asks = ClusterAuthorizer {
-                client,
+                client: context.client.clone(),
                 runtime: Handle::current(),
             };
             let authorizer: Arc<dyn Authorizer> = Arc::new(asks);
@@ -158,6 +158,14 @@ pub(crate) async fn run_probes(
     })
 }
 
+/// The policy, ready to decide: as it was made ready before, where that was of this generation.
+fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
+    context.admissions.get(policy).unwrap_or_else(|| {
+        context.metrics.policy_compiled();
+        context.admissions.put(policy, Admission::new(policy))
+    })
+}
+
 /// The probes of a policy that does not exist; all of their cases wait for it.
 ///
 /// # Errors
@@ -203,7 +211,7 @@ pub(crate) async fn write_statuses(
         match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
             Ok(written) => {
                 context.metrics.status_written();
-                context.probes.put(written);
+                context.probes.put_answer(written);
             }
             Err(error)
                 if matches!(
@@ -454,3 +462,6 @@ pub(crate) fn asks_cluster(probe: &PolicyProbe) -> bool {
             .iter()
             .any(|case| case.request.namespace_object.is_none())
 }
+
+#[cfg(test)]
+mod tests;
