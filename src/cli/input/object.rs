@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::place::{Place, SourceText, locate};
-use super::yaml::{self, Data, Node};
+use super::yaml::{self, Copies, Data, Node};
 use super::{Problem, ProblemKind};
 
 /// The deepest nesting of lists in lists that is taken apart.
@@ -153,9 +153,13 @@ impl Object<Value> {
     }
 }
 
-/// The objects of a file, and what is no document, in order.
-pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Problem>> {
-    let mut found = Vec::new();
+/// Hands on the objects of a file, and what is no document, in order and one by one: read, they take
+/// many times the room of their text.
+pub(super) fn documents(
+    source: &Arc<SourceText>,
+    copies: &mut Copies,
+    each: &mut dyn FnMut(Result<Document, Problem>),
+) {
     let mut index = 0;
     for piece in pieces(source.text()) {
         let (text, base) = match piece {
@@ -165,7 +169,7 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
             }
             Err(at) => {
                 let place = source.place(at);
-                found.push(Err(problem(
+                each(Err(problem(
                     source,
                     place,
                     "what follows `---` on its line is not read by kubectl",
@@ -174,11 +178,11 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
                 continue;
             }
         };
-        match read(text) {
+        match read(text, copies) {
             Ok(None) => {}
             Ok(Some(node)) => {
                 for node in items(node, MAX_LIST_DEPTH) {
-                    found.push(Ok(Document { node, base, index }));
+                    each(Ok(Document { node, base, index }));
                     index += 1;
                 }
             }
@@ -189,11 +193,10 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
                     column: error.column,
                 };
                 let help = help(text);
-                found.push(Err(problem(source, place, &error.message, help)));
+                each(Err(problem(source, place, &error.message, help)));
             }
         }
     }
-    found
 }
 
 fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<String>) -> Problem {
@@ -220,15 +223,17 @@ fn help(text: &str) -> Option<String> {
 ///
 /// JSON may be indented by tabs, which YAML may not. They stand between values only, so that a space
 /// in place of each changes nothing but that.
-fn read(text: &str) -> Result<Option<Node>, yaml::YamlError> {
-    yaml::read(text).or_else(|error| {
-        if !text.trim_start().starts_with(['{', '[']) {
+fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, yaml::YamlError> {
+    yaml::read(text, copies).or_else(|error| {
+        // Each value of JSON comes first or behind one of these.
+        let n_nodes = text.matches(['[', '{', ',']).count();
+        if !text.trim_start().starts_with(['{', '[']) || n_nodes > yaml::MAX_NODES {
             return Err(error);
         }
         let value: Value = serde_json::from_str(text).map_err(|_| error)?;
         let spaced = text.replace('\t', " ");
         let whole = 0..text.len();
-        Ok(yaml::read(&spaced).unwrap_or_else(|_| Some(Node::of_json(value, &whole))))
+        Ok(yaml::read(&spaced, copies).unwrap_or_else(|_| Some(Node::of_json(value, &whole))))
     })
 }
 
@@ -297,10 +302,10 @@ mod tests {
     use super::*;
 
     fn read_all(text: &str) -> Vec<Result<Document, Problem>> {
-        documents(&Arc::new(SourceText::new(
-            "f.yaml".to_owned(),
-            text.to_owned(),
-        )))
+        let source = Arc::new(SourceText::new("f.yaml".to_owned(), text.to_owned()));
+        let mut found = Vec::new();
+        documents(&source, &mut Copies::default(), &mut |it| found.push(it));
+        found
     }
 
     #[test]

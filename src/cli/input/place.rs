@@ -212,7 +212,8 @@ mod tests {
     /// Checks that each character of `text` that is not blank is found where it stands.
     #[track_caller]
     fn check(yaml: &str, marked: &str) {
-        let node = yaml::read(yaml).unwrap().unwrap();
+        let read = yaml::read(yaml, &mut yaml::Copies::default());
+        let node = read.unwrap().unwrap();
         let node = node.get("a").unwrap();
         let yaml::Data::Scalar(value, style) = &node.data else {
             panic!("no scalar")
