@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::ResourceExt;
 
-use crate::probe::api::PolicyProbe;
+use super::probe::Probe;
 
 /// The bindings.
 pub(crate) type Bindings = ByPolicy<ValidatingAdmissionPolicyBinding>;
 
 /// The probes. All that exist are known where their kind is not served.
-pub(crate) type Probes = ByPolicy<PolicyProbe>;
+pub(crate) type Probes = ByPolicy<Probe>;
 
 /// An object that refers to a policy.
 pub(crate) trait RefersToPolicy: ResourceExt {
@@ -34,13 +34,15 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
     }
 }
 
-impl RefersToPolicy for PolicyProbe {
+impl RefersToPolicy for Probe {
     fn policy_name(&self) -> &str {
         &self.spec.policy_name
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
-        self.spec == other.spec && self.status == other.status
+        self.spec == other.spec
+            && self.status == other.status
+            && self.problem == other.problem
     }
 }
 

@@ -22,6 +22,7 @@ mod mending;
 mod observe;
 mod openapi;
 mod params;
+mod probe;
 mod probing;
 mod queue;
 mod readiness;

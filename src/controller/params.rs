@@ -28,6 +28,9 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 /// How long one watch request lives, in seconds.
 const WATCH_SECONDS: u32 = 120;
 
+/// The most bytes of objects of a kind, as JSON, that are kept for the next time.
+const MAX_KEPT_BYTES: usize = 4 << 20;
+
 /// How long reading one object may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -65,9 +68,19 @@ pub(crate) struct Params {
 struct Kind {
     resource: ApiResource,
     listing: Listing,
-    /// Objects that were read, by their resource version.
-    objects: HashMap<Key, (String, Arc<Value>)>,
+    /// Objects that were read.
+    objects: HashMap<Key, Read>,
     task: AbortHandle,
+}
+
+/// An object that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    version: String,
+    /// The object.
+    pub(crate) value: Arc<Value>,
+    /// How long it is as JSON.
+    pub(crate) n_bytes: usize,
 }
 
 impl Drop for Kind {
@@ -108,13 +121,13 @@ impl Params {
     /// Reads an object that is listed, unless it was read before and has not changed since.
     ///
     /// # Errors
-    /// A sentence on why it could not be read.
+    /// A sentence on why it could not be read, and whether it may be in a moment.
     pub(crate) async fn read(
         &self,
         context: &Context,
         resource: &ApiResource,
         key: &Key,
-    ) -> Result<Option<Arc<Value>>, String> {
+    ) -> Result<Option<Read>, (String, bool)> {
         {
             let kinds = self.lock();
             let kind = kinds.get(&resource.gvk);
@@ -123,10 +136,10 @@ impl Params {
                 _ => None,
             });
             let known = kind.and_then(|kind| kind.objects.get(key));
-            if let (Some(listed), Some((version, object))) = (listed, known)
-                && *version == listed.resource_version
+            if let (Some(listed), Some(known)) = (listed, known)
+                && known.version == listed.resource_version
             {
-                return Ok(Some(Arc::clone(object)));
+                return Ok(Some(known.clone()));
             }
         }
         let (namespace, name) = key;
@@ -134,17 +147,30 @@ impl Params {
         let object = match within(READ_TIMEOUT, api.get(name)).await {
             Ok(object) => object,
             Err(error) if error.reason() == ErrorReason::NotFound => return Ok(None),
-            Err(error) => return Err(unreadable(resource, "get", &error)),
+            Err(error) => {
+                let reason = error.reason();
+                let is_lasting = matches!(reason, ErrorReason::Forbidden | ErrorReason::Decode);
+                return Err((unreadable(resource, "get", &error), !is_lasting));
+            }
         };
         let version = object.resource_version().unwrap_or_default();
         let value = serde_json::to_value(object)
-            .map_err(|error| format!("{namespace}/{name} cannot be read: {error}"))?;
-        let value = Arc::new(value);
+            .map_err(|error| (format!("{namespace}/{name} cannot be read: {error}"), false))?;
+        let read = Read {
+            version,
+            n_bytes: value.to_string().len(),
+            value: Arc::new(value),
+        };
         if let Some(kind) = self.lock().get_mut(&resource.gvk) {
-            kind.objects
-                .insert(key.clone(), (version, Arc::clone(&value)));
+            let n_kept: usize = kind.objects.values().map(|read| read.n_bytes).sum();
+            if n_kept + read.n_bytes > MAX_KEPT_BYTES {
+                kind.objects.clear();
+            }
+            if read.n_bytes <= MAX_KEPT_BYTES {
+                kind.objects.insert(key.clone(), read.clone());
+            }
         }
-        Ok(Some(value))
+        Ok(Some(read))
     }
 
     fn set(&self, gvk: &Gvk, listing: Listing) {

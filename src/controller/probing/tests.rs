@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value, json};
 
 use super::super::context::Context;
+use super::super::probe::Probe;
 use super::super::reconcile::reconcile;
 use super::super::store::Origin;
 use super::super::testing::{Log, Reply, Seen};
@@ -19,8 +20,8 @@ use crate::probe::api::PolicyProbe;
 const AT_MOST_FIVE: &str = "object.spec.replicas <= 5";
 
 /// A probe with one deployment that must be denied.
-fn probe(generation: i64, replicas: i64, bindings: &str) -> PolicyProbe {
-    serde_json::from_value(json!({
+fn probe(generation: i64, replicas: i64, bindings: &str) -> Probe {
+    let probe: PolicyProbe = serde_json::from_value(json!({
         "apiVersion": "vap-status.dev/v1alpha1",
         "kind": "PolicyProbe",
         "metadata": {"name": "p", "generation": generation, "resourceVersion": generation.to_string()},
@@ -34,7 +35,8 @@ fn probe(generation: i64, replicas: i64, bindings: &str) -> PolicyProbe {
             "expect": {"decision": "Deny"},
         }]},
     }))
-    .unwrap()
+    .unwrap();
+    probe.into()
 }
 
 fn binding() -> ValidatingAdmissionPolicyBinding {
@@ -49,7 +51,7 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
 fn answer(request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
         // It is late: the watch has told of this state, or of a later one.
-        let mut probe = serde_json::to_value(probe(1, 6, "FromCluster")).unwrap();
+        let mut probe = serde_json::to_value(&*probe(1, 6, "FromCluster")).unwrap();
         probe["status"] = request.body["status"].clone();
         return Some(Reply::json(&probe));
     }

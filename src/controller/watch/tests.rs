@@ -235,7 +235,7 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(queued(&context).await, Vec::<String>::new());
 
-    tokio::time::sleep(Duration::from_secs(15)).await;
+    tokio::time::sleep(Duration::from_secs(25)).await;
     assert_eq!(of_a().unwrap().len(), 0);
     assert_eq!(queued(&context).await, ["a"]);
 }
