@@ -23,8 +23,8 @@ use serde_json::Value;
 use crate::schema::{Crd, Gvk};
 
 use files::ReadFile;
-pub use object::Object;
 use object::{Document, documents};
+pub use object::{FieldPlaces, Object};
 pub use place::{Place, SourceText};
 
 /// The version that policies and bindings are read as.

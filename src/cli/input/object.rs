@@ -107,23 +107,45 @@ impl<T> Object<T> {
         self.place_of(self.document.node.nearest(field_ref))
     }
 
-    /// The place of the code point `offset` of the text that the field `field_ref` holds; that of the
-    /// field where it is not told by the text as written.
+    /// The places of what is in the text that the field `field_ref` holds.
     #[must_use]
-    pub fn place_in_field(&self, field_ref: &str, offset: usize) -> Place {
+    pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {
         let node = self.document.node.nearest(field_ref);
-        self.byte_in(node, offset)
-            .map_or_else(|| self.place_of(node), |byte| self.source.place(byte))
-    }
-
-    fn byte_in(&self, node: &Node, offset: usize) -> Option<usize> {
-        let Data::Scalar(Value::String(text), style) = &node.data else {
-            return None;
-        };
         let start = self.document.base + node.span.start;
         let end = self.document.base + node.span.end;
-        let raw = self.source.text().get(start..end)?;
-        Some(start + locate(raw, *style, text, offset)?)
+        let bytes = match (&node.data, self.source.text().get(start..end)) {
+            (Data::Scalar(Value::String(text), style), Some(raw)) => locate(raw, *style, text),
+            _ => Vec::new(),
+        };
+        FieldPlaces {
+            source: &self.source,
+            start,
+            bytes,
+        }
+    }
+}
+
+/// Where the code points of the text of a field are written.
+#[derive(Debug)]
+pub struct FieldPlaces<'a> {
+    source: &'a SourceText,
+    start: usize,
+    /// By the index of the code point, from the beginning of the field.
+    bytes: Vec<usize>,
+}
+
+impl FieldPlaces<'_> {
+    /// The place of the field.
+    #[must_use]
+    pub fn start(&self) -> Place {
+        self.source.place(self.start)
+    }
+
+    /// The place of the code point `offset`; that of the field where it is not told by the text as written.
+    #[must_use]
+    pub fn of(&self, offset: usize) -> Place {
+        let byte = self.bytes.get(offset).copied().unwrap_or(0);
+        self.source.place(self.start + byte)
     }
 }
 

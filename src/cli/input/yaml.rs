@@ -57,7 +57,54 @@ pub enum Data {
     /// A list.
     List(Vec<Node>),
     /// An object.
-    Map(BTreeMap<String, Entry>),
+    Map(Entries),
+}
+
+/// The entries of an object, sorted by name: of most objects there are many and each has few, for which a
+/// tree takes ten times the room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries(Vec<(String, Entry)>);
+
+impl Entries {
+    /// The entry `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        let idx = self.find(name).ok()?;
+        self.0.get(idx).map(|(_, entry)| entry)
+    }
+
+    /// All, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.0.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0
+            .binary_search_by(|(known, _)| known.as_str().cmp(name))
+    }
+
+    /// Takes the entry `name` out.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Entry> {
+        let idx = self.find(name).ok()?;
+        Some(self.0.remove(idx).1)
+    }
+
+    fn insert(&mut self, name: &str, entry: Entry) {
+        match self.find(name) {
+            Ok(idx) => {
+                if let Some((_, known)) = self.0.get_mut(idx) {
+                    *known = entry;
+                }
+            }
+            Err(idx) => self.0.insert(idx, (name.to_owned(), entry)),
+        }
+    }
+}
+
+impl From<BTreeMap<String, Entry>> for Entries {
+    fn from(entries: BTreeMap<String, Entry>) -> Self {
+        Self(entries.into_iter().collect())
+    }
 }
 
 /// An entry of an object.
@@ -117,7 +164,7 @@ impl Node {
             Data::List(items) => items.iter().map(Self::to_json).collect(),
             Data::Map(entries) => entries
                 .iter()
-                .map(|(name, entry)| (name.clone(), entry.node.to_json()))
+                .map(|(name, entry)| (name.to_owned(), entry.node.to_json()))
                 .collect(),
         }
     }
@@ -131,15 +178,13 @@ impl Node {
                     .map(|item| Self::of_json(item, span))
                     .collect(),
             ),
-            Value::Object(fields) => Data::Map(
-                fields
-                    .into_iter()
-                    .map(|(name, value)| {
-                        let entry = Entry::new(span.clone(), Self::of_json(value, span));
-                        (name, entry)
-                    })
-                    .collect(),
-            ),
+            Value::Object(fields) => {
+                let entries = fields.into_iter().map(|(name, value)| {
+                    let entry = Entry::new(span.clone(), Self::of_json(value, span));
+                    (name, entry)
+                });
+                Data::Map(entries.collect::<BTreeMap<_, _>>().into())
+            }
             other => Data::Scalar(other, Style::DoubleQuoted),
         };
         Self {
@@ -153,18 +198,17 @@ impl Node {
         let span = self.span.start..self.span.start;
         if let Data::Map(entries) = &mut self.data {
             let node = Self::of_json(text.into(), &span);
-            entries.insert(name.to_owned(), Entry::new(span, node));
+            entries.insert(name, Entry::new(span, node));
         }
     }
 
     /// The entries of an object; of anything else none.
-    pub fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
-        match &self.data {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        let entries = match &self.data {
             Data::Map(entries) => Some(entries),
             _ => None,
-        }
-        .into_iter()
-        .flatten()
+        };
+        entries.into_iter().flat_map(Entries::iter)
     }
 
     /// The items of a list; of anything else none.
@@ -291,7 +335,12 @@ pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> 
         let (event, span) = event.map_err(|error| YamlError {
             line: error.marker().line(),
             column: error.marker().col() + 1,
-            message: error.info(),
+            message: match error.info() {
+                info if info == "recursion limit exceeded" => {
+                    "lists and objects nest more than 255 deep".to_owned()
+                }
+                info => info,
+            },
         })?;
         if matches!(event, Event::DocumentEnd) {
             break;
@@ -376,7 +425,7 @@ impl Loader<'_> {
                         anchor,
                         entries,
                         ..
-                    }) => (start, anchor, Data::Map(entries)),
+                    }) => (start, anchor, Data::Map(entries.into())),
                     None => return Err("unbalanced end of a collection".to_owned()),
                 };
                 let span = start..bytes.end.max(start);
@@ -441,13 +490,13 @@ fn insert(entries: &mut BTreeMap<String, Entry>, name: String, key: Range<usize>
 /// replaces them again, what stands before it does not.
 fn merge(entries: &mut BTreeMap<String, Entry>, node: Node) -> Result<(), String> {
     const WRONG: &str = "map merge requires map or sequence of maps as the value";
-    let merged = |mut of: BTreeMap<String, Entry>| {
+    let merged = |of: Entries| {
         // What is merged in is no repeat of what replaces it.
-        for entry in of.values_mut() {
+        of.0.into_iter().map(|(name, mut entry)| {
             entry.repeats.clear();
             entry.is_merged = true;
-        }
-        of
+            (name, entry)
+        })
     };
     match node.data {
         Data::Map(of) => entries.extend(merged(of)),
