@@ -19,7 +19,7 @@ use crate::cel::checker::CheckedAst;
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::eval::Program;
-use crate::cel::types::Type;
+use crate::cel::types::{FieldTypes, StructType, Type};
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::Gvk;
 
@@ -70,12 +70,14 @@ pub(super) struct Judged {
     pub(super) present: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
+    /// What is evaluated of each expression, by its index.
+    pub(super) visited: BTreeMap<usize, Vec<bool>>,
     /// What the expressions came by, where that was asked for.
     traces: Option<Vec<Trace>>,
 }
 
 /// What is wrong with an expression for one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// What cannot be evaluated.
     Issues(Vec<Issue>),
@@ -113,6 +115,51 @@ impl Needs {
             field,
             "resource" | "subResource" | "requestResource" | "requestSubResource"
         );
+    }
+}
+
+/// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
+/// anything else. `metadata` is its type, where a schema of another kind tells it.
+pub(super) fn unseen_type(metadata: Option<Type>) -> Type {
+    Type::Struct(StructType::new(
+        "object",
+        Arc::new(Unseen {
+            metadata: metadata.unwrap_or(Type::Dyn),
+        }),
+    ))
+}
+
+/// The type of the metadata of objects of the type `object`.
+pub(super) fn metadata_type(object: &Type) -> Option<Type> {
+    match object {
+        Type::Struct(object) => {
+            let fields = object.fields.as_ref()?;
+            fields.field_type(&object.name, "metadata")
+        }
+        _ => None,
+    }
+}
+
+/// The fields of an object without a schema.
+#[derive(Debug)]
+struct Unseen {
+    metadata: Type,
+}
+
+impl FieldTypes for Unseen {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        Some(match field {
+            "metadata" => self.metadata.clone(),
+            _ => Type::Dyn,
+        })
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        vec!["metadata"]
+    }
+
+    fn may_hold(&self, _field: &str) -> bool {
+        true
     }
 }
 
@@ -242,10 +289,17 @@ impl<'a> Judge<'a> {
             variables.push((n, name, outcome));
         }
         let mut reached: Vec<(usize, Outcome)> = Vec::new();
+        // The API server gives match conditions no namespace.
+        //
+        // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
+        let namespace = facts.set_root("namespaceObject", Value::constant(Const::Null));
+        let mut conditions = Vec::new();
         for (n, condition) in expressions(self.policy, Role::MatchCondition) {
-            let Some(outcome) = self.follow(n, condition, &facts) else {
-                continue;
-            };
+            conditions.push((n, self.follow(n, condition, &facts)));
+        }
+        facts.set_root("namespaceObject", namespace);
+        for (n, outcome) in conditions {
+            let Some(outcome) = outcome else { continue };
             // A match condition that is false hides all else, the errors of others too.
             if outcome.value.as_bool() == Some(false) {
                 return;
@@ -260,7 +314,8 @@ impl<'a> Judge<'a> {
                 Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
             }
             let Some(outcome) = self.follow(n, expression, &facts) else {
-                is_denied = true;
+                // A validation that does not compile denies nothing.
+                is_denied &= expression.role != Role::Validation;
                 continue;
             };
             if expression.role == Role::Validation {
@@ -371,6 +426,14 @@ impl Judged {
             null.push(*first);
         }
         *n_evaluated += 1;
+        let visited = self.visited.entry(n).or_default();
+        if visited.is_empty() {
+            visited.clone_from(&outcome.visited);
+        } else {
+            for (known, visited) in visited.iter_mut().zip(&outcome.visited) {
+                *known |= visited;
+            }
+        }
         if let Some(traces) = &mut self.traces {
             traces.push(Trace {
                 n,
