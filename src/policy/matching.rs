@@ -167,9 +167,14 @@ pub(super) fn targets<'a>(
                     continue;
                 }
                 let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
+                let by_wildcard = is_by_wildcard(rule, name, resource);
+                // A wildcard does not mean what it cannot match: `pods/exec` where only CREATE is asked for.
+                if by_wildcard && possible == 0 {
+                    continue;
+                }
                 targets.push(Target {
                     resource,
-                    by_wildcard: is_by_wildcard(rule, name, resource),
+                    by_wildcard,
                     operations: if possible == 0 {
                         operations
                     } else {

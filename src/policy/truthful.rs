@@ -515,6 +515,21 @@ impl Finding {
     }
 }
 
+/// The optional fields of objects that the API server always writes, if only as null: group, kind and field.
+/// That an object has them is certain, so that `has(object.rules)` does not tell a role from its binding.
+///
+/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
+/// `core/v1/types.go` (no `omitempty`).
+const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
+    ("rbac.authorization.k8s.io", "ClusterRole", "rules"),
+    ("rbac.authorization.k8s.io", "Role", "rules"),
+    ("discovery.k8s.io", "EndpointSlice", "endpoints"),
+    ("discovery.k8s.io", "EndpointSlice", "ports"),
+    ("scheduling.k8s.io", "PriorityClass", "value"),
+    ("", "Event", "reportingComponent"),
+    ("", "Event", "reportingInstance"),
+];
+
 /// The values that expressions begin with, as far as they are known of requests that are alike.
 fn roots(
     gvk: &Gvk,
@@ -523,13 +538,22 @@ fn roots(
     context: Context<'_>,
 ) -> Vec<(&'static str, Value)> {
     let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
-    let subject = with_known(
-        object,
-        vec![
-            ("kind", text(&gvk.kind)),
-            ("apiVersion", text(&gvk.api_version())),
-        ],
-    );
+    let mut known = vec![
+        ("kind", text(&gvk.kind)),
+        ("apiVersion", text(&gvk.api_version())),
+    ];
+    if let Type::Struct(object) = object
+        && let Some(fields) = &object.fields
+    {
+        let written = ALWAYS_WRITTEN
+            .iter()
+            .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
+        known.extend(written.filter_map(|(.., field)| {
+            let type_ = fields.field_type(&object.name, field)?;
+            Some((*field, Value::from_type(&type_)))
+        }));
+    }
+    let subject = with_known(object, known);
     let null = || Value::constant(Const::Null);
     let (new, old) = match context.operation {
         Some("CREATE" | "CONNECT") => (subject, null()),

@@ -184,6 +184,15 @@ impl Interpreter<'_> {
             return;
         }
         let Some(path) = self.path(id) else { return };
+        if let (Test::Has(field), false) = (test, holds) {
+            // What is not there has no value; that it is asked for all the same is no matter of types.
+            let mut path = path.clone();
+            path.names.insert(0, field.clone());
+            self.narrowed.push(Narrowed {
+                path,
+                value: Value::never(),
+            });
+        }
         let value = self.quietly(|this| this.eval(id));
         let keep = |shape: &Shape| test.passes(shape) != Some(!holds);
         if let Some(value) = value.narrowed(keep) {
