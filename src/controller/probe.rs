@@ -147,7 +147,11 @@ mod tests {
     #[test]
     fn one_that_nests_too_deep_is_still_a_probe_of_its_policy() {
         let depth = 9000;
-        let probe = read(&format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth)));
+        let probe = read(&format!(
+            "{}1{}",
+            r#"{"a":"#.repeat(depth),
+            "}".repeat(depth)
+        ));
         let problem = probe.problem.as_deref().unwrap();
         assert!(
             problem.starts_with("its spec cannot be read: recursion limit exceeded"),
