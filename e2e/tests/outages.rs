@@ -85,7 +85,10 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
         if behind.is_empty() {
             break started.elapsed();
         }
-        assert!(started.elapsed() < RECOVERED_AFTER, "not followed: {behind:?}");
+        assert!(
+            started.elapsed() < RECOVERED_AFTER,
+            "not followed: {behind:?}"
+        );
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     println!("everything is followed again after {recovered:?}");
@@ -93,7 +96,12 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
 
     let log = controller.log().unwrap();
     let lines: Vec<&str> = log.lines().skip(n_lines).collect();
-    assert!(lines.len() < 20, "{} lines:\n{}", lines.len(), lines.join("\n"));
+    assert!(
+        lines.len() < 20,
+        "{} lines:\n{}",
+        lines.len(),
+        lines.join("\n")
+    );
     assert!(
         !lines.iter().any(|line| line.contains("grant")),
         "a start is taken for a missing right:\n{}",

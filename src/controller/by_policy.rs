@@ -40,9 +40,7 @@ impl RefersToPolicy for Probe {
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
-        self.spec == other.spec
-            && self.status == other.status
-            && self.problem == other.problem
+        self.spec == other.spec && self.status == other.status && self.problem == other.problem
     }
 }
 

@@ -211,6 +211,7 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
     }
 }
 
+/// Watches and lists give nothing but the metadata.
 fn metadata_api(
     context: &Context,
     resource: &ApiResource,

@@ -66,12 +66,10 @@ pub(crate) struct Probed {
 impl Probed {
     /// What the status of the policy says of them.
     pub(crate) fn state(&self) -> ProbesState {
-        let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| {
-            ProbeFacts {
-                problem: probe.problem.clone(),
-                is_passing: self.is_passing,
-                ..ProbeFacts::new(name_of(probe), cases)
-            }
+        let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeFacts {
+            problem: probe.problem.clone(),
+            is_passing: self.is_passing,
+            ..ProbeFacts::new(name_of(probe), cases)
         };
         ProbesState::Known(self.probes.iter().map(facts).collect())
     }
