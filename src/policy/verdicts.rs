@@ -6,11 +6,11 @@
 //! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
 //!   hardly meant. That is told by `WARNING` in place of `ERROR`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use super::compile::CompiledPolicy;
-use super::expressions::PolicyExpression;
+use super::expressions::{PolicyExpression, TextLeft};
 use super::flow::Issue;
 use super::truthful::{Finding, Judged};
 use crate::cel::diagnostic::Code;
@@ -32,7 +32,7 @@ struct Kind {
     is_by_wildcard: bool,
     judged: Judged,
     /// Tests for a field that no kind has, by the index of the expression.
-    vain: Vec<(usize, Issue)>,
+    vain: BTreeMap<usize, Vec<Issue>>,
 }
 
 impl Verdicts {
@@ -42,7 +42,7 @@ impl Verdicts {
             gvk,
             is_by_wildcard,
             judged,
-            vain: Vec::new(),
+            vain: BTreeMap::new(),
         });
     }
 
@@ -58,6 +58,7 @@ impl Verdicts {
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
         let n_wildcard = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
         let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        let text_left = TextLeft::default();
         for (n, expression) in policy.expressions().iter().enumerate() {
             let failing = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
             let n_failing = failing.filter(|kind| kind.fails(n)).count();
@@ -67,10 +68,18 @@ impl Verdicts {
             let is_hopeless =
                 n_failing > 0 && n_failing == n_wildcard && (is_complete || is_refused);
             let mut n_shown_bytes = 0;
-            let mut of_expression = Vec::new();
+            let mut of_expression: Vec<String> = Vec::new();
+            let mut n_left_out = 0;
             for kind in &self.kinds {
                 let shows_failure = !kind.is_by_wildcard || is_hopeless;
-                let text = kind.text(n, expression, shows_failure);
+                if kind.is_by_wildcard && n_shown_bytes > MAX_SHOWN_BYTES {
+                    continue;
+                }
+                if !of_expression.is_empty() && text_left.is_used_up() {
+                    n_left_out += usize::from(kind.says_something(n, shows_failure));
+                    continue;
+                }
+                let text = kind.text(n, expression, shows_failure, &text_left);
                 if text.is_empty() {
                     continue;
                 }
@@ -82,13 +91,17 @@ impl Verdicts {
                         text.len()
                     };
                 }
-                if !kind.is_by_wildcard || n_shown_bytes <= MAX_SHOWN_BYTES {
+                let fits = !kind.is_by_wildcard || n_shown_bytes <= MAX_SHOWN_BYTES;
+                if fits || of_expression.is_empty() {
                     of_expression.push(format!("{}: {text}\n", kind.gvk));
                 }
             }
             let Some(last) = of_expression.last_mut() else {
                 continue;
             };
+            if n_left_out > 0 {
+                let _ = writeln!(last, "what is said of {n_left_out} more kinds is left out");
+            }
             match n_wildcard {
                 _ if !is_hopeless => {}
                 1 => *last += "the one kind that the wildcards match cannot be evaluated so\n",
@@ -106,11 +119,12 @@ impl Verdicts {
 
     /// Finds the tests for a field that no kind has.
     fn find_vain_tests(&mut self) {
-        let mut vain: Vec<(usize, usize, Issue)> = Vec::new();
-        for (k, kind) in self.kinds.iter().enumerate() {
+        let present = self.kinds.iter().flat_map(|kind| &kind.judged.present);
+        let present: HashSet<_> = present.copied().collect();
+        for kind in &mut self.kinds {
+            let mut told = HashSet::new();
             for (n, id, field) in &kind.judged.absent {
-                let has_field = |kind: &Kind| kind.judged.present.contains(&(*n, *id));
-                if self.kinds.iter().any(has_field) {
+                if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
                     continue;
                 }
                 let issue = Issue {
@@ -121,14 +135,7 @@ impl Verdicts {
                          always false"
                     ),
                 };
-                vain.push((k, *n, issue));
-            }
-        }
-        for (k, n, issue) in vain {
-            if let Some(kind) = self.kinds.get_mut(k)
-                && !kind.vain.contains(&(n, issue.clone()))
-            {
-                kind.vain.push((n, issue));
+                kind.vain.entry(*n).or_default().push(issue);
             }
         }
     }
@@ -140,23 +147,30 @@ impl Kind {
     }
 
     fn is_refused(&self, n: usize) -> bool {
-        let mut found = self.judged.found.iter();
-        found.any(|(known, finding)| *known == n && matches!(finding, Finding::Refused(_)))
+        matches!(self.judged.found.get(&n), Some(Finding::Refused(_)))
+    }
+
+    /// Whether there is something to say about the expression of the index `n`.
+    fn says_something(&self, n: usize, shows_failure: bool) -> bool {
+        shows_failure && self.fails(n) || self.vain.contains_key(&n)
     }
 
     /// The text about the expression of the index `n`; empty where there is nothing to say.
-    fn text(&self, n: usize, expression: &PolicyExpression, shows_failure: bool) -> String {
-        let found = self.judged.found.iter().find(|(known, _)| *known == n);
+    fn text(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        shows_failure: bool,
+        text_left: &TextLeft,
+    ) -> String {
         let mut parts = Vec::new();
-        if let Some((_, finding)) = found
+        if let Some(finding) = self.judged.found.get(&n)
             && shows_failure
         {
-            parts.push(finding.render(expression));
+            parts.push(finding.render(expression, text_left));
         }
-        let vain = self.vain.iter().filter(|(known, _)| *known == n);
-        let vain: Vec<_> = vain.map(|(_, issue)| issue.clone()).collect();
-        if !vain.is_empty() {
-            let text = Finding::Issues(vain).render(expression);
+        if let Some(vain) = self.vain.get(&n) {
+            let text = Finding::Issues(vain.clone()).render(expression, text_left);
             // Each finding begins with its severity.
             let lines = text
                 .lines()
