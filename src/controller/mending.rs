@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::error::within;
 use super::readiness::Readiness;
+use crate::telemetry::metrics::ErrorReason;
 
 /// The pause after the first failure, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -109,5 +110,9 @@ where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
     let one = ListParams::default().limit(1);
-    within(TIMEOUT, api.list_metadata(&one)).await.is_ok()
+    match within(TIMEOUT, api.list_metadata(&one)).await {
+        Ok(_) => true,
+        // That we cannot read the object is another matter.
+        Err(error) => error.reason() == ErrorReason::Decode,
+    }
 }

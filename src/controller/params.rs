@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::error::{Error, watch_failure, within};
 use super::mending::{Mending, Sign, is_listed};
-use super::readiness::REVOKED_AFTER;
+use super::readiness::certain_after;
 use crate::policy::admission::{Labels, Selector};
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
@@ -211,6 +211,7 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
     }
 }
 
+/// Watches and lists give nothing but the metadata.
 fn metadata_api(
     context: &Context,
     resource: &ApiResource,
@@ -336,7 +337,7 @@ impl Trouble {
         let name = resource_name(resource);
         let listing = if reason == ErrorReason::Forbidden {
             let since = *self.refused_since.get_or_insert_with(Instant::now);
-            if is_known && since.elapsed() < REVOKED_AFTER {
+            if since.elapsed() < certain_after(is_known) {
                 return None;
             }
             let text = format!("we may not list {name}: {}", grant(&name));

@@ -2,7 +2,7 @@
 //!
 //! The API server takes objects that nest deeper than we read them, and a probe holds any object that its
 //! author likes. One that cannot be read must not stop the watch of the others, so that the spec is taken
-//! as text first.
+//! as text first, and of the metadata only what is needed.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -45,10 +45,32 @@ impl From<PolicyProbe> for Probe {
 #[derive(Deserialize)]
 struct Received {
     #[serde(default)]
-    metadata: ObjectMeta,
+    metadata: Metadata,
     spec: Box<RawValue>,
     #[serde(default)]
     status: Option<Box<RawValue>>,
+}
+
+/// What is read of the metadata: `managedFields` nest as deep as the spec does.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    name: Option<String>,
+    uid: Option<String>,
+    generation: Option<i64>,
+    resource_version: Option<String>,
+}
+
+impl From<Metadata> for ObjectMeta {
+    fn from(metadata: Metadata) -> Self {
+        Self {
+            name: metadata.name,
+            uid: metadata.uid,
+            generation: metadata.generation,
+            resource_version: metadata.resource_version,
+            ..Self::default()
+        }
+    }
 }
 
 /// What is read of a spec in any case.
@@ -74,7 +96,7 @@ impl From<Received> for Probe {
             }
         };
         let mut object = PolicyProbe::new("", spec);
-        object.metadata = received.metadata;
+        object.metadata = received.metadata.into();
         // The status is ours; one that we cannot read is written anew.
         object.status = received
             .status
@@ -124,7 +146,7 @@ mod tests {
 
     fn read(object: &str) -> Probe {
         let text = format!(
-            r#"{{"metadata": {{"name": "p"}}, "status": {{"summary": "0/1"}}, "spec": {{
+            r#"{{"metadata": {{"name": "p", "managedFields": [{{"fieldsV1": {object}}}]}}, "status": {{"summary": "0/1"}}, "spec": {{
                 "cases": [{{"name": "c", "request": {{"object": {object}}},
                 "expect": {{"decision": "Deny"}}}}], "policyName": "a"}}}}"#
         );

@@ -22,7 +22,19 @@ const NEEDED: [Source; 6] = [
 
 /// How long an API server must have refused us a source that it gave us before, until we take the right
 /// for revoked: one that starts refuses everybody until it has read the roles.
-pub(super) const REVOKED_AFTER: Duration = Duration::from_secs(20);
+const REVOKED_AFTER: Duration = Duration::from_secs(20);
+
+/// The same for a source that it never gave us: we may have been started together.
+const MISSING_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a source must have been refused until the right is certain to be missing.
+pub(super) const fn certain_after(was_read: bool) -> Duration {
+    if was_read {
+        REVOKED_AFTER
+    } else {
+        MISSING_AFTER
+    }
+}
 
 /// Which sources of facts are in step. A clone is the same one.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +65,8 @@ impl State {
     /// The permission that is missing, once that is certain.
     fn lacking(&self) -> Option<&Refusal> {
         let refusal = self.refusal.as_ref()?;
-        let stands = !self.is_synced || refusal.is_told || refusal.since.elapsed() >= REVOKED_AFTER;
-        stands.then_some(refusal)
+        let is_certain = refusal.since.elapsed() >= certain_after(self.is_synced);
+        (refusal.is_told || is_certain).then_some(refusal)
     }
 }
 
@@ -126,6 +138,9 @@ impl Readiness {
             Some(refusal) => (refusal.since, refusal.is_told),
             None => (Instant::now(), false),
         };
+        if !state.is_synced {
+            state.failure = Some(text.clone());
+        }
         state.refusal = Some(Refusal {
             text,
             since,
@@ -178,12 +193,16 @@ mod tests {
         assert!(!readiness.is_in_step(Source::Crds));
     }
 
-    #[test]
-    fn a_refusal_from_the_start_counts_at_once() {
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_from_the_start_counts_soon() {
         let readiness = Readiness::default();
-        assert!(readiness.refused(Source::Crds, "grant list".into()));
         assert!(!readiness.refused(Source::Crds, "grant list".into()));
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
+        assert_eq!(readiness.refusal(Source::Crds), None);
+        tokio::time::advance(MISSING_AFTER).await;
+        assert!(readiness.refused(Source::Crds, "grant list".into()));
+        assert!(!readiness.refused(Source::Crds, "grant list".into()));
+        assert!(readiness.refusal(Source::Crds).is_some());
         assert!(readiness.synced(Source::Crds));
         assert!(!readiness.synced(Source::Crds));
         assert_eq!(problem(&readiness), None);
