@@ -210,6 +210,7 @@ fn probes_decide_about_ready() {
             n_cases: 3,
             failed: own(failed),
             pending: own(pending),
+            ..ProbeFacts::default()
         }]);
         Facts::sound().with(|facts| facts.probes = probes)
     };
