@@ -286,6 +286,10 @@ pub(super) fn targets<'a>(
                 continue;
             }
             let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
+            // A wildcard does not mean what it cannot match: `pods/exec` where only CREATE is asked for.
+            if by_wildcard && possible == 0 {
+                continue;
+            }
             let operations = if possible == 0 {
                 operations
             } else {

@@ -19,7 +19,7 @@ use crate::cel::checker::CheckedAst;
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::eval::Program;
-use crate::cel::types::Type;
+use crate::cel::types::{FieldTypes, StructType, Type};
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::Gvk;
 
@@ -79,12 +79,14 @@ pub(super) struct Judged {
     pub(super) present: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
+    /// What is evaluated of each expression, by its index.
+    pub(super) visited: BTreeMap<usize, Vec<bool>>,
     /// What the expressions came by, where that was asked for.
     traces: Option<Vec<Trace>>,
 }
 
 /// What is wrong with an expression for one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// What cannot be evaluated.
     Issues(Vec<Issue>),
@@ -122,6 +124,51 @@ impl Needs {
             field,
             "resource" | "subResource" | "requestResource" | "requestSubResource"
         );
+    }
+}
+
+/// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
+/// anything else. `metadata` is its type, where a schema of another kind tells it.
+pub(super) fn unseen_type(metadata: Option<Type>) -> Type {
+    Type::Struct(StructType::new(
+        "object",
+        Arc::new(Unseen {
+            metadata: metadata.unwrap_or(Type::Dyn),
+        }),
+    ))
+}
+
+/// The type of the metadata of objects of the type `object`.
+pub(super) fn metadata_type(object: &Type) -> Option<Type> {
+    match object {
+        Type::Struct(object) => {
+            let fields = object.fields.as_ref()?;
+            fields.field_type(&object.name, "metadata")
+        }
+        _ => None,
+    }
+}
+
+/// The fields of an object without a schema.
+#[derive(Debug)]
+struct Unseen {
+    metadata: Type,
+}
+
+impl FieldTypes for Unseen {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        Some(match field {
+            "metadata" => self.metadata.clone(),
+            _ => Type::Dyn,
+        })
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        vec!["metadata"]
+    }
+
+    fn may_hold(&self, _field: &str) -> bool {
+        true
     }
 }
 
@@ -252,10 +299,17 @@ impl<'a> Judge<'a> {
             variables.insert(name, (n, outcome));
         }
         let mut reached: Vec<(usize, Outcome)> = Vec::new();
+        // The API server gives match conditions no namespace.
+        //
+        // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
+        let namespace = facts.set_root("namespaceObject", Value::constant(Const::Null));
+        let mut conditions = Vec::new();
         for (n, condition) in expressions(self.policy, Role::MatchCondition) {
-            let Some(outcome) = self.follow(n, condition, &facts) else {
-                continue;
-            };
+            conditions.push((n, self.follow(n, condition, &facts)));
+        }
+        facts.set_root("namespaceObject", namespace);
+        for (n, outcome) in conditions {
+            let Some(outcome) = outcome else { continue };
             // A match condition that is false hides all else, the errors of others too.
             if outcome.value.as_bool() == Some(false) {
                 return;
@@ -270,7 +324,8 @@ impl<'a> Judge<'a> {
                 Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
             }
             let Some(outcome) = self.follow(n, expression, &facts) else {
-                is_denied = true;
+                // A validation that does not compile denies nothing.
+                is_denied &= expression.role != Role::Validation;
                 continue;
             };
             if expression.role == Role::Validation {
@@ -381,6 +436,14 @@ impl Judged {
             null.push(*first);
         }
         *n_evaluated += 1;
+        let visited = self.visited.entry(n).or_default();
+        if visited.is_empty() {
+            visited.clone_from(&outcome.visited);
+        } else {
+            for (known, visited) in visited.iter_mut().zip(&outcome.visited) {
+                *known |= visited;
+            }
+        }
         if let Some(traces) = &mut self.traces {
             traces.push(Trace {
                 n,
@@ -468,6 +531,21 @@ impl Finding {
     }
 }
 
+/// The optional fields of objects that the API server always writes, if only as null: group, kind and field.
+/// That an object has them is certain, so that `has(object.rules)` does not tell a role from its binding.
+///
+/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
+/// `core/v1/types.go` (no `omitempty`).
+const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
+    ("rbac.authorization.k8s.io", "ClusterRole", "rules"),
+    ("rbac.authorization.k8s.io", "Role", "rules"),
+    ("discovery.k8s.io", "EndpointSlice", "endpoints"),
+    ("discovery.k8s.io", "EndpointSlice", "ports"),
+    ("scheduling.k8s.io", "PriorityClass", "value"),
+    ("", "Event", "reportingComponent"),
+    ("", "Event", "reportingInstance"),
+];
+
 /// The values that expressions begin with, as far as they are known of requests that are alike.
 fn roots(
     gvk: &Gvk,
@@ -476,13 +554,22 @@ fn roots(
     context: Context<'_>,
 ) -> Vec<(&'static str, Value)> {
     let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
-    let subject = with_known(
-        object,
-        vec![
-            ("kind", text(&gvk.kind)),
-            ("apiVersion", text(&gvk.api_version())),
-        ],
-    );
+    let mut known = vec![
+        ("kind", text(&gvk.kind)),
+        ("apiVersion", text(&gvk.api_version())),
+    ];
+    if let Type::Struct(object) = object
+        && let Some(fields) = &object.fields
+    {
+        let written = ALWAYS_WRITTEN
+            .iter()
+            .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
+        known.extend(written.filter_map(|(.., field)| {
+            let type_ = fields.field_type(&object.name, field)?;
+            Some((*field, Value::from_type(&type_)))
+        }));
+    }
+    let subject = with_known(object, known);
     let null = || Value::constant(Const::Null);
     let (new, old) = match context.operation {
         Some("CREATE" | "CONNECT") => (subject, null()),

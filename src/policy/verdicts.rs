@@ -2,10 +2,12 @@
 //!
 //! - A rule that names a kind means that kind: what cannot be evaluated for it is warned about.
 //! - A wildcard means any kind: that an expression asks for what some of them lack is no trouble as long as
-//!   it can be evaluated for one, or for one that could not be looked at.
+//!   the whole can be evaluated for one that comes to it, be it one that could not be looked at. What only
+//!   fails (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) is trouble.
 //! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
 //!   hardly meant. That is told by `WARNING` in place of `ERROR`.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
@@ -13,16 +15,33 @@ use super::compile::CompiledPolicy;
 use super::expressions::{PolicyExpression, TextLeft};
 use super::flow::Issue;
 use super::truthful::{Finding, Judged};
+use crate::cel::ast::ExprId;
 use crate::cel::diagnostic::Code;
 use crate::schema::Gvk;
 
+/// Which of the kinds that the rules match are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All, with their schemas.
+    Checked,
+    /// All, though there are some without a schema.
+    Named,
+    /// Not all.
+    Partial,
+}
+
 /// How long a warning may become by kinds that wildcards match, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
+
+/// How many places in the source are remembered.
+const MAX_PLACES: usize = 8;
 
 /// What was found for all kinds.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
     kinds: Vec<Kind>,
+    /// What kinds of wildcards come to without trouble: by the index of the expression, what is evaluated.
+    sound: BTreeMap<usize, Vec<bool>>,
 }
 
 /// What was found for one kind.
@@ -37,7 +56,11 @@ struct Kind {
 
 impl Verdicts {
     /// Adds what was found for objects of `gvk`.
-    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, judged: Judged) {
+    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut judged: Judged) {
+        if is_by_wildcard {
+            self.add_sound(&mut judged);
+        }
+        judged.visited.clear();
         self.kinds.push(Kind {
             gvk,
             is_by_wildcard,
@@ -46,13 +69,30 @@ impl Verdicts {
         });
     }
 
-    /// The texts about each expression, by its index; `is_complete` tells whether all kinds were looked at.
+    /// Adds what a kind that wildcards match, and that is not shown, comes to without trouble.
+    pub(super) fn add_sound(&mut self, judged: &mut Judged) {
+        for (n, visited) in std::mem::take(&mut judged.visited) {
+            if judged.fails(n) {
+                continue;
+            }
+            let sound = self.sound.entry(n).or_default();
+            merge(sound, visited);
+        }
+    }
+
+    /// Whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
+    fn is_sound(&self, n: usize, id: ExprId) -> bool {
+        let visited = self.sound.get(&n);
+        visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
+    }
+
+    /// The texts about each expression, by its index.
     pub(super) fn into_texts(
         mut self,
         policy: &CompiledPolicy,
-        is_complete: bool,
+        scope: Scope,
     ) -> BTreeMap<usize, Vec<String>> {
-        if is_complete {
+        if scope == Scope::Checked {
             self.find_vain_tests();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
@@ -60,39 +100,28 @@ impl Verdicts {
         let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let text_left = TextLeft::default();
         for (n, expression) in policy.expressions().iter().enumerate() {
-            let failing = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
-            let n_failing = failing.filter(|kind| kind.fails(n)).count();
-            // What the API server refuses, it refuses whatever the kind.
-            let mut refused = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
-            let is_refused = refused.any(|kind| kind.is_refused(n));
-            let is_hopeless =
-                n_failing > 0 && n_failing == n_wildcard && (is_complete || is_refused);
-            let mut n_shown_bytes = 0;
+            let mut shown = Shown::default();
             let mut of_expression: Vec<String> = Vec::new();
             let mut n_left_out = 0;
             for kind in &self.kinds {
-                let shows_failure = !kind.is_by_wildcard || is_hopeless;
-                if kind.is_by_wildcard && n_shown_bytes > MAX_SHOWN_BYTES {
-                    continue;
-                }
-                if !of_expression.is_empty() && text_left.is_used_up() {
-                    n_left_out += usize::from(kind.says_something(n, shows_failure));
-                    continue;
-                }
-                let text = kind.text(n, expression, shows_failure, &text_left);
-                if text.is_empty() {
+                let finding = self.told(kind, n, scope);
+                if finding.is_none() && !kind.vain.contains_key(&n) {
                     continue;
                 }
                 if kind.is_by_wildcard {
-                    // What the API server refuses, it refuses whatever the kind.
-                    n_shown_bytes += if kind.is_refused(n) {
-                        MAX_SHOWN_BYTES / 2 + 1
-                    } else {
-                        text.len()
-                    };
+                    shown.n_failing += usize::from(finding.is_some());
+                    if shown.is_full() {
+                        continue;
+                    }
                 }
-                let fits = !kind.is_by_wildcard || n_shown_bytes <= MAX_SHOWN_BYTES;
-                if fits || of_expression.is_empty() {
+                if !of_expression.is_empty() && text_left.is_used_up() {
+                    n_left_out += 1;
+                    continue;
+                }
+                let text = kind.text(n, expression, finding.as_deref(), &text_left);
+                if !kind.is_by_wildcard {
+                    of_expression.push(format!("{}: {text}\n", kind.gvk));
+                } else if let Some(text) = shown.add(text, kind.is_refused(n)) {
                     of_expression.push(format!("{}: {text}\n", kind.gvk));
                 }
             }
@@ -102,19 +131,45 @@ impl Verdicts {
             if n_left_out > 0 {
                 let _ = writeln!(last, "what is said of {n_left_out} more kinds is left out");
             }
-            match n_wildcard {
-                _ if !is_hopeless => {}
-                1 => *last += "the one kind that the wildcards match cannot be evaluated so\n",
-                n => {
-                    let _ = writeln!(
+            let n_failing = shown.n_failing;
+            let _ = match n_failing {
+                0 => Ok(()),
+                1 if n_wildcard == 1 => {
+                    writeln!(
                         last,
-                        "none of the {n} kinds that the wildcards match can be evaluated so"
-                    );
+                        "the one kind that the wildcards match cannot be evaluated so"
+                    )
                 }
-            }
+                n if n == n_wildcard => writeln!(
+                    last,
+                    "none of the {n} kinds that the wildcards match can be evaluated so"
+                ),
+                1 => writeln!(
+                    last,
+                    "the one kind of the wildcards that comes to this cannot be evaluated so"
+                ),
+                n => writeln!(
+                    last,
+                    "none of the {n} kinds of the wildcards that come to this can be evaluated so"
+                ),
+            };
             texts.insert(n, of_expression);
         }
         texts
+    }
+
+    /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
+    /// wherever it is evaluated, and only where all kinds are known.
+    fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
+        match kind.judged.found.get(&n)? {
+            Finding::Issues(issues) if kind.is_by_wildcard => {
+                let hopeless = issues.iter().filter(|issue| !self.is_sound(n, issue.id));
+                let hopeless: Vec<_> = hopeless.cloned().collect();
+                let is_told = scope != Scope::Partial && !hopeless.is_empty();
+                is_told.then_some(Cow::Owned(Finding::Issues(hopeless)))
+            }
+            finding => Some(Cow::Borrowed(finding)),
+        }
     }
 
     /// Finds the tests for a field that no kind has.
@@ -142,33 +197,20 @@ impl Verdicts {
 }
 
 impl Kind {
-    fn fails(&self, n: usize) -> bool {
-        self.judged.fails(n)
-    }
-
     fn is_refused(&self, n: usize) -> bool {
         matches!(self.judged.found.get(&n), Some(Finding::Refused(_)))
     }
 
-    /// Whether there is something to say about the expression of the index `n`.
-    fn says_something(&self, n: usize, shows_failure: bool) -> bool {
-        shows_failure && self.fails(n) || self.vain.contains_key(&n)
-    }
-
-    /// The text about the expression of the index `n`; empty where there is nothing to say.
+    /// The text about the expression of the index `n`, with `finding`; empty where there is nothing to say.
     fn text(
         &self,
         n: usize,
         expression: &PolicyExpression,
-        shows_failure: bool,
+        finding: Option<&Finding>,
         text_left: &TextLeft,
     ) -> String {
         let mut parts = Vec::new();
-        if let Some(finding) = self.judged.found.get(&n)
-            && shows_failure
-        {
-            parts.push(finding.render(expression, text_left));
-        }
+        parts.extend(finding.map(|finding| finding.render(expression, text_left)));
         if let Some(vain) = self.vain.get(&n) {
             let text = Finding::Issues(vain.clone()).render(expression, text_left);
             // Each finding begins with its severity.
@@ -181,5 +223,54 @@ impl Kind {
             parts.push(lines.collect::<Vec<_>>().join("\n"));
         }
         parts.join("\n")
+    }
+}
+
+/// What is shown of one expression for the kinds of wildcards.
+#[derive(Default)]
+struct Shown {
+    n_failing: usize,
+    n_bytes: usize,
+    /// The places that were shown, as they are in the source.
+    places: Vec<String>,
+}
+
+impl Shown {
+    /// Whether there is no room for another kind.
+    fn is_full(&self) -> bool {
+        self.n_bytes > MAX_SHOWN_BYTES
+    }
+
+    /// The text to show, where there is room for it: the places in the source are shown for the first kind only.
+    fn add(&mut self, text: String, is_refused: bool) -> Option<String> {
+        let is_place = |line: &&str| line.starts_with(" | ");
+        let place = text.lines().filter(is_place).collect::<Vec<_>>().join("\n");
+        let text = if self.places.contains(&place) {
+            let rest: Vec<_> = text.lines().filter(|line| !is_place(line)).collect();
+            rest.join("\n")
+        } else {
+            if self.places.len() < MAX_PLACES {
+                self.places.push(place);
+            }
+            text
+        };
+        // What the API server refuses, it refuses whatever the kind.
+        self.n_bytes += if is_refused {
+            MAX_SHOWN_BYTES / 2 + 1
+        } else {
+            text.len()
+        };
+        (!self.is_full()).then_some(text)
+    }
+}
+
+/// Adds what `visited` has.
+fn merge(known: &mut Vec<bool>, visited: Vec<bool>) {
+    if known.is_empty() {
+        *known = visited;
+    } else {
+        for (known, visited) in known.iter_mut().zip(visited) {
+            *known |= visited;
+        }
     }
 }

@@ -126,12 +126,24 @@ impl Interpreter<'_> {
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
+        // The right side matters where the left one does not decide, and the other way round.
+        let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
-        self.n_conditions -= 1;
+        self.forget(outer);
         if right.as_bool() == Some(absorbing) {
+            self.n_conditions -= 1;
             self.take_back_between(before, between);
             return decided;
         }
+        if self.has_issues_between(before, between) {
+            let outer = self.assume(right_id, !absorbing);
+            if self.knows_more_than(outer) {
+                self.take_back_between(before, between);
+                self.eval(left_id);
+            }
+            self.forget(outer);
+        }
+        self.n_conditions -= 1;
         self.expect_bool(right_id, &right);
         let neutral = Some(!absorbing);
         if left.as_bool() == neutral && right.as_bool() == neutral {
@@ -161,8 +173,12 @@ impl Interpreter<'_> {
             None => {}
         }
         self.n_conditions += 1;
+        let outer = self.assume(condition_id, true);
         let mut then = self.eval(then_id);
+        self.forget(outer);
+        let outer = self.assume(condition_id, false);
         let mut otherwise = self.eval(otherwise_id);
+        self.forget(outer);
         self.n_conditions -= 1;
         if let Some(shape) = misfit(&condition, is_bool) {
             let types = [shape.to_type(), then.to_type(), otherwise.to_type()];
@@ -382,6 +398,9 @@ impl Interpreter<'_> {
         let Some(function) = function else {
             return Value::unknown();
         };
+        if let Some(result) = flattened(function.name, &values) {
+            return result;
+        }
         let result = self.apply(id, function, is_member, &values);
         let constant = match (function.name, &*values) {
             ("optional.none", []) => return Value::optional(Value::never()),
@@ -479,6 +498,23 @@ fn is_comparable(left: &Value, right: &Value) -> bool {
         }
         _ => true,
     }
+}
+
+/// The result of `flatten` for a list whose elements are no lists: it keeps them, whatever its signature says.
+///
+/// Source: cel-go `ext/lists.go`, `flatten`.
+fn flattened(function: &str, values: &[Value]) -> Option<Value> {
+    let [list, ..] = values else { return None };
+    let [only] = list.choices() else { return None };
+    let Shape::List(elem) = &only.shape else {
+        return None;
+    };
+    let is_flat = !elem
+        .choices()
+        .iter()
+        .any(|choice| matches!(choice.shape, Shape::List(_)));
+    (function == "flatten" && is_flat && !elem.is_unknown())
+        .then(|| list.clone().with_constant(None))
 }
 
 /// Whether an optional of a map has no value at `index`, as all keys are strings and it is none.

@@ -7,6 +7,7 @@ use crate::cel::diagnostic::Code;
 use crate::cel::env::Ident;
 use crate::cel::types::Type;
 
+use super::narrow::Narrowed;
 use super::value::{Const, Shape, Value};
 use super::{Facts, Issue, Outcome};
 
@@ -19,6 +20,8 @@ pub(super) struct Interpreter<'a> {
     steps_left: u32,
     /// How many conditions the current expression depends on.
     pub(super) n_conditions: u32,
+    /// What the conditions tell of values, the latest last.
+    pub(super) narrowed: Vec<Narrowed>,
     pub(super) outcome: Outcome,
 }
 
@@ -52,6 +55,7 @@ impl<'a> Interpreter<'a> {
             scopes: Vec::new(),
             steps_left: steps,
             n_conditions: 0,
+            narrowed: Vec::new(),
             outcome: Outcome {
                 value: Value::unknown(),
                 issues: Vec::new(),
@@ -105,6 +109,12 @@ impl<'a> Interpreter<'a> {
         drop_range(&mut outcome.null, start.null, end.null);
     }
 
+    /// Whether something was found from `start` to `end`.
+    pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
+        let last = end.issues.min(self.outcome.issues.len());
+        start.issues < last
+    }
+
     /// Whether a value of the shape has the key `field`, where that is certain.
     pub(super) fn holds(shape: &Shape, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
@@ -145,13 +155,19 @@ impl<'a> Interpreter<'a> {
         match self.ast.expr(id) {
             Expr::Unspecified => Value::unknown(),
             Expr::Literal(literal) => literal_value(literal),
-            Expr::Ident(name) => self.eval_ident(name),
+            Expr::Ident(name) => {
+                let value = self.eval_ident(name);
+                self.narrowed_value(id).unwrap_or(value)
+            }
             Expr::Select {
                 operand,
                 field,
                 test_only: true,
             } => self.eval_test(id, *operand, field),
-            Expr::Select { operand, field, .. } => self.eval_select(id, *operand, field),
+            Expr::Select { operand, field, .. } => {
+                let value = self.eval_select(id, *operand, field);
+                self.narrowed_value(id).unwrap_or(value)
+            }
             Expr::Call {
                 function,
                 target,
@@ -415,6 +431,14 @@ impl<'a> Interpreter<'a> {
     }
 }
 
+/// The constant that `field` of a value of the shape is, if it is one.
+pub(super) fn field_const(shape: &Shape, field: &str) -> Option<Const> {
+    match select_shape(shape, field) {
+        Selected::Value(value) => value.as_const().cloned(),
+        Selected::Null | Selected::Unfit(..) => None,
+    }
+}
+
 fn drop_range<T>(values: &mut Vec<T>, start: usize, end: usize) -> Vec<T> {
     let end = end.min(values.len());
     values.drain(start.min(end)..end).collect()
@@ -453,6 +477,10 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
             let Some(fields) = &object.type_.fields else {
                 return Selected::Value(Value::unknown());
             };
+            let alternatives = fields.alternatives(field);
+            if !alternatives.is_empty() {
+                return Selected::Value(Value::either(alternatives));
+            }
             match fields.field_type(&object.type_.name, field) {
                 Some(type_) => Selected::Value(Value::from_type(&type_)),
                 None if fields.may_hold(field) => Selected::Value(Value::unknown()),

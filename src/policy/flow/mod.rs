@@ -18,6 +18,7 @@ mod calls;
 mod constants;
 mod fold;
 mod interpret;
+mod narrow;
 mod overloads;
 pub(super) mod presence;
 pub(super) mod value;
@@ -41,6 +42,14 @@ pub(super) struct Facts<'a> {
     pub(super) roots: Vec<(&'static str, Value)>,
     /// The variables that were declared so far, by name; of two of a name the last counts.
     pub(super) variables: HashMap<String, Variable>,
+}
+
+impl Facts<'_> {
+    /// Gives `name` another value; returns the one before.
+    pub(super) fn set_root(&mut self, name: &str, value: Value) -> Value {
+        let found = self.roots.iter_mut().find(|(root, _)| *root == name);
+        found.map_or_else(Value::unknown, |(_, known)| std::mem::replace(known, value))
+    }
 }
 
 /// A variable of the policy.

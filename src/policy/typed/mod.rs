@@ -165,13 +165,17 @@ impl TypedObjects {
                     self.value(property, &empty, depth + 1)?
                 }
                 None if is_in(&tables::EMPTY_IS_WRITTEN, type_name, name) => special_zero(property),
+                None if is_in(&tables::NULL_IS_WRITTEN, type_name, name) => Json::Null,
                 None if is_required => zero(property),
                 None => continue,
                 Some(given) => {
                     let value = self.value(property, given, depth + 1)?;
                     let is_empty_map = property.referenced().is_none()
                         && value.as_object().is_some_and(Map::is_empty);
+                    let is_written = is_in(&tables::EMPTY_IS_WRITTEN, type_name, name)
+                        || is_in(&tables::NULL_IS_WRITTEN, type_name, name);
                     let is_kept = is_required
+                        || is_written
                         || is_struct
                         || !(is_empty_map || is_empty(type_name, name, &value));
                     if !is_kept {
@@ -259,7 +263,7 @@ fn zero(schema: &Schema) -> Json {
     }
 }
 
-/// What Go writes for a time, a quantity, or a number or text without a value.
+/// What Go writes for a time, a quantity, a number or a text without a value.
 fn special_zero(schema: &Schema) -> Json {
     let name = schema.referenced().unwrap_or_default();
     if name.ends_with(".Quantity") {
@@ -267,7 +271,7 @@ fn special_zero(schema: &Schema) -> Json {
     } else if name.ends_with(".IntOrString") {
         0.into()
     } else {
-        Json::Null
+        zero(schema)
     }
 }
 
@@ -437,6 +441,7 @@ mod tests {
             &tables::ZERO_IS_LEFT_OUT[..],
             &tables::EMPTY_IS_KEPT,
             &tables::EMPTY_IS_WRITTEN,
+            &tables::NULL_IS_WRITTEN,
         ] {
             assert!(table.is_sorted_by_key(|row| row.split_once('.')));
         }
