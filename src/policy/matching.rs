@@ -159,7 +159,7 @@ impl<'a> Values<'a> {
 
 /// A rule, ready to be held against many resources.
 struct Rule<'a> {
-    rule: &'a NamedRuleWithOperations,
+    given: &'a NamedRuleWithOperations,
     groups: Values<'a>,
     versions: Values<'a>,
     /// Its resources.
@@ -170,7 +170,7 @@ struct Rule<'a> {
 impl<'a> Rule<'a> {
     fn new(rule: &'a NamedRuleWithOperations) -> Self {
         Self {
-            rule,
+            given: rule,
             groups: Values::new(rule.api_groups.as_ref()),
             versions: Values::new(rule.api_versions.as_ref()),
             names: Values::new(rule.resources.as_ref()),
@@ -190,7 +190,7 @@ impl<'a> Rule<'a> {
             Values::Few(names) if !names.iter().any(|name| is_match(name)) => return,
             Values::Few(_) | Values::Many(_) => {}
         }
-        let in_scope = match self.rule.scope.as_deref() {
+        let in_scope = match self.given.scope.as_deref() {
             Some("Cluster") => !resource.namespaced,
             Some("Namespaced") => resource.namespaced,
             _ => true,
@@ -335,10 +335,10 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
             let known = by_wildcard.entry((&resource.gvr, &resource.gvk));
             *known.or_insert(true) &= is_by_wildcard;
         }
-        for name in list(rule.rule.resources.as_ref()) {
+        for name in list(rule.given.resources.as_ref()) {
             // Of a name that is given twice it is said once.
             if found.insert(name.clone()) {
-                let unserved = unserved(n, rule.rule, name, mapper);
+                let unserved = unserved(n, rule.given, name, mapper);
                 matches.unserved.push(unserved);
             }
         }
@@ -413,8 +413,9 @@ const MAX_TOLD: usize = 10;
 const MAX_TOLD_BYTES: usize = 253;
 
 fn shortened(value: &str) -> &str {
-    let end = value.floor_char_boundary(MAX_TOLD_BYTES);
-    value.get(..end).unwrap_or_default()
+    let ends = value.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| *end <= MAX_TOLD_BYTES).last();
+    value.get(..end.unwrap_or_default()).unwrap_or_default()
 }
 
 /// The values of a list of a rule, joined.
