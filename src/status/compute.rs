@@ -197,7 +197,7 @@ pub(super) enum Lacks {
 }
 
 impl Verdict {
-    fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self {
             status,
             reason,
@@ -206,7 +206,7 @@ impl Verdict {
         }
     }
 
-    fn lacking(mut self, lacks: Lacks) -> Self {
+    pub(super) fn lacking(mut self, lacks: Lacks) -> Self {
         self.lacks = lacks;
         self
     }
