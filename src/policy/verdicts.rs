@@ -100,6 +100,7 @@ impl Verdicts {
         for (n, expression) in policy.expressions().iter().enumerate() {
             let mut shown = Shown::default();
             let mut of_expression = Vec::new();
+            let mut last_full = None;
             for kind in &self.kinds {
                 let finding = match kind.finding(n) {
                     Some(Finding::Issues(issues)) if kind.is_by_wildcard => {
@@ -115,16 +116,26 @@ impl Verdicts {
                 if text.is_empty() {
                     continue;
                 }
+                let full = format!("{}: {text}\n", kind.gvk);
                 if !kind.is_by_wildcard {
-                    of_expression.push(format!("{}: {text}\n", kind.gvk));
+                    of_expression.push(full.clone());
                 } else if let Some(text) = shown.add(text, fails, kind.is_refused(n)) {
                     of_expression.push(format!("{}: {text}\n", kind.gvk));
+                } else {
+                    continue;
                 }
+                last_full = Some(full);
             }
             let Some(last) = of_expression.last_mut() else {
                 continue;
             };
             let n_failing = shown.n_failing;
+            if n_failing > 0
+                && let Some(full) = last_full
+            {
+                // What is said of all kinds stands below a place in the source, and not as a part of a message.
+                *last = full;
+            }
             let _ = match n_failing {
                 0 => Ok(()),
                 1 if n_wildcard == 1 => {
