@@ -537,8 +537,10 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
     let kinds = unchecked.map(|unchecked| {
         let gvk = &unchecked.gvk;
-        format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
+        let name = format!("{} {}", gvk.api_version(), gvk.kind);
+        (name, unchecked.reason.clone())
     });
+    let kinds = message::by_reason(kinds).into_iter();
     let params = types
         .params
         .iter()
