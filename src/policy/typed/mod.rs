@@ -3,7 +3,7 @@
 //! Decoding drops fields that the type does not have, and adds those that the type always writes: an empty
 //! `status: {}`, a `null` list. Defaults are not set, as decoding itself sets none. The types come from the
 //! OpenAPI documents of the API server, which tell a struct (`default: {}`) from a pointer to one, and from
-//! two tables of what the documents do not tell.
+//! tables of what the documents do not tell. Names of fields are case-sensitive, as they are to an API server.
 //!
 //! Source: Go `encoding/json`; apimachinery `pkg/runtime/converter.go`, `structToUnstructured`;
 //! kube-openapi's definitions of `k8s.io/api`.
@@ -16,7 +16,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
+use crate::cel::temporal::parse_timestamp;
+use crate::library::quantity::Quantity;
 use crate::schema::Gvk;
+use crate::schema::adapter::decode_base64;
 
 /// How deep objects may be nested: deeper than any built-in type that an object can hold.
 const MAX_DEPTH: u32 = 200;
@@ -126,26 +129,28 @@ impl TypedObjects {
             .strip_prefix("io.k8s.apimachinery.pkg.")
             .unwrap_or(name)
         {
-            "apis.meta.v1.Time" => return Ok(time(value)),
-            "apis.meta.v1.MicroTime" | "util.intstr.IntOrString" => return Ok(value.clone()),
+            "apis.meta.v1.Time" => return time(value),
+            "apis.meta.v1.MicroTime" => return micro_time(value),
+            "util.intstr.IntOrString" => return number_or_text(value),
             "api.resource.Quantity" => return quantity(value),
+            "apis.meta.v1.FieldsV1" | "runtime.RawExtension" => return Ok(value.clone()),
             _ => {}
         }
         match self.types.get(name) {
-            Some(schema) if !schema.properties.is_empty() => {
-                let type_name = name.rsplit('.').next().unwrap_or(name);
-                self.structure(type_name, schema, value, depth)
+            Some(schema)
+                if schema.type_.as_deref() == Some("object")
+                    && schema.additional_properties.is_none() =>
+            {
+                self.structure(TypeName::new(name), schema, value, depth)
             }
-            Some(schema) if schema.type_.as_deref() != Some("object") => {
-                self.plain(schema, value, depth)
-            }
-            _ => Ok(value.clone()),
+            Some(schema) => self.plain(schema, value, depth),
+            None => Ok(value.clone()),
         }
     }
 
     fn structure(
         &self,
-        type_name: &str,
+        of: TypeName<'_>,
         schema: &Schema,
         value: &Json,
         depth: u32,
@@ -156,29 +161,27 @@ impl TypedObjects {
         let mut fields = Map::new();
         for (name, property) in &schema.properties {
             let given = given.get(name).filter(|value| !value.is_null());
-            let is_required = schema.required.contains(name);
+            let is_in = |table: &[&str]| of.is_in(table, name);
             let is_struct = property.referenced().is_some()
                 && property.default.as_ref().is_some_and(Json::is_object);
+            let is_always_written = is_struct
+                || if schema.required.contains(name) {
+                    !is_in(&tables::MAY_BE_LEFT_OUT)
+                } else {
+                    is_in(&tables::ALWAYS_WRITTEN)
+                };
             let value = match given {
                 None if is_struct => {
                     let empty = Json::Object(Map::new());
                     self.value(property, &empty, depth + 1)?
                 }
-                None if is_in(&tables::EMPTY_IS_WRITTEN, type_name, name) => special_zero(property),
-                None if is_in(&tables::NULL_IS_WRITTEN, type_name, name) => Json::Null,
-                None if is_required => zero(property),
-                None => continue,
+                None if is_in(&tables::EMPTY_IS_WRITTEN) => special_zero(property),
+                None if !is_always_written => continue,
+                None if is_in(&tables::NULL_IS_WRITTEN) => Json::Null,
+                None => zero(property),
                 Some(given) => {
                     let value = self.value(property, given, depth + 1)?;
-                    let is_empty_map = property.referenced().is_none()
-                        && value.as_object().is_some_and(Map::is_empty);
-                    let is_written = is_in(&tables::EMPTY_IS_WRITTEN, type_name, name)
-                        || is_in(&tables::NULL_IS_WRITTEN, type_name, name);
-                    let is_kept = is_required
-                        || is_written
-                        || is_struct
-                        || !(is_empty_map || is_empty(type_name, name, &value));
-                    if !is_kept {
+                    if !is_always_written && is_empty(of, name, property, &value) {
                         continue;
                     }
                     value
@@ -202,7 +205,10 @@ impl TypedObjects {
         }
         let one = |schema: &Schema, value: &Json| match value {
             Json::Null => Ok(match schema.referenced() {
-                Some(name) => self.named(name, &Json::Object(Map::new()), depth + 1)?,
+                Some(name) if !is_special(name) => {
+                    self.named(name, &Json::Object(Map::new()), depth + 1)?
+                }
+                Some(_) => special_zero(schema),
                 None => zero(schema),
             }),
             value => self.value(schema, value, depth + 1),
@@ -227,9 +233,17 @@ impl TypedObjects {
                 let entries = entries.map(|(key, value)| Ok((key.clone(), one(schema, value)?)));
                 return Ok(Json::Object(entries.collect::<Result<_, String>>()?));
             }
+            Some("string") if schema.format.as_deref() == Some("byte") => return bytes(value),
             Some("string") => ("a text", value.is_string()),
+            Some("integer") if schema.format.as_deref() == Some("int32") => {
+                let is_of = value.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+                ("a whole number of 32 bits", is_of)
+            }
             Some("integer") => ("a whole number", value.is_i64()),
-            Some("number") => ("a number", value.is_number()),
+            Some("number") => {
+                let number = value.as_f64().ok_or_else(|| mismatch(value, "a number"))?;
+                return Ok(number.into());
+            }
             Some("boolean") => ("true or false", value.is_boolean()),
             _ => return Ok(value.clone()),
         };
@@ -263,7 +277,7 @@ fn zero(schema: &Schema) -> Json {
     }
 }
 
-/// What Go writes for a time, a quantity, a number or a text without a value.
+/// What Go writes for a time, a quantity, a raw object, or a number or text without a value.
 fn special_zero(schema: &Schema) -> Json {
     let name = schema.referenced().unwrap_or_default();
     if name.ends_with(".Quantity") {
@@ -271,47 +285,139 @@ fn special_zero(schema: &Schema) -> Json {
     } else if name.ends_with(".IntOrString") {
         0.into()
     } else {
-        zero(schema)
+        Json::Null
     }
 }
 
-/// Whether `table` has `field` of the type `type_name`.
-fn is_in(table: &[&str], type_name: &str, field: &str) -> bool {
-    let place = |row: &&str| {
-        let (of_type, of_field) = row.split_once('.').unwrap_or((row, ""));
-        (of_type, of_field).cmp(&(type_name, field))
-    };
-    table.binary_search_by(place).is_ok()
+/// Whether values of the type are read and written by code of its own.
+fn is_special(name: &str) -> bool {
+    [
+        ".Time",
+        ".MicroTime",
+        ".Quantity",
+        ".IntOrString",
+        ".FieldsV1",
+        ".RawExtension",
+    ]
+    .iter()
+    .any(|special| name.ends_with(special))
 }
 
-/// Whether Go leaves out the value of an optional field.
-fn is_empty(type_name: &str, field: &str, value: &Json) -> bool {
-    let is_in = |table: &[&str]| is_in(table, type_name, field);
+/// The name of a type, as the tables have it.
+#[derive(Clone, Copy)]
+struct TypeName<'a> {
+    /// `core.v1`.
+    package: &'a str,
+    name: &'a str,
+}
+
+impl<'a> TypeName<'a> {
+    fn new(full: &'a str) -> Self {
+        let (path, name) = full.rsplit_once('.').unwrap_or(("", full));
+        let mut dots = path.rmatch_indices('.').skip(1);
+        let package = dots.next().and_then(|(at, _)| path.get(at + 1..));
+        Self {
+            package: package.unwrap_or(path),
+            name,
+        }
+    }
+
+    /// Whether `table` has `field` of this type.
+    fn is_in(self, table: &[&str], field: &str) -> bool {
+        let Self { package, name } = self;
+        let has = |row: &str| table.binary_search(&row).is_ok();
+        has(&format!("{name}.{field}")) || has(&format!("{package}.{name}.{field}"))
+    }
+}
+
+/// Whether Go leaves out the value of a field that may be left out.
+fn is_empty(of: TypeName<'_>, field: &str, schema: &Schema, value: &Json) -> bool {
+    if schema.referenced().is_some() {
+        // A struct behind a pointer is kept, as is a time that is zero, but for one.
+        return value.is_null() && field == "creationTimestamp";
+    }
     match value {
         Json::Null => true,
         Json::Array(items) => items.is_empty(),
-        // A struct behind a pointer is kept; empty maps have been told apart by their schemas.
-        Json::Object(_) => false,
-        Json::String(text) => text.is_empty() && !is_in(&tables::EMPTY_IS_KEPT),
-        Json::Bool(value) => !value && is_in(&tables::ZERO_IS_LEFT_OUT),
-        Json::Number(number) => number.as_f64() == Some(0.0) && is_in(&tables::ZERO_IS_LEFT_OUT),
+        Json::Object(entries) => entries.is_empty(),
+        Json::String(text) => text.is_empty() && !of.is_in(&tables::EMPTY_IS_KEPT, field),
+        Json::Bool(value) => !value && of.is_in(&tables::ZERO_IS_LEFT_OUT, field),
+        Json::Number(number) => {
+            number.as_f64() == Some(0.0) && of.is_in(&tables::ZERO_IS_LEFT_OUT, field)
+        }
     }
 }
 
-/// A time as the API server prints it: in UTC, to the second.
-fn time(value: &Json) -> Json {
-    let text = value.as_str().unwrap_or_default();
-    let seconds = text.parse::<Timestamp>().map(Timestamp::as_second);
-    let whole = seconds.and_then(Timestamp::from_second);
-    whole.map_or_else(|_| value.clone(), |time| time.to_string().into())
+/// A time as the API server prints it: in UTC, to the second. The zero time is null.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/time.go`, `Time.UnmarshalJSON`, `Time.ToUnstructured`.
+fn time(value: &Json) -> Result<Json, String> {
+    let text = value.as_str().ok_or_else(|| mismatch(value, "a time"))?;
+    let seconds = seconds_of(text)?;
+    if seconds == ZERO_TIME {
+        return Ok(Json::Null);
+    }
+    let time = Timestamp::from_second(seconds).map_err(|error| error.to_string())?;
+    Ok(time.to_string().into())
 }
 
-/// A quantity: numbers become texts.
+/// Go's zero time, the start of year 1, in seconds of Unix.
+const ZERO_TIME: i64 = -62_135_596_800;
+
+/// The seconds of Unix of a time by RFC 3339, of which a fraction is cut off.
+fn seconds_of(text: &str) -> Result<i64, String> {
+    parse_timestamp(text)
+        .map(|time| time.seconds)
+        .map_err(|_| format!("cannot read the time {text:?}"))
+}
+
+/// A time with six digits after the second, no more and no fewer.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/micro_time.go`, `RFC3339Micro`.
+fn micro_time(value: &Json) -> Result<Json, String> {
+    let text = value.as_str().ok_or_else(|| mismatch(value, "a time"))?;
+    let seconds = seconds_of(text)?;
+    let wrong = || format!("cannot read the time {text:?} to the microsecond");
+    let (_, rest) = text.split_once('.').ok_or_else(wrong)?;
+    let n_digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let fraction = rest.get(..n_digits).ok_or_else(wrong)?;
+    if n_digits != 6 {
+        return Err(wrong());
+    }
+    let time = Timestamp::from_second(seconds).map_err(|error| error.to_string())?;
+    let text = time.to_string();
+    let whole = text.strip_suffix('Z').unwrap_or(&text);
+    Ok(format!("{whole}.{fraction}Z").into())
+}
+
+/// Source: apimachinery `pkg/util/intstr/intstr.go`, `IntOrString.UnmarshalJSON`.
+fn number_or_text(value: &Json) -> Result<Json, String> {
+    let is_number = value.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+    if is_number || value.is_string() {
+        return Ok(value.clone());
+    }
+    Err(mismatch(value, "a text or a whole number of 32 bits"))
+}
+
+/// A quantity in its canonical form.
+///
+/// Source: apimachinery `pkg/api/resource/quantity.go`, `Quantity.UnmarshalJSON`, `Quantity.ToUnstructured`.
 fn quantity(value: &Json) -> Result<Json, String> {
-    match value {
-        Json::String(_) => Ok(value.clone()),
-        Json::Number(number) => Ok(number.to_string().into()),
-        other => Err(mismatch(other, "a quantity")),
+    let text = match value {
+        Json::String(text) => text.clone(),
+        Json::Number(number) => number.to_string(),
+        other => return Err(mismatch(other, "a quantity")),
+    };
+    let quantity = Quantity::parse(text.trim()).map_err(|error| error.to_string())?;
+    Ok(quantity.to_string().into())
+}
+
+/// Bytes, as base64.
+fn bytes(value: &Json) -> Result<Json, String> {
+    let text = value.as_str().ok_or_else(|| mismatch(value, "bytes"))?;
+    match decode_base64(text) {
+        Ok(_) => Ok(text.replace(['\r', '\n'], "").into()),
+        Err(at) => Err(format!("illegal base64 data at input byte {at}")),
     }
 }
 
@@ -441,9 +547,11 @@ mod tests {
             &tables::ZERO_IS_LEFT_OUT[..],
             &tables::EMPTY_IS_KEPT,
             &tables::EMPTY_IS_WRITTEN,
+            &tables::ALWAYS_WRITTEN,
+            &tables::MAY_BE_LEFT_OUT,
             &tables::NULL_IS_WRITTEN,
         ] {
-            assert!(table.is_sorted_by_key(|row| row.split_once('.')));
+            assert!(table.is_sorted());
         }
     }
 }

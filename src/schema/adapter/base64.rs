@@ -7,7 +7,7 @@
 /// The place of the first byte that is wrong, as Go tells it.
 ///
 /// Source: Go `encoding/base64/base64.go`, `Encoding.decodeQuantum`.
-pub(super) fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
+pub fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
     let mut symbols = text
         .bytes()
         .enumerate()

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::go_time;
 use crate::cel::value::{EvalError, Map, Value};
 
-use base64::decode_base64;
+pub use base64::decode_base64;
 use list::{ListKind, TypedList};
 use map::TypedMap;
 use preserved::Preserved;
