@@ -96,66 +96,92 @@ impl Verdicts {
             self.find_vain_tests();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
-        let n_wildcard = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
         let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let text_left = TextLeft::default();
         for (n, expression) in policy.expressions().iter().enumerate() {
-            let mut shown = Shown::default();
-            let mut of_expression: Vec<String> = Vec::new();
-            let mut n_left_out = 0;
-            for kind in &self.kinds {
-                let finding = self.told(kind, n, scope);
-                if finding.is_none() && !kind.vain.contains_key(&n) {
-                    continue;
-                }
-                if kind.is_by_wildcard {
-                    shown.n_failing += usize::from(finding.is_some());
-                    if shown.is_full() {
-                        continue;
-                    }
-                }
-                if !of_expression.is_empty() && text_left.is_used_up() {
-                    n_left_out += 1;
-                    continue;
-                }
-                let text = kind.text(n, expression, finding.as_deref(), &text_left);
-                if !kind.is_by_wildcard {
-                    of_expression.push(format!("{}: {text}\n", kind.gvk));
-                } else if let Some(text) = shown.add(text, kind.is_refused(n)) {
-                    of_expression.push(format!("{}: {text}\n", kind.gvk));
-                }
+            let of_expression = self.texts_of(n, expression, scope, &text_left);
+            if !of_expression.is_empty() {
+                texts.insert(n, of_expression);
             }
-            let Some(last) = of_expression.last_mut() else {
-                continue;
-            };
-            if n_left_out > 0 {
-                let _ = writeln!(last, "what is said of {n_left_out} more kinds is left out");
-            }
-            let n_failing = shown.n_failing;
-            let _ = match n_failing {
-                0 => Ok(()),
-                1 if n_wildcard == 1 => {
-                    writeln!(
-                        last,
-                        "the one kind that the wildcards match cannot be evaluated so"
-                    )
-                }
-                n if n == n_wildcard => writeln!(
-                    last,
-                    "none of the {n} kinds that the wildcards match can be evaluated so"
-                ),
-                1 => writeln!(
-                    last,
-                    "the one kind of the wildcards that comes to this cannot be evaluated so"
-                ),
-                n => writeln!(
-                    last,
-                    "none of the {n} kinds of the wildcards that come to this can be evaluated so"
-                ),
-            };
-            texts.insert(n, of_expression);
         }
         texts
+    }
+
+    /// The texts about the expression of the index `n`, one a kind, below the last what is true of all.
+    fn texts_of(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        scope: Scope,
+        text_left: &TextLeft,
+    ) -> Vec<String> {
+        let mut shown = Shown::default();
+        let mut texts: Vec<String> = Vec::new();
+        let mut last_full = None;
+        let mut n_left_out = 0;
+        for kind in &self.kinds {
+            let finding = self.told(kind, n, scope);
+            if finding.is_none() && !kind.vain.contains_key(&n) {
+                continue;
+            }
+            if kind.is_by_wildcard {
+                shown.n_failing += usize::from(finding.is_some());
+                if shown.is_full() {
+                    continue;
+                }
+            }
+            if !texts.is_empty() && text_left.is_used_up() {
+                n_left_out += 1;
+                continue;
+            }
+            let text = kind.text(n, expression, finding.as_deref(), text_left);
+            let full = format!("{}: {text}\n", kind.gvk);
+            let shown = if kind.is_by_wildcard {
+                let text = shown.add(text, kind.is_refused(n));
+                text.map(|text| format!("{}: {text}\n", kind.gvk))
+            } else {
+                Some(full.clone())
+            };
+            // The first is shown however long it is.
+            if let Some(text) = shown.or_else(|| texts.is_empty().then(|| full.clone())) {
+                texts.push(text);
+                last_full = Some(full);
+            }
+        }
+        let mut in_common = String::new();
+        if n_left_out > 0 {
+            let _ = writeln!(
+                in_common,
+                "what is said of {n_left_out} more kinds is left out"
+            );
+        }
+        in_common += &self.of_wildcards(shown.n_failing);
+        if !in_common.is_empty()
+            && let (Some(last), Some(full)) = (texts.last_mut(), last_full)
+        {
+            // It stands below a place in the source, and not as a part of a message.
+            *last = full + &in_common;
+        }
+        texts
+    }
+
+    /// What is said of `n_failing` kinds of wildcards together.
+    fn of_wildcards(&self, n_failing: usize) -> String {
+        let n_all = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
+        match n_failing {
+            0 => String::new(),
+            1 if n_all == 1 => {
+                "the one kind that the wildcards match cannot be evaluated so\n".to_owned()
+            }
+            n if n == n_all => {
+                format!("none of the {n} kinds that the wildcards match can be evaluated so\n")
+            }
+            1 => "the one kind of the wildcards that comes to this cannot be evaluated so\n"
+                .to_owned(),
+            n => format!(
+                "none of the {n} kinds of the wildcards that come to this can be evaluated so\n"
+            ),
+        }
     }
 
     /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails

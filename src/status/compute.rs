@@ -197,7 +197,7 @@ pub(super) enum Lacks {
 }
 
 impl Verdict {
-    fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self {
             status,
             reason,
@@ -206,7 +206,7 @@ impl Verdict {
         }
     }
 
-    fn lacking(mut self, lacks: Lacks) -> Self {
+    pub(super) fn lacking(mut self, lacks: Lacks) -> Self {
         self.lacks = lacks;
         self
     }
@@ -537,8 +537,10 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
     let kinds = unchecked.map(|unchecked| {
         let gvk = &unchecked.gvk;
-        format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
+        let name = format!("{} {}", gvk.api_version(), gvk.kind);
+        (name, unchecked.reason.clone())
     });
+    let kinds = message::by_reason(kinds).into_iter();
     let params = types
         .params
         .iter()

@@ -40,30 +40,27 @@ pub struct ProbeFacts {
 
 /// The condition `ProbesPassed`.
 pub(super) fn verdict(state: &ProbesState) -> Verdict {
+    match state {
+        ProbesState::Unread => Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::ProbesPending,
+            "the probes were not read yet",
+        )
+        .lacking(Lacks::Evidence),
+        ProbesState::NotPermitted(text) => {
+            Verdict::new(ConditionStatus::Unknown, Reason::NotPermitted, text.clone())
+        }
+        ProbesState::Known(probes) => of_known(probes),
+    }
+}
+
+/// The condition where the probes are known.
+fn of_known(probes: &[ProbeFacts]) -> Verdict {
     let verdict = |status, reason, message: String, lacks| Verdict {
         status,
         reason,
         message,
         lacks,
-    };
-    let probes = match state {
-        ProbesState::Unread => {
-            return verdict(
-                ConditionStatus::Unknown,
-                Reason::ProbesPending,
-                "the probes were not read yet".to_owned(),
-                Lacks::Evidence,
-            );
-        }
-        ProbesState::NotPermitted(text) => {
-            return verdict(
-                ConditionStatus::Unknown,
-                Reason::NotPermitted,
-                text.clone(),
-                Lacks::Nothing,
-            );
-        }
-        ProbesState::Known(probes) => probes,
     };
     if probes.is_empty() {
         return verdict(

@@ -22,6 +22,7 @@ use crate::status::compute::{
     self, Checked, Compiled, DesiredStatus, Observed, ParamKindState, Types,
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
+use crate::status::message;
 use crate::status::probes::ProbesState;
 
 /// The conditions that files can tell, and that `Ready` is made of here.
@@ -540,12 +541,10 @@ fn coverage(
     findings: &mut Vec<Finding>,
 ) {
     let typed = &answers.typed;
-    let mut gaps: Vec<String> = typed
-        .unchecked
-        .iter()
-        .chain(&typed.by_wildcard.unchecked)
-        .map(|unchecked| format!("{} ({})", display(&unchecked.gvk), unchecked.reason))
-        .collect();
+    let unchecked = typed.unchecked.iter().chain(&typed.by_wildcard.unchecked);
+    let mut gaps = message::by_reason(
+        unchecked.map(|unchecked| (display(&unchecked.gvk), unchecked.reason.clone())),
+    );
     let seen = typed.by_wildcard.unchecked.iter();
     let checked: BTreeSet<&Gvk> = typed
         .checked
@@ -572,8 +571,11 @@ fn coverage(
     let n_kinds = n_checked + typed.unchecked.len() + typed.by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
         (0, _) => "the types of no kind checked".to_owned(),
-        (n, all) if n == all => format!("the types of {n} kinds checked"),
-        (n, all) => format!("the types of {n} of {all} kinds checked"),
+        (n, all) if n == all => format!("the types of {} checked", message::count(n, "kind")),
+        (n, all) => format!(
+            "the types of {n} of {} checked",
+            message::count(all, "kind")
+        ),
     };
     let field_ref = "spec.matchConstraints";
     let place = policy.place_of_field("spec.matchConstraints.resourceRules");

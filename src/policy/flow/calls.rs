@@ -54,6 +54,9 @@ impl Interpreter<'_> {
             }
             ("!_", None, &[operand]) => {
                 let value = self.eval(operand);
+                if value.is_never() {
+                    return self.no_value(id);
+                }
                 if let Some(shape) = misfit(&value, is_bool) {
                     let types = [shape.to_type()];
                     self.report_overload(id, function, false, &types);
@@ -68,6 +71,9 @@ impl Interpreter<'_> {
             }
             ("_==_" | "_!=_", None, &[left, right]) => {
                 let sides = (self.eval(left), self.eval(right));
+                if sides.0.is_never() || sides.1.is_never() {
+                    return self.no_value(id);
+                }
                 let equal = equals(&sides.0, &sides.1);
                 let wanted = function == "_==_";
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
@@ -120,7 +126,8 @@ impl Interpreter<'_> {
         self.n_conditions += 1;
         let before = self.mark();
         let left = self.eval(left_id);
-        if left.as_bool() == Some(absorbing) {
+        let between = self.mark();
+        if left.as_bool() == Some(absorbing) && !self.has_issues_between(before, between) {
             self.n_conditions -= 1;
             return decided;
         }
@@ -146,10 +153,17 @@ impl Interpreter<'_> {
         self.n_conditions -= 1;
         self.expect_bool(right_id, &right);
         let neutral = Some(!absorbing);
-        if left.as_bool() == neutral && right.as_bool() == neutral {
-            return Value::constant(Const::Bool(!absorbing));
+        let is_neutral = |value: &Value| value.as_bool() == neutral;
+        match (left.is_never(), right.is_never()) {
+            (false, false) if is_neutral(&left) && is_neutral(&right) => {
+                Value::constant(Const::Bool(!absorbing))
+            }
+            (false, false) => Value::bool(),
+            // Where one fails, the whole fails too, unless the other one decides.
+            (true, false) if !is_neutral(&right) => decided,
+            (false, true) if !is_neutral(&left) => decided,
+            _ => Value::never(),
         }
-        Value::bool()
     }
 
     fn expect_bool(&mut self, id: ExprId, value: &Value) {
@@ -167,6 +181,9 @@ impl Interpreter<'_> {
         otherwise_id: ExprId,
     ) -> Value {
         let condition = self.eval(condition_id);
+        if condition.is_never() {
+            return self.no_value(id);
+        }
         match condition.as_bool() {
             Some(true) => return self.eval(then_id),
             Some(false) => return self.eval(otherwise_id),
@@ -199,6 +216,9 @@ impl Interpreter<'_> {
 
     fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> Value {
         let (element, container) = (self.eval(element), self.eval(container));
+        if element.is_never() || container.is_never() {
+            return self.no_value(id);
+        }
         let fits = |shape: &Shape| !matches!(shape, Shape::Plain(_) | Shape::Optional(_));
         if let Some(shape) = misfit(&container, fits) {
             let types = [element.to_type(), shape.to_type()];

@@ -127,6 +127,12 @@ impl<'a> Interpreter<'a> {
         }
     }
 
+    /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
+    pub(super) fn no_value(&mut self, id: ExprId) -> Value {
+        self.outcome.excused.push(id);
+        Value::never()
+    }
+
     /// Notes that something is selected from null.
     pub(super) fn report_null(&mut self, id: ExprId) {
         if self.n_conditions == 0 {
@@ -267,7 +273,10 @@ impl<'a> Interpreter<'a> {
 
     /// `value.field`.
     pub(super) fn select(&mut self, id: ExprId, value: &Value, field: &str) -> Value {
-        if value.is_unknown() || value.is_never() {
+        if value.is_never() {
+            return self.no_value(id);
+        }
+        if value.is_unknown() {
             return value.clone();
         }
         let mut result = Value::never();
@@ -466,13 +475,8 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
         Shape::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
-                // What is absent is an optional field like any other.
-                let value = if value.is_never() {
-                    Value::unknown()
-                } else {
-                    value.clone()
-                };
-                return Selected::Value(value);
+                // What is absent has no value: what is done with it is not come to.
+                return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
                 return Selected::Value(Value::unknown());
