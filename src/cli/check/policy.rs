@@ -100,7 +100,7 @@ pub fn check(
     expression_warnings(policy, known, &answers, &mut findings);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
-    coverage(policy, &answers, &mut findings);
+    coverage(policy, known, &answers, &mut findings);
     Outcome {
         status: answers.status,
         typed: answers.typed,
@@ -536,6 +536,7 @@ fn params(
 /// What type checking did not see.
 fn coverage(
     policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
@@ -551,11 +552,14 @@ fn coverage(
         .chain(&typed.by_wildcard.checked)
         .chain(seen.map(|unchecked| &unchecked.gvk))
         .collect();
+    // Of some resources there is no request of the operations that the rules name: nothing is left out.
+    let kinds = matching::kinds(&policy.value, &known.mapper);
     let n_by_wildcard = answers
         .matches
         .resources
         .iter()
         .filter(|resource| resource.by_wildcard && !checked.contains(&resource.gvk))
+        .filter(|resource| kinds.binary_search(&resource.gvk).is_ok())
         .count();
     if n_by_wildcard > 0 {
         gaps.push(format!("{n_by_wildcard} resources matched by wildcards"));
