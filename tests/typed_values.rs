@@ -20,23 +20,30 @@ use vap_status_controller::schema::adapter::{ValueSchema, typed};
 /// Evaluates with `l` of `schema`, and `j` without one; both are `dyn` to the check.
 #[track_caller]
 fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
+    for (expression, expected) in rows {
+        let (result, _) = evaluate(schema, l, expression);
+        assert_eq!(result, *expected, "{expression}");
+    }
+}
+
+/// The result, as a text, and the cost.
+#[track_caller]
+fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
     let env = base_env(KubernetesVersion::LATEST).extend(variables);
-    for (expression, expected) in rows {
-        let (ast, _) = syntax::parse(expression);
-        let (checked, found) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
-        assert!(found.is_empty(), "{}", found.render(expression));
-        let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
-        let mut bindings = Bindings::default();
-        bindings.bind("l", typed(&Value::from(l), &ValueSchema::new(schema)));
-        bindings.bind("j", Value::from(&json!([[5]])));
-        let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
-        let found = match evaluation.result {
-            Ok(value) => value.to_go_string(),
-            Err(error) => format!("error: {error}"),
-        };
-        assert_eq!(found, *expected, "{expression}");
-    }
+    let (ast, _) = syntax::parse(expression);
+    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
+    assert!(found.is_empty(), "{}", found.render(expression));
+    let program = Program::plan(&checked, &env, &KubernetesRuntime).unwrap();
+    let mut bindings = Bindings::default();
+    bindings.bind("l", typed(&Value::from(l), &ValueSchema::new(schema)));
+    bindings.bind("j", Value::from(&json!([[5]])));
+    let evaluation = program.eval(&bindings, Limits::of_cost(1_000_000));
+    let found = match evaluation.result {
+        Ok(value) => value.to_go_string(),
+        Err(error) => format!("error: {error}"),
+    };
+    (found, evaluation.cost)
 }
 
 #[test]
@@ -193,4 +200,47 @@ fn what_has_no_type_cannot_be_asked_for_it() {
             ),
         ],
     );
+}
+
+/// Source: cel-go `common/types/list.go`, `concatList.Value`; `interpreter/attributes.go`, `newQualifier`.
+#[test]
+fn short_lists_that_are_joined_are_still_joined() {
+    let set =
+        json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"});
+    let unhashable = "error: internal error: runtime error: hash of unhashable type";
+    check(
+        &set,
+        &json!(["a"]),
+        &[
+            (
+                "l == [dyn(['a'] + ['b'])]",
+                &format!("{unhashable} []interface {{}}"),
+            ),
+            ("l == [dyn(['a', 'b'])]", &format!("{unhashable} []ref.Val")),
+            (
+                "{[]: 1}[[1] + [2]]",
+                "error: invalid qualifier type: *types.concatList",
+            ),
+            (
+                "{[]: 1}[[] + [2]]",
+                "error: invalid qualifier type: *types.baseList",
+            ),
+        ],
+    );
+}
+
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost` (`_==_`).
+#[test]
+fn what_has_no_type_is_compared_at_the_cost_of_its_size() {
+    let open = json!({"x-kubernetes-preserve-unknown-fields": true});
+    for (expression, expected) in [
+        ("l == ''", 1),
+        ("l == {}", 1),
+        ("l == 'abc'", 2),
+        ("quantity('1') == quantity('2')", 3),
+        ("dyn(google.protobuf.Empty{}) == dyn('')", 41),
+    ] {
+        let (_, cost) = evaluate(&open, &json!("abc"), expression);
+        assert_eq!(cost, expected, "{expression}");
+    }
 }

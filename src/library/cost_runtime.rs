@@ -7,6 +7,7 @@
 
 use crate::cel::cost::factors::LIST_CREATE_BASE_COST;
 use crate::cel::eval::{CallCost, CostResult, string_traversal_cost, units};
+use crate::cel::types::Type;
 use crate::cel::value::{EvalError, Traits, Value, Work};
 
 use super::cost::{AUTHORIZER_CHECK_COST, SELECTOR_REQUIREMENT_COST, is_nominal};
@@ -310,12 +311,21 @@ fn contains_cidr_text(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     units(compared_networks(args).wrapping_add(text))
 }
 
-/// Values of the types that the API server adds are compared at the cost of one.
+/// Values of the types that the API server adds are compared at the cost of one. Others that are opaque
+/// here, such as messages and fields of unknown type, go by the language's own rule.
 fn equality(args: &[Value], _: &Outcome, _: &Work) -> CostResult {
     match args {
-        [Value::Opaque(_), _] => units(1),
+        [Value::Opaque(value), _] if is_added(&value.type_()) => units(1),
         _ => Ok(None),
     }
+}
+
+/// Whether a type is one that the API server adds to the language's.
+fn is_added(type_: &Type) -> bool {
+    let name = type_.type_name();
+    ["kubernetes.", "net."]
+        .iter()
+        .any(|package| name.starts_with(package))
 }
 
 #[cfg(test)]

@@ -7,11 +7,12 @@
 //! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
 //!   hardly meant. That is told by `WARNING` in place of `ERROR`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use super::compile::CompiledPolicy;
-use super::expressions::PolicyExpression;
+use super::expressions::{PolicyExpression, TextLeft};
 use super::flow::Issue;
 use super::truthful::{Finding, Judged};
 use crate::cel::ast::ExprId;
@@ -50,7 +51,7 @@ struct Kind {
     is_by_wildcard: bool,
     judged: Judged,
     /// Tests for a field that no kind has, by the index of the expression.
-    vain: Vec<(usize, Issue)>,
+    vain: BTreeMap<usize, Vec<Issue>>,
 }
 
 impl Verdicts {
@@ -64,7 +65,7 @@ impl Verdicts {
             gvk,
             is_by_wildcard,
             judged,
-            vain: Vec::new(),
+            vain: BTreeMap::new(),
         });
     }
 
@@ -95,80 +96,116 @@ impl Verdicts {
             self.find_vain_tests();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
-        let n_wildcard = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
         let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        let text_left = TextLeft::default();
         for (n, expression) in policy.expressions().iter().enumerate() {
-            let mut shown = Shown::default();
-            let mut of_expression = Vec::new();
-            let mut last_full = None;
-            for kind in &self.kinds {
-                let finding = match kind.finding(n) {
-                    Some(Finding::Issues(issues)) if kind.is_by_wildcard => {
-                        let hopeless = issues.iter().filter(|issue| !self.is_sound(n, issue.id));
-                        let hopeless: Vec<_> = hopeless.cloned().collect();
-                        (scope != Scope::Partial && !hopeless.is_empty())
-                            .then_some(Finding::Issues(hopeless))
-                    }
-                    finding => finding.cloned(),
-                };
-                let fails = finding.is_some();
-                let text = kind.text(n, expression, finding.as_ref());
-                if text.is_empty() {
-                    continue;
-                }
-                let full = format!("{}: {text}\n", kind.gvk);
-                if !kind.is_by_wildcard {
-                    of_expression.push(full.clone());
-                } else if let Some(text) = shown.add(text, fails, kind.is_refused(n)) {
-                    of_expression.push(format!("{}: {text}\n", kind.gvk));
-                } else {
-                    continue;
-                }
-                last_full = Some(full);
+            let of_expression = self.texts_of(n, expression, scope, &text_left);
+            if !of_expression.is_empty() {
+                texts.insert(n, of_expression);
             }
-            let Some(last) = of_expression.last_mut() else {
-                continue;
-            };
-            let n_failing = shown.n_failing;
-            if n_failing > 0
-                && let Some(full) = last_full
-            {
-                // What is said of all kinds stands below a place in the source, and not as a part of a message.
-                *last = full;
-            }
-            let _ = match n_failing {
-                0 => Ok(()),
-                1 if n_wildcard == 1 => {
-                    writeln!(
-                        last,
-                        "the one kind that the wildcards match cannot be evaluated so"
-                    )
-                }
-                n if n == n_wildcard => writeln!(
-                    last,
-                    "none of the {n} kinds that the wildcards match can be evaluated so"
-                ),
-                1 => writeln!(
-                    last,
-                    "the one kind of the wildcards that comes to this cannot be evaluated so"
-                ),
-                n => writeln!(
-                    last,
-                    "none of the {n} kinds of the wildcards that come to this can be evaluated so"
-                ),
-            };
-            texts.insert(n, of_expression);
         }
         texts
     }
 
+    /// The texts about the expression of the index `n`, one a kind, below the last what is true of all.
+    fn texts_of(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        scope: Scope,
+        text_left: &TextLeft,
+    ) -> Vec<String> {
+        let mut shown = Shown::default();
+        let mut texts: Vec<String> = Vec::new();
+        let mut last_full = None;
+        let mut n_left_out = 0;
+        for kind in &self.kinds {
+            let finding = self.told(kind, n, scope);
+            if finding.is_none() && !kind.vain.contains_key(&n) {
+                continue;
+            }
+            if kind.is_by_wildcard {
+                shown.n_failing += usize::from(finding.is_some());
+                if shown.is_full() {
+                    continue;
+                }
+            }
+            if !texts.is_empty() && text_left.is_used_up() {
+                n_left_out += 1;
+                continue;
+            }
+            let text = kind.text(n, expression, finding.as_deref(), text_left);
+            let full = format!("{}: {text}\n", kind.gvk);
+            let shown = if kind.is_by_wildcard {
+                let text = shown.add(text, kind.is_refused(n));
+                text.map(|text| format!("{}: {text}\n", kind.gvk))
+            } else {
+                Some(full.clone())
+            };
+            // The first is shown however long it is.
+            if let Some(text) = shown.or_else(|| texts.is_empty().then(|| full.clone())) {
+                texts.push(text);
+                last_full = Some(full);
+            }
+        }
+        let mut in_common = String::new();
+        if n_left_out > 0 {
+            let _ = writeln!(
+                in_common,
+                "what is said of {n_left_out} more kinds is left out"
+            );
+        }
+        in_common += &self.of_wildcards(shown.n_failing);
+        if !in_common.is_empty()
+            && let (Some(last), Some(full)) = (texts.last_mut(), last_full)
+        {
+            // It stands below a place in the source, and not as a part of a message.
+            *last = full + &in_common;
+        }
+        texts
+    }
+
+    /// What is said of `n_failing` kinds of wildcards together.
+    fn of_wildcards(&self, n_failing: usize) -> String {
+        let n_all = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
+        match n_failing {
+            0 => String::new(),
+            1 if n_all == 1 => {
+                "the one kind that the wildcards match cannot be evaluated so\n".to_owned()
+            }
+            n if n == n_all => {
+                format!("none of the {n} kinds that the wildcards match can be evaluated so\n")
+            }
+            1 => "the one kind of the wildcards that comes to this cannot be evaluated so\n"
+                .to_owned(),
+            n => format!(
+                "none of the {n} kinds of the wildcards that come to this can be evaluated so\n"
+            ),
+        }
+    }
+
+    /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
+    /// wherever it is evaluated, and only where all kinds are known.
+    fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
+        match kind.judged.found.get(&n)? {
+            Finding::Issues(issues) if kind.is_by_wildcard => {
+                let hopeless = issues.iter().filter(|issue| !self.is_sound(n, issue.id));
+                let hopeless: Vec<_> = hopeless.cloned().collect();
+                let is_told = scope != Scope::Partial && !hopeless.is_empty();
+                is_told.then_some(Cow::Owned(Finding::Issues(hopeless)))
+            }
+            finding => Some(Cow::Borrowed(finding)),
+        }
+    }
+
     /// Finds the tests for a field that no kind has.
     fn find_vain_tests(&mut self) {
-        let mut vain: Vec<(usize, usize, Issue)> = Vec::new();
-        for (k, kind) in self.kinds.iter().enumerate() {
+        let present = self.kinds.iter().flat_map(|kind| &kind.judged.present);
+        let present: HashSet<_> = present.copied().collect();
+        for kind in &mut self.kinds {
+            let mut told = HashSet::new();
             for (n, id, field) in &kind.judged.absent {
-                let has_field = |kind: &Kind| kind.judged.present.contains(&(*n, *id));
-                if self.kinds.iter().any(has_field) {
+                if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
                     continue;
                 }
                 let issue = Issue {
@@ -179,14 +216,7 @@ impl Verdicts {
                          always false"
                     ),
                 };
-                vain.push((k, *n, issue));
-            }
-        }
-        for (k, n, issue) in vain {
-            if let Some(kind) = self.kinds.get_mut(k)
-                && !kind.vain.contains(&(n, issue.clone()))
-            {
-                kind.vain.push((n, issue));
+                kind.vain.entry(*n).or_default().push(issue);
             }
         }
     }
@@ -194,23 +224,21 @@ impl Verdicts {
 
 impl Kind {
     fn is_refused(&self, n: usize) -> bool {
-        matches!(self.finding(n), Some(Finding::Refused(_)))
-    }
-
-    fn finding(&self, n: usize) -> Option<&Finding> {
-        let mut found = self.judged.found.iter();
-        let (_, finding) = found.find(|(known, _)| *known == n)?;
-        Some(finding)
+        matches!(self.judged.found.get(&n), Some(Finding::Refused(_)))
     }
 
     /// The text about the expression of the index `n`, with `finding`; empty where there is nothing to say.
-    fn text(&self, n: usize, expression: &PolicyExpression, finding: Option<&Finding>) -> String {
+    fn text(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        finding: Option<&Finding>,
+        text_left: &TextLeft,
+    ) -> String {
         let mut parts = Vec::new();
-        parts.extend(finding.map(|finding| finding.render(expression)));
-        let vain = self.vain.iter().filter(|(known, _)| *known == n);
-        let vain: Vec<_> = vain.map(|(_, issue)| issue.clone()).collect();
-        if !vain.is_empty() {
-            let text = Finding::Issues(vain).render(expression);
+        parts.extend(finding.map(|finding| finding.render(expression, text_left)));
+        if let Some(vain) = self.vain.get(&n) {
+            let text = Finding::Issues(vain.clone()).render(expression, text_left);
             // Each finding begins with its severity.
             let lines = text
                 .lines()
@@ -234,10 +262,13 @@ struct Shown {
 }
 
 impl Shown {
-    /// The text to show: the places in the source are shown for the first kind only, and all kinds for which
-    /// there is room.
-    fn add(&mut self, text: String, fails: bool, is_refused: bool) -> Option<String> {
-        self.n_failing += usize::from(fails);
+    /// Whether there is no room for another kind.
+    fn is_full(&self) -> bool {
+        self.n_bytes > MAX_SHOWN_BYTES
+    }
+
+    /// The text to show, where there is room for it: the places in the source are shown for the first kind only.
+    fn add(&mut self, text: String, is_refused: bool) -> Option<String> {
         let is_place = |line: &&str| line.starts_with(" | ");
         let place = text.lines().filter(is_place).collect::<Vec<_>>().join("\n");
         let text = if self.places.contains(&place) {
@@ -255,7 +286,7 @@ impl Shown {
         } else {
             text.len()
         };
-        (self.n_bytes <= MAX_SHOWN_BYTES).then_some(text)
+        (!self.is_full()).then_some(text)
     }
 }
 

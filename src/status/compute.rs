@@ -192,10 +192,12 @@ pub(super) enum Lacks {
     Detail,
     /// Evidence: the status may turn out to be another.
     Evidence,
+    /// Evidence that does not come by waiting: what was known before says nothing of today.
+    Decision,
 }
 
 impl Verdict {
-    fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self {
             status,
             reason,
@@ -204,7 +206,7 @@ impl Verdict {
         }
     }
 
-    fn lacking(mut self, lacks: Lacks) -> Self {
+    pub(super) fn lacking(mut self, lacks: Lacks) -> Self {
         self.lacks = lacks;
         self
     }
@@ -304,7 +306,7 @@ fn standing(
         return None;
     }
     match verdict.lacks {
-        Lacks::Nothing => return None,
+        Lacks::Nothing | Lacks::Decision => return None,
         Lacks::Detail if status != verdict.status => return None,
         Lacks::Detail | Lacks::Evidence => {}
     }
@@ -604,7 +606,8 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
         );
     }
     let is_pending = |verdict: &Verdict| {
-        verdict.lacks == Lacks::Evidence && verdict.status == ConditionStatus::Unknown
+        matches!(verdict.lacks, Lacks::Evidence | Lacks::Decision)
+            && verdict.status == ConditionStatus::Unknown
     };
     if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
         return Verdict::new(

@@ -80,6 +80,9 @@ enum Origin {
     #[default]
     Language,
     Json,
+    /// Two lists joined, copied because they are short. Joined lists differ in their Go type and in how they
+    /// compare.
+    Joined,
 }
 
 impl Drop for Elements {
@@ -204,7 +207,16 @@ impl List {
 
     /// Whether the list is two lists joined.
     pub(crate) fn is_joined(&self) -> bool {
-        matches!(self.0, Repr::Joined(_))
+        match &self.0 {
+            Repr::Joined(_) => true,
+            Repr::Flat(elements) => elements.1 == Origin::Joined,
+            Repr::Source(_) | Repr::Growing(_) => false,
+        }
+    }
+
+    /// Two lists joined, copied into one.
+    fn copied(elements: Vec<Value>) -> Self {
+        Self(Repr::Flat(Arc::new(Elements(elements, Origin::Joined))))
     }
 
     /// The place in memory, as the identity of the list.
@@ -287,10 +299,11 @@ impl List {
             && let Some(owned) = Arc::get_mut(elements)
         {
             owned.0.extend(other.iter());
+            owned.1 = Origin::Joined;
             return self;
         }
         if len <= SHORT {
-            return Self::new(self.iter().chain(other.iter()).collect());
+            return Self::copied(self.iter().chain(other.iter()).collect());
         }
         // A long chain of joins with short lists keeps few nodes: the last short ones are merged.
         if other.len() <= SHORT

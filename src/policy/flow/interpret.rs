@@ -28,6 +28,9 @@ pub(super) struct Interpreter<'a> {
 /// The most entries of a map literal that are told apart.
 const MAX_ENTRIES: usize = 32;
 
+/// How many of the variables that were read last are looked through for one of the same name.
+const MAX_LOOKED_AT: usize = 64;
+
 /// What a selection makes of one shape.
 enum Selected {
     Value(Value),
@@ -237,11 +240,12 @@ impl<'a> Interpreter<'a> {
         if !self.is_variables(operand) {
             return None;
         }
-        if !self.outcome.reads.iter().any(|known| known == name) {
+        // A variable may be told more than once: what is dropped again is told by where it stands.
+        let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
+        if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
         }
-        let mut found = self.facts.variables.iter();
-        let found = found.find(|variable| variable.name == name);
+        let found = self.facts.variables.get(name);
         Some(found.map_or_else(Value::unknown, |variable| variable.value.clone()))
     }
 

@@ -23,6 +23,8 @@ mod overloads;
 pub(super) mod presence;
 pub(super) mod value;
 
+use std::collections::HashMap;
+
 use crate::cel::ast::{Ast, ExprId};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
@@ -38,8 +40,8 @@ pub(super) struct Facts<'a> {
     pub(super) env: &'a Env,
     /// `object`, `request` and the like, with their values.
     pub(super) roots: Vec<(&'static str, Value)>,
-    /// The variables that were declared so far.
-    pub(super) variables: Vec<Variable>,
+    /// The variables that were declared so far, by name; of two of a name the last counts.
+    pub(super) variables: HashMap<String, Variable>,
 }
 
 impl Facts<'_> {
@@ -53,7 +55,6 @@ impl Facts<'_> {
 /// A variable of the policy.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
-    pub(super) name: String,
     pub(super) value: Value,
     /// Whether it tells that something is there, or that it is not.
     pub(super) presence: Option<bool>,

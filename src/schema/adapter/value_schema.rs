@@ -1,0 +1,143 @@
+//! What of a schema matters for values.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::schema::extensions::INT_OR_STRING_FORMAT;
+
+/// What of a schema matters for values.
+#[derive(Debug, Default)]
+pub struct ValueSchema {
+    pub(super) type_: String,
+    pub(super) format: String,
+    pub(super) nullable: bool,
+    pub(super) int_or_string: bool,
+    pub(super) preserve_unknown_fields: bool,
+    pub(super) properties: Option<HashMap<String, Arc<ValueSchema>>>,
+    pub(super) additional: Option<Arc<ValueSchema>>,
+    pub(super) items: Option<Arc<ValueSchema>>,
+    pub(super) list_type: String,
+    pub(super) list_map_keys: Vec<String>,
+}
+
+/// How deep a schema may nest; what is below has no type.
+const MAX_DEPTH: u32 = 100;
+
+impl ValueSchema {
+    /// Reads a schema.
+    #[must_use]
+    pub fn new(schema: &Json) -> Arc<Self> {
+        Arc::new(Self::read(schema, 0))
+    }
+
+    fn read(schema: &Json, depth: u32) -> Self {
+        if depth > MAX_DEPTH {
+            return Self::default();
+        }
+        let text = |key: &str| {
+            schema
+                .get(key)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let flag = |key: &str| schema.get(key).and_then(Json::as_bool).unwrap_or(false);
+        let part = |of: &Json| Arc::new(Self::read(of, depth.saturating_add(1)));
+        let type_ = match schema.get("type") {
+            Some(Json::Array(types)) => types.first().and_then(Json::as_str).unwrap_or_default(),
+            Some(Json::String(type_)) => type_,
+            _ => "",
+        };
+        let format = text("format");
+        let properties = schema
+            .get("properties")
+            .and_then(Json::as_object)
+            .map(|properties| {
+                properties
+                    .iter()
+                    .map(|(name, property)| (name.clone(), part(property)))
+                    .collect()
+            });
+        let mut read = Self {
+            type_: type_.to_owned(),
+            nullable: flag("nullable"),
+            int_or_string: flag("x-kubernetes-int-or-string") || format == INT_OR_STRING_FORMAT,
+            format,
+            preserve_unknown_fields: flag("x-kubernetes-preserve-unknown-fields"),
+            properties,
+            additional: schema
+                .get("additionalProperties")
+                .filter(|of| of.is_object())
+                .map(part),
+            items: schema.get("items").filter(|of| of.is_object()).map(part),
+            list_type: text("x-kubernetes-list-type"),
+            list_map_keys: schema
+                .get("x-kubernetes-list-map-keys")
+                .and_then(Json::as_array)
+                .map(|keys| {
+                    keys.iter()
+                        .filter_map(Json::as_str)
+                        .map(str::to_owned)
+                        .collect()
+                })
+                .unwrap_or_default(),
+        };
+        if flag("x-kubernetes-embedded-resource") {
+            read.add_type_and_object_meta();
+        }
+        read
+    }
+
+    fn of_type(type_: &str) -> Arc<Self> {
+        Arc::new(Self {
+            type_: type_.into(),
+            ..Self::default()
+        })
+    }
+
+    /// Source: apiserver `pkg/cel/common/schemas.go`, `WithTypeAndObjectMeta`.
+    fn add_type_and_object_meta(&mut self) {
+        let is_string =
+            |of: &Self, name: &str| of.property(name).is_some_and(|p| p.type_ == "string");
+        let meta = self.property("metadata").cloned();
+        let has_meta = meta.is_some_and(|meta| {
+            meta.type_ == "object" && is_string(&meta, "name") && is_string(&meta, "generateName")
+        });
+        if is_string(self, "kind") && is_string(self, "apiVersion") && has_meta {
+            return;
+        }
+        let string = || Self::of_type("string");
+        let meta = Self {
+            type_: "object".into(),
+            properties: Some(
+                ["name", "generateName"]
+                    .map(|name| (name.to_owned(), string()))
+                    .into(),
+            ),
+            ..Self::default()
+        };
+        let properties = self.properties.get_or_insert_default();
+        properties.insert("kind".into(), string());
+        properties.insert("apiVersion".into(), string());
+        properties.insert("metadata".into(), Arc::new(meta));
+    }
+
+    pub(super) fn property(&self, name: &str) -> Option<&Arc<Self>> {
+        self.properties.as_ref()?.get(name)
+    }
+
+    pub(super) fn is_object(&self) -> bool {
+        self.properties.is_some()
+    }
+
+    /// The schema of the field or entry `name`.
+    pub(super) fn part(&self, name: &str) -> Option<&Arc<Self>> {
+        if self.is_object() {
+            self.property(name)
+        } else {
+            self.additional.as_ref()
+        }
+    }
+}
