@@ -39,9 +39,12 @@ impl Interpreter<'_> {
         let has_two = fold.iter_var2.is_some();
         let of_list = |values: Vec<Value>| {
             let values = values.into_iter().zip(0..);
-            let rounds = values.map(|(value, n)| match has_two {
-                true => (Value::constant(Const::Int(n)), value),
-                false => (value, Value::never()),
+            let rounds = values.map(|(value, n)| {
+                if has_two {
+                    (Value::constant(Const::Int(n)), value)
+                } else {
+                    (value, Value::never())
+                }
             });
             rounds.collect::<Vec<Round>>()
         };
