@@ -1,5 +1,5 @@
-//! How long the steps of the engine take: parse, type check, plan, evaluation, admission; beside the `cel`
-//! crate, where it has the step.
+//! How long the steps of the engine take: parse, type check, plan, evaluation, admission; beside the crates
+//! `cel` and `cel-core`, where they have the step.
 //!
 //! `cargo bench --bench engine`; a part of a name behind `--` picks benches. Beside upstream the engine is
 //! measured by `./dev bench`.
@@ -144,6 +144,28 @@ fn peer_value(json: &Json) -> cel::Value {
     }
 }
 
+/// The object as the `cel-core` crate has it.
+fn core_value(json: &Json) -> cel_core::Value {
+    match json {
+        Json::String(text) => text.as_str().into(),
+        Json::Number(number) => number.as_i64().unwrap_or_default().into(),
+        Json::Bool(value) => (*value).into(),
+        Json::Null => cel_core::Value::Null,
+        Json::Array(items) => cel_core::Value::list(items.iter().map(core_value)),
+        Json::Object(fields) => {
+            let fields = fields.iter();
+            cel_core::Value::map(fields.map(|(name, value)| (name.as_str(), core_value(value))))
+        }
+    }
+}
+
+/// The environment of the `cel-core` crate that is nearest to [`env`].
+fn core_env() -> cel_core::Env {
+    cel_core::Env::with_standard_library()
+        .with_all_extensions()
+        .with_variable("object", cel_core::CelType::Dyn)
+}
+
 fn parse(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("parse");
     for (name, text) in EXPRESSIONS {
@@ -153,10 +175,24 @@ fn parse(criterion: &mut Criterion) {
         group.bench_function(format!("{name}, crate cel"), |bencher| {
             bencher.iter(|| cel::Program::compile(black_box(text)).unwrap());
         });
+        group.bench_function(format!("{name}, crate cel-core"), |bencher| {
+            bencher.iter(|| cel_core::parse(black_box(text)));
+        });
     }
 }
 
 fn check(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("parse and check");
+    let (env, core) = (env(), core_env());
+    for (name, text) in EXPRESSIONS {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| checked(black_box(text), &env));
+        });
+        group.bench_function(format!("{name}, crate cel-core"), |bencher| {
+            bencher.iter(|| core.compile(black_box(text)).unwrap());
+        });
+    }
+    group.finish();
     let builtin = Builtin::load().unwrap();
     let mapper = RestMapper::new(builtin.resources().to_vec());
     let policy = policy();
@@ -187,6 +223,7 @@ fn eval(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("eval");
     let object = deployment();
     let bindings = bindings(&object);
+    let core = core_env();
     for (name, text) in EXPRESSIONS {
         let program = program(text);
         let evaluation = program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT));
@@ -203,6 +240,13 @@ fn eval(criterion: &mut Criterion) {
                 bencher.iter(|| peer.execute(&context));
             });
         }
+        let peer = core.program(&core.compile(text).unwrap()).unwrap();
+        let mut activation = cel_core::MapActivation::new();
+        activation.insert("object", core_value(&object));
+        assert_eq!(peer.eval(&activation), true.into(), "{text}");
+        group.bench_function(format!("{name}, crate cel-core"), |bencher| {
+            bencher.iter(|| peer.eval(&activation));
+        });
     }
 }
 

@@ -408,3 +408,24 @@ fn counting_what_doubles_is_bounded() {
         );
     }
 }
+
+/// What a call costs is told by its text alone, so that nothing is made of a text that is too long.
+#[test]
+fn texts_are_not_taken_apart_beyond_the_limit() {
+    let text = Value::from("a".repeat(10_000_000));
+    for call in ["s.findAll('a')", "s.split('')", "s.replace('a', 'bb')"] {
+        let bound: Bindings = [("s".to_owned(), text.clone())].into_iter().collect();
+        let program = program(&format!("{call}.size() > 0"), &["s"]);
+        let mut error = None;
+        let allocated = allocation_counter::measure(|| {
+            let evaluation = program.eval(&bound, Limits::of_cost(PER_CALL_LIMIT));
+            error = evaluation.result.err();
+        });
+        assert_eq!(error.unwrap().message(), LIMIT_EXCEEDED, "{call}");
+        assert!(
+            allocated.bytes_max < 1 << 20,
+            "{call}: {}",
+            allocated.bytes_max
+        );
+    }
+}

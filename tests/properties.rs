@@ -19,6 +19,21 @@ use properties::choices::Choices;
 use properties::generator::Generator;
 use properties::{Verdict, World};
 
+/// What fuzzers once found not to hold.
+#[test]
+fn properties_hold_of_what_was_found() {
+    let world = World::new();
+    for text in [
+        // For one of the inputs the selector is an error, which counts for one code point.
+        "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
+        "authorizer.group('').resource('pods').labelSelector((self.on ? '' : ''))",
+    ] {
+        if let Err(why) = world.check(text) {
+            panic!("{text}\n{why}");
+        }
+    }
+}
+
 fn number(variable: &str, otherwise: u64) -> u64 {
     std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap())
 }

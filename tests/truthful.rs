@@ -43,6 +43,8 @@ fn document() -> Vec<u8> {
         "protocol": {"type": "string", "default": "TCP"},
         "memory": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.api.resource.Quantity"},
         "if": {"type": "string"},
+        "port": {"x-kubernetes-int-or-string": true},
+        "ratio": {"type": "number"},
         "resources": {"type": "object", "properties": {
             "limits": {"type": "object", "additionalProperties": {"description": "Quantity"}},
         }},
@@ -619,5 +621,246 @@ fn values_are_those_of_decoded_objects() {
         &pods,
         &container("c.__if__ == 'a'"),
         &["undefined field '__if__'"],
+    );
+}
+
+/// A condition tells which of the shapes that a value may have are left.
+#[test]
+fn conditions_narrow_values() {
+    let pods = json!({"resources": ["pods"]});
+    let named = "[{'a': 1}, {'b': 2}]";
+    let of_both = "object.spec.containers.map(c, c.image == 'a' ? {'a': 1} : {'b': c.image})";
+    for (range, guarded, unguarded) in [
+        (of_both, "has(x.a) ? x.a == 1 : x.b != ''", "x.a == 1"),
+        (of_both, "!has(x.a) || x.a == 1", "has(x.a) || x.a == 1"),
+        (of_both, "has(x.a) && x.a == 1", "x.b != '' && has(x.a)"),
+        (
+            of_both,
+            "x.a == 1 || !has(x.a)",
+            "x.a == 1 || !has(x.image)",
+        ),
+        (
+            of_both,
+            "'a' in x ? x.a == 1 : true",
+            "'b' in x ? x.a == 1 : true",
+        ),
+        (
+            of_both,
+            "x.?a.hasValue() ? x.a == 1 : true",
+            "x.?b.hasValue() ? x.a == 1 : true",
+        ),
+        (
+            named,
+            "has(x.a) ? x.a == 1 : x.b == 2",
+            "has(x.a) ? x.b == 1 : x.a == 2",
+        ),
+    ] {
+        check_on(&pods, &format!("{range}.all(x, {guarded})"), &[]);
+        check_on(
+            &pods,
+            &format!("{range}.all(x, {unguarded})"),
+            &["undefined field"],
+        );
+    }
+    let filtered = format!("{of_both}.filter(x, has(x.a))");
+    check_on(&pods, &format!("{filtered}.all(x, x.a == 1)"), &[]);
+    check_on(
+        &pods,
+        &format!("{filtered}.all(x, x.b == 1)"),
+        &["undefined field 'b'"],
+    );
+    // By a field that is a constant, by null and by type.
+    let by_kind =
+        "[{'kind': 'a', 'n': 1}, {'kind': 'b', 'text': 'x'}].map(x, object.spec.paused ? x : x)";
+    check_on(
+        &pods,
+        &format!("{by_kind}.all(x, x.kind == 'a' ? x.n == 1 : x.text == 'x')"),
+        &[],
+    );
+    check_on(
+        &pods,
+        &format!("{by_kind}.all(x, x.kind == 'b' ? x.n == 1 : true)"),
+        &["undefined field 'n'"],
+    );
+    let mixed = "object.spec.containers.map(c, c.image == 'a' ? dyn(c.image) : dyn(c.ports))";
+    check_on(
+        &pods,
+        &format!("{mixed}.all(x, type(x) == string ? x.size() > 1 : x[0] != null)"),
+        &[],
+    );
+    check_on(
+        &pods,
+        &format!("{mixed}.all(x, type(x) == list ? x.startsWith('a') : true)"),
+        &["startsWith"],
+    );
+    // A name that stands for another value tells nothing.
+    check_on(
+        &pods,
+        &format!("{of_both}.all(x, has(x.a) ? {of_both}.all(x, x.a == 1) : true)"),
+        &["undefined field 'a'"],
+    );
+}
+
+#[test]
+fn what_is_absent_has_no_value() {
+    check_false(
+        "has(object.spec.paused) || object.kind != 'Pod' || object.spec.paused > 1 || true",
+    );
+    check_false_to_us("!has(object.metadata.labels) && object.metadata.labels <= 1");
+    check_true("has(object.metadata.labels) && object.metadata.labels <= 1");
+    // No request for the resource itself has a subresource.
+    let pods = json!({"resources": ["pods"]});
+    check_on(
+        &pods,
+        "request.subResource == 'exec' ? object.spec.x == 1 : true",
+        &[],
+    );
+    check_on(
+        &pods,
+        "true && !(request.subResource in ['a']) ? object.spec.x == 1 : true",
+        &[],
+    );
+    check_on(
+        &pods,
+        "request.subResource == 'exec' || object.spec.x == 1",
+        &["undefined field 'x'"],
+    );
+}
+
+/// Lists and maps that are written out are gone through: `exists` ends with the first that holds.
+#[test]
+fn elements_that_are_written_out() {
+    let pods = json!({"resources": ["pods"]});
+    check_on(&pods, "[{'a': 1}, {'b': 2}].exists(x, x.a == 1)", &[]);
+    check_on(
+        &pods,
+        "[{'a': 1}, {'b': 2}].exists(x, x.a == 3)",
+        &["undefined field 'a'"],
+    );
+    check_on(
+        &pods,
+        "[{'a': 1}, {'b': 2}].all(x, x.a == 1)",
+        &["undefined field 'a'"],
+    );
+    check_on(
+        &pods,
+        "{'a': {'x': 1}, 'b': {}}.all(k, v, has(v.x) ? v.x == 1 : true)",
+        &[],
+    );
+    check_on(
+        &pods,
+        "{'a': {'x': 1}, 'b': {'x': 2}}.all(k, v, k != 'c' && v.x > 0)",
+        &[],
+    );
+    check_on(
+        &pods,
+        "{'a': {'x': 1}, 'b': {}}.all(k, v, v.x == 1)",
+        &["undefined field 'x'"],
+    );
+    check_on(
+        &pods,
+        "[object.spec.containers, object.spec.initContainers].all(i, l, i < 2 && l.all(c, c.image != ''))",
+        &[],
+    );
+}
+
+/// What is a number or a text fails only where neither fits.
+#[test]
+fn values_of_one_of_two_types() {
+    let pods = json!({"resources": ["pods"]});
+    let all = |check: &str| format!("object.spec.containers.all(c, {check})");
+    for fine in [
+        "c.port == 80",
+        "c.port > 80",
+        "c.port.startsWith('a')",
+        "string(c.port) != '80'",
+        "type(c.port) == int ? c.port > 80 : c.port.endsWith('%')",
+        "c.ratio > 0.5 && c.ratio * 2.0 > 1.0 && c.ratio * 2 > 1",
+        "object.spec.containers.flatten().size() > 1",
+    ] {
+        check_on(&pods, &all(fine), &[]);
+    }
+    for failing in [
+        "c.port.x == 1",
+        "c.port.all(x, x == 1)",
+        "c.port + true == 1",
+        "c.ratio.size() > 1",
+    ] {
+        let warnings = warnings_of(pods.clone(), &all(failing));
+        assert_eq!(warnings.len(), 1, "{failing}");
+    }
+}
+
+/// Upstream evaluates match conditions without the namespace.
+///
+/// Source: `matchconditions/matcher.go`, `Match`; seen with `oracle admit`.
+#[test]
+fn match_conditions_see_no_namespace() {
+    let check = |condition: &str, expression: &str| {
+        let spec = json!({
+            "matchConditions": [{"name": "m", "expression": condition}],
+            "validations": [{"expression": expression}],
+        });
+        let (_, truthful) = outcomes(json!({"resources": ["pods"]}), &spec);
+        let warnings = truthful.warnings.into_iter();
+        warnings
+            .map(|warning| warning.field_ref)
+            .collect::<Vec<_>>()
+    };
+    let name = "namespaceObject.metadata.name != 'a'";
+    assert_eq!(check(name, "true"), ["spec.matchConditions[0].expression"]);
+    assert_eq!(check("true", name), [""; 0]);
+    // A condition that never holds keeps the rest from being evaluated.
+    assert_eq!(
+        check("namespaceObject != null", "object.spec.x == 1"),
+        [""; 0]
+    );
+    let failing = ["spec.validations[0].expression"];
+    assert_eq!(
+        check("namespaceObject == null", "object.spec.x == 1"),
+        failing
+    );
+}
+
+/// A validation that does not compile denies nothing, so that its message is not asked for.
+#[test]
+fn messages_of_refused_validations() {
+    let spec = json!({"validations": [
+        {"expression": "'a'", "messageExpression": "object.spec.nothing + ''"},
+    ]});
+    let (_, truthful) = outcomes_of(&compiled(json!({"resources": ["pods"]}), &spec));
+    assert_eq!(truthful.warnings, []);
+}
+
+/// What only some kinds of a wildcard come to is told where all of these fail.
+#[test]
+fn wildcards_and_guards() {
+    let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});
+    let one = "the one kind of the wildcards that comes to this";
+    for guarded in [
+        "object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true",
+        "object.kind != 'Pod' || object.spec.contianers.size() > 0",
+        "has(object.spec.containers) ? object.spec.contianers.size() > 0 : true",
+    ] {
+        check_on(
+            &wild,
+            guarded,
+            &["Kind=Pod: ERROR", "undefined field 'contianers'", one],
+        );
+    }
+    check_on(
+        &wild,
+        "object.spec.containers.size() > 0 && object.metadata.name != ''",
+        &[],
+    );
+    let warnings = warnings_of(wild, "object.metadata.nmae != ''");
+    let [warning] = &*warnings else {
+        panic!("{warnings:?}")
+    };
+    // The place in the source is shown for the first kind, and above what is said of all.
+    assert_eq!(warning.matches("ERROR: ").count(), 2, "{warning}");
+    assert!(
+        warning.ends_with("^\nnone of the 2 kinds that the wildcards match can be evaluated so\n"),
+        "{warning}"
     );
 }

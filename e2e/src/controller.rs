@@ -6,6 +6,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
+use vap_status_controller::probe::api::PolicyProbe;
+use vap_status_controller::probe::crd::crd;
 
 use crate::control_plane::{ControlPlane, Process, User};
 
@@ -53,6 +58,54 @@ pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
         "{}",
         String::from_utf8_lossy(&outcome.stderr)
     );
+    Ok(())
+}
+
+/// Grants the controller's user to read config maps, the params of the tests' policies: the control plane of
+/// the tests has no controller that gathers roles by label.
+///
+/// # Errors
+/// When kubectl refuses.
+pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
+    let role = format!("--verb=get,list,watch --resource=configmaps clusterrole {PARAMS_ROLE}");
+    let binding = format!(
+        "--clusterrole={PARAMS_ROLE} --serviceaccount=vap-status-system:vap-status-controller \
+         clusterrolebinding {PARAMS_ROLE}"
+    );
+    for what in [role, binding] {
+        let arguments: Vec<&str> = what.split(' ').collect();
+        let (options, names) = arguments.split_at(2);
+        let outcome = control_plane
+            .kubectl()?
+            .arg("create")
+            .args(names)
+            .args(options)
+            .output()?;
+        ensure!(
+            outcome.status.success(),
+            "{}",
+            String::from_utf8_lossy(&outcome.stderr)
+        );
+    }
+    Ok(())
+}
+
+/// The name of the role, and of its binding, that [`grant_params`] makes.
+pub const PARAMS_ROLE: &str = "params-of-the-test";
+
+/// Installs the CRD of probes, and waits until they are served.
+///
+/// # Errors
+/// When the API server refuses it, or does not serve probes in a minute.
+pub async fn install_probes(client: &Client) -> Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    crds.create(&PostParams::default(), &crd()).await?;
+    let probes: Api<PolicyProbe> = Api::all(client.clone());
+    let deadline = Instant::now() + READY_TIMEOUT;
+    while probes.list(&ListParams::default()).await.is_err() {
+        ensure!(Instant::now() < deadline, "probes are not served");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     Ok(())
 }
 
@@ -146,11 +199,45 @@ impl Controller {
     /// # Errors
     /// When the process has ended.
     pub fn resident_kib(&self) -> Result<u64> {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most resident memory so far, in KiB.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn peak_kib(&self) -> Result<u64> {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, field: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         let line = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .context("no VmRSS")?;
+            .find_map(|line| line.strip_prefix(field))
+            .with_context(|| format!("no {field}"))?;
         Ok(line.trim().trim_end_matches(" kB").trim().parse()?)
+    }
+
+    /// The processor time used so far, in seconds.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn processor_seconds(&self) -> Result<f64> {
+        /// Clock ticks in a second: `USER_HZ`, which is 100 on all architectures of interest.
+        const TICKS: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
+        // The name of the program, in parentheses, may hold spaces.
+        let fields = stat.rsplit_once(") ").context("no fields")?.1;
+        let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
+        Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
+    }
+
+    /// What the controller logged so far.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn log(&self) -> Result<String> {
+        Ok(std::fs::read_to_string(self.process.log_path())?)
     }
 }

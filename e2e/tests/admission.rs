@@ -13,20 +13,20 @@
 use std::time::{Duration, Instant};
 
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, grant_rights, repository, service_account};
+use e2e::controller::{
+    Controller, grant_params, grant_rights, install_probes, repository, service_account,
+};
 use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use vap_status_controller::probe::api::{CaseOutcome, PolicyProbe};
-use vap_status_controller::probe::crd::crd;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -277,21 +277,6 @@ async fn enforced(client: &Client, group: &Group) {
     }
 }
 
-async fn install_crd(client: &Client) {
-    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    crds.create(&PostParams::default(), &crd()).await.unwrap();
-    let deadline = Instant::now() + TIMEOUT;
-    let probes: Api<PolicyProbe> = Api::all(client.clone());
-    while probes
-        .list(&kube::api::ListParams::default())
-        .await
-        .is_err()
-    {
-        assert!(Instant::now() < deadline, "probes are not served");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_find_what_the_api_server_does() {
     let control_plane = ControlPlane::builder()
@@ -301,8 +286,8 @@ async fn probes_find_what_the_api_server_does() {
         .unwrap();
     grant_rights(&control_plane).unwrap();
     let client = control_plane.client().await.unwrap();
-    install_crd(&client).await;
-    grant_params(&control_plane);
+    install_probes(&client).await.unwrap();
+    grant_params(&control_plane).unwrap();
     let _controller = Controller::start(&control_plane, &[]).await.unwrap();
     let user = user(&client).await;
 
@@ -368,37 +353,4 @@ async fn probes_find_what_the_api_server_does() {
         differences.len()
     );
     assert!(differences.is_empty(), "{}", differences.join("\n"));
-}
-
-/// Lets the controller read config maps, the params of these policies: the control plane of the tests
-/// has no controller that gathers roles by label.
-fn grant_params(control_plane: &ControlPlane) {
-    for arguments in [
-        vec![
-            "create",
-            "clusterrole",
-            "params-of-the-test",
-            "--verb=get,list,watch",
-            "--resource=configmaps",
-        ],
-        vec![
-            "create",
-            "clusterrolebinding",
-            "params-of-the-test",
-            "--clusterrole=params-of-the-test",
-            "--serviceaccount=vap-status-system:vap-status-controller",
-        ],
-    ] {
-        let outcome = control_plane
-            .kubectl()
-            .unwrap()
-            .args(arguments)
-            .output()
-            .unwrap();
-        assert!(
-            outcome.status.success(),
-            "{}",
-            String::from_utf8_lossy(&outcome.stderr)
-        );
-    }
 }

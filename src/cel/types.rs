@@ -125,6 +125,11 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The types of which each value of `field` has one, where no single type is declared.
+    fn alternatives(&self, _field: &str) -> &[Type] {
+        &[]
+    }
+
     /// Whether every value has `field`.
     fn is_required(&self, _field: &str) -> bool {
         false

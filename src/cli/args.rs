@@ -62,7 +62,7 @@ Exit status:
 
 /// Reads and explains ValidatingAdmissionPolicies and their status.
 #[derive(Debug, Parser)]
-#[command(name = "kubectl-vap", bin_name = "kubectl vap", version, about)]
+#[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
 pub struct Args {
     /// What to do.
     #[command(subcommand)]

@@ -26,11 +26,11 @@ pub(crate) fn bindings_of(
     policy: &ValidatingAdmissionPolicy,
 ) -> Result<Bindings, BindingsState> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
-    // What was listed before stands: an API server that starts refuses everybody for a moment.
-    context.bindings.of(name).ok_or_else(|| {
-        let refusal = context.readiness.refusal(Source::Bindings);
-        refusal.map_or(BindingsState::Unread, BindingsState::NotPermitted)
-    })
+    // Once we may not read them any more, what was listed before says nothing of today.
+    match context.readiness.refusal(Source::Bindings) {
+        Some(text) => Err(BindingsState::NotPermitted(text)),
+        None => context.bindings.of(name).ok_or(BindingsState::Unread),
+    }
 }
 
 /// The resource that serves the policy's paramKind, if one does.

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::ResourceExt;
 
-use crate::probe::api::PolicyProbe;
+use super::probe::Probe;
 
 /// The bindings.
 pub(crate) type Bindings = ByPolicy<ValidatingAdmissionPolicyBinding>;
 
 /// The probes. All that exist are known where their kind is not served.
-pub(crate) type Probes = ByPolicy<PolicyProbe>;
+pub(crate) type Probes = ByPolicy<Probe>;
 
 /// An object that refers to a policy.
 pub(crate) trait RefersToPolicy: ResourceExt {
@@ -34,13 +34,13 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
     }
 }
 
-impl RefersToPolicy for PolicyProbe {
+impl RefersToPolicy for Probe {
     fn policy_name(&self) -> &str {
         &self.spec.policy_name
     }
 
     fn says_the_same_as(&self, other: &Self) -> bool {
-        self.spec == other.spec && self.status == other.status
+        self.spec == other.spec && self.status == other.status && self.problem == other.problem
     }
 }
 
@@ -103,6 +103,36 @@ impl<K: RefersToPolicy> ByPolicy<K> {
             touched.push(policy);
         }
         touched
+    }
+}
+
+impl<K: RefersToPolicy> ByPolicy<K> {
+    /// Puts in an object as the API server answered to a write, unless the watch has told of a later state
+    /// in the meantime.
+    ///
+    /// Resource versions of one resource are numbers that rise (KEP-5504).
+    pub(crate) fn put_answer(&self, object: K) {
+        let version = |object: &K| object.resource_version()?.parse::<u64>().ok();
+        let is_late = {
+            let state = self.lock();
+            let name = object.name_any();
+            let of_policy = state
+                .policies
+                .get(&name)
+                .and_then(|policy| state.by_policy.get(policy));
+            let known = of_policy.and_then(|objects| objects.get(&name));
+            match known {
+                // It was deleted.
+                None => true,
+                Some(known) => match (version(known), version(&object)) {
+                    (Some(known), Some(answered)) => answered <= known,
+                    _ => false,
+                },
+            }
+        };
+        if !is_late {
+            self.put(object);
+        }
     }
 }
 
@@ -209,5 +239,24 @@ pub(crate) mod tests {
         assert_eq!(bindings.remove("b").as_deref(), Some("q"));
         assert_eq!(bindings.remove("b"), None);
         assert_eq!(names(&bindings, "q").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_answer_does_not_undo_what_the_watch_told() {
+        let bindings = Bindings::default();
+        let of = |version: &str, policy: &str| {
+            let mut binding = binding("a", policy);
+            binding.metadata.resource_version = Some(version.to_owned());
+            binding
+        };
+        bindings.retain(&BTreeSet::new());
+        bindings.put_answer(of("3", "p"));
+        assert_eq!(names(&bindings, "p").unwrap().len(), 0, "it is deleted");
+        bindings.put(of("9", "p"));
+        bindings.put_answer(of("8", "q"));
+        assert_eq!(names(&bindings, "q").unwrap().len(), 0);
+        bindings.put_answer(of("10", "q"));
+        assert_eq!(names(&bindings, "q").unwrap(), ["a"]);
+        assert_eq!(names(&bindings, "p").unwrap().len(), 0);
     }
 }

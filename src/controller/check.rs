@@ -10,10 +10,12 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
+use super::admissions::Admissions;
 use super::openapi::Index;
 use super::schemas::SchemaCache;
 use super::world::World;
 use crate::policy;
+use crate::policy::admission::Admission;
 use crate::policy::compile::{CompileFinding, CompiledPolicy};
 use crate::policy::matching::{self, Matches};
 use crate::policy::typecheck::{Profile, kinds_to_check, type_check};
@@ -97,12 +99,16 @@ struct Examined {
 }
 
 /// Checks `policy` in `world`.
+///
+/// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
+/// not be parsed once more for them.
 pub(crate) async fn check(
     policy: &Arc<ValidatingAdmissionPolicy>,
     world: &World,
     schemas: &SchemaCache,
     profile: Profile,
     metrics: &Metrics,
+    admissions: Option<Arc<Admissions>>,
 ) -> Result<Record, Interrupted> {
     let record = |group_versions: BTreeSet<GroupVersion>, outcome| Record {
         uid: policy.metadata.uid.clone(),
@@ -115,8 +121,14 @@ pub(crate) async fn check(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
 
     let (subject, mapper) = (Arc::clone(policy), Arc::clone(&world.mapper));
+    metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::new(&subject);
+        if let Some(admissions) = admissions
+            && admissions.get(&subject).is_none()
+        {
+            admissions.put(&subject, Admission::from_compiled(&compiled));
+        }
         let matches = matching::resolve(&subject, &mapper);
         let kinds = kinds_to_check(&compiled, &mapper, profile);
         let own = kinds.iter().map(crate::schema::Gvk::group_version);

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::telemetry::metrics::{ErrorReason, Source};
+
 /// How long the same complaint stays unsaid.
 const SILENCE: Duration = Duration::from_secs(60);
 
@@ -33,9 +35,51 @@ impl Complaints {
         self.lock().remove(key).is_some()
     }
 
+    /// Says that `source` cannot be followed, unless it was said a short while ago.
+    ///
+    /// An API server that does not answer is one trouble and not one for each source.
+    pub(crate) fn trouble(&self, source: Source, reason: ErrorReason, text: &str) {
+        if is_of_the_connection(reason) {
+            if self.are_due(reason.as_str()) {
+                tracing::warn!("{text}; trying again, what else fails so is not listed");
+            }
+        } else if self.are_due(source.as_str()) {
+            tracing::warn!("{text}; trying again");
+        }
+    }
+
+    /// Says that `source` cannot be followed until somebody grants a permission, unless it was said a short
+    /// while ago.
+    pub(crate) fn refused(&self, source: Source, text: &str) {
+        if self.are_due(&refusal(source)) {
+            tracing::error!("{text}; trying again until then");
+        }
+    }
+
+    /// Says that `source` is followed again, if it was said that it is not.
+    pub(crate) fn is_over(&self, source: Source) {
+        let of_source = [self.end(source.as_str()), self.end(&refusal(source))];
+        if of_source.contains(&true) {
+            tracing::info!(what = source.as_str(), "following again");
+        }
+        let of_connection =
+            [ErrorReason::Connection, ErrorReason::Timeout].map(|reason| self.end(reason.as_str()));
+        if of_connection.contains(&true) {
+            tracing::info!("the API server answers again");
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_of_the_connection(reason: ErrorReason) -> bool {
+    matches!(reason, ErrorReason::Connection | ErrorReason::Timeout)
+}
+
+fn refusal(source: Source) -> String {
+    format!("{} refused", source.as_str())
 }
 
 #[cfg(test)]

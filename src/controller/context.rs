@@ -12,6 +12,7 @@ use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
 use super::FIELD_MANAGER;
+use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::params::Params;
@@ -62,6 +63,7 @@ pub(crate) struct Context {
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
     pub(crate) probes: Probes,
+    pub(crate) admissions: Arc<Admissions>,
     pub(crate) queue: Queue,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
@@ -103,6 +105,7 @@ impl Context {
             bindings: Bindings::default(),
             params: Params::default(),
             probes: Probes::default(),
+            admissions: Arc::default(),
             queue: Queue::default(),
             metrics,
             readiness: Readiness::default(),

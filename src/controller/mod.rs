@@ -4,6 +4,7 @@
 //! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
 //! applied if it says something else than the one that is there (`apply`).
 
+mod admissions;
 mod apply;
 pub mod args;
 mod bound;
@@ -17,9 +18,11 @@ pub mod error;
 mod events;
 mod http;
 mod mapper;
+mod mending;
 mod observe;
 mod openapi;
 mod params;
+mod probe;
 mod probing;
 mod queue;
 mod readiness;

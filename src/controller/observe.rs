@@ -53,9 +53,23 @@ pub(crate) async fn observe(
             store,
             ..
         } = &**context;
-        let record = check(&policy, world, schemas, settings.profile, metrics).await?;
+        let name = policy.metadata.name.as_deref().unwrap_or_default();
+        let has_probes = context
+            .probes
+            .of(name)
+            .is_some_and(|probes| !probes.is_empty());
+        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
+        let record = check(
+            &policy,
+            world,
+            schemas,
+            settings.profile,
+            metrics,
+            admissions,
+        )
+        .await?;
         let record = Arc::new(record);
-        store.note(policy.metadata.name.as_deref().unwrap_or_default(), &record);
+        store.note(name, &record);
         record
     };
     let bindings = bound::bindings_of(context, &policy);
@@ -99,7 +113,7 @@ fn params_of(
 impl Facts {
     /// Whether waiting may lead to more.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.record.is_waiting()
+        self.record.is_waiting() || self.probed().is_some_and(|probed| probed.is_passing)
     }
 
     /// Whether the params were asked for and will be known soon; there is a sign when they are.

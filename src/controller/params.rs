@@ -8,26 +8,28 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
 use kube::api::{DynamicObject, PartialObjectMeta};
 use kube::core::ApiResource as KubeResource;
 use kube::{Api, ResourceExt};
 use kube_runtime::watcher::{self, Config, Event, watcher};
 use serde_json::Value;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::context::Context;
-use super::error::{Error, describe, within};
+use super::error::{Error, watch_failure, within};
+use super::mending::{Mending, Sign, is_listed};
+use super::readiness::certain_after;
 use crate::policy::admission::{Labels, Selector};
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
-use crate::telemetry::metrics::ErrorReason;
+use crate::telemetry::metrics::{ErrorReason, Source};
 
 /// How long one watch request lives, in seconds.
 const WATCH_SECONDS: u32 = 120;
 
-/// The pause after the first failure, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+/// The most bytes of objects of a kind, as JSON, that are kept for the next time.
+const MAX_KEPT_BYTES: usize = 4 << 20;
 
 /// How long reading one object may take.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,9 +68,19 @@ pub(crate) struct Params {
 struct Kind {
     resource: ApiResource,
     listing: Listing,
-    /// Objects that were read, by their resource version.
-    objects: HashMap<Key, (String, Arc<Value>)>,
+    /// Objects that were read.
+    objects: HashMap<Key, Read>,
     task: AbortHandle,
+}
+
+/// An object that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    version: String,
+    /// The object.
+    pub(crate) value: Arc<Value>,
+    /// How long it is as JSON.
+    pub(crate) n_bytes: usize,
 }
 
 impl Drop for Kind {
@@ -109,13 +121,13 @@ impl Params {
     /// Reads an object that is listed, unless it was read before and has not changed since.
     ///
     /// # Errors
-    /// A sentence on why it could not be read.
+    /// A sentence on why it could not be read, and whether it may be in a moment.
     pub(crate) async fn read(
         &self,
         context: &Context,
         resource: &ApiResource,
         key: &Key,
-    ) -> Result<Option<Arc<Value>>, String> {
+    ) -> Result<Option<Read>, (String, bool)> {
         {
             let kinds = self.lock();
             let kind = kinds.get(&resource.gvk);
@@ -124,10 +136,10 @@ impl Params {
                 _ => None,
             });
             let known = kind.and_then(|kind| kind.objects.get(key));
-            if let (Some(listed), Some((version, object))) = (listed, known)
-                && *version == listed.resource_version
+            if let (Some(listed), Some(known)) = (listed, known)
+                && known.version == listed.resource_version
             {
-                return Ok(Some(Arc::clone(object)));
+                return Ok(Some(known.clone()));
             }
         }
         let (namespace, name) = key;
@@ -135,17 +147,30 @@ impl Params {
         let object = match within(READ_TIMEOUT, api.get(name)).await {
             Ok(object) => object,
             Err(error) if error.reason() == ErrorReason::NotFound => return Ok(None),
-            Err(error) => return Err(unreadable(resource, "get", &error)),
+            Err(error) => {
+                let reason = error.reason();
+                let is_lasting = matches!(reason, ErrorReason::Forbidden | ErrorReason::Decode);
+                return Err((unreadable(resource, "get", &error), !is_lasting));
+            }
         };
         let version = object.resource_version().unwrap_or_default();
         let value = serde_json::to_value(object)
-            .map_err(|error| format!("{namespace}/{name} cannot be read: {error}"))?;
-        let value = Arc::new(value);
+            .map_err(|error| (format!("{namespace}/{name} cannot be read: {error}"), false))?;
+        let read = Read {
+            version,
+            n_bytes: value.to_string().len(),
+            value: Arc::new(value),
+        };
         if let Some(kind) = self.lock().get_mut(&resource.gvk) {
-            kind.objects
-                .insert(key.clone(), (version, Arc::clone(&value)));
+            let n_kept: usize = kind.objects.values().map(|read| read.n_bytes).sum();
+            if n_kept + read.n_bytes > MAX_KEPT_BYTES {
+                kind.objects.clear();
+            }
+            if read.n_bytes <= MAX_KEPT_BYTES {
+                kind.objects.insert(key.clone(), read.clone());
+            }
         }
-        Ok(Some(value))
+        Ok(Some(read))
     }
 
     fn set(&self, gvk: &Gvk, listing: Listing) {
@@ -186,6 +211,7 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
     }
 }
 
+/// Watches and lists give nothing but the metadata.
 fn metadata_api(
     context: &Context,
     resource: &ApiResource,
@@ -231,80 +257,126 @@ fn grant(name: &str) -> String {
 async fn watch(context: Arc<Context>, resource: ApiResource) {
     let gvk = &resource.gvk;
     let config = Config::default().timeout(WATCH_SECONDS);
-    let mut pause = PAUSES.0;
-    let mut events = pin!(watcher(metadata_api(&context, &resource), config));
+    let api = metadata_api(&context, &resource);
+    let mut events = pin!(watcher(api.clone(), config));
+    let mut mending = Mending::default();
+    let mut trouble = Trouble::default();
     let mut building: BTreeMap<Key, Meta> = BTreeMap::new();
     let mut known: Arc<BTreeMap<Key, Meta>> = Arc::default();
     let mut is_known = false;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => {
+    let publish = |listing| {
+        context.params.set(gvk, listing);
+        context.touch_params(gvk);
+    };
+    loop {
+        let is_news = match mending.next(&mut events, || is_listed(&api)).await {
+            Sign::Event(Event::Init) => {
                 building.clear();
                 continue;
             }
-            Ok(Event::InitApply(object)) => {
+            Sign::Event(Event::InitApply(object)) => {
                 let (key, meta) = described(&object);
                 building.insert(key, meta);
                 continue;
             }
-            Ok(Event::InitDone) => {
-                pause = PAUSES.0;
+            Sign::Event(Event::InitDone) => {
                 let listed = std::mem::take(&mut building);
-                if is_known && *known == listed {
-                    continue;
-                }
+                let is_news = !is_known || *known != listed;
                 known = Arc::new(listed);
                 is_known = true;
+                is_news
             }
-            Ok(Event::Apply(object)) => {
-                pause = PAUSES.0;
+            Sign::Event(Event::Apply(object)) => {
                 let (key, meta) = described(&object);
-                Arc::make_mut(&mut known).insert(key, meta);
+                let known = Arc::make_mut(&mut known);
+                known.insert(key, meta.clone()) != Some(meta)
             }
-            Ok(Event::Delete(object)) => {
-                pause = PAUSES.0;
+            Sign::Event(Event::Delete(object)) => {
                 let (key, _) = described(&object);
-                Arc::make_mut(&mut known).remove(&key);
+                Arc::make_mut(&mut known).remove(&key).is_some()
             }
-            Err(error) => {
-                // What was listed before stands: an API server that starts refuses everybody for a moment.
-                if let Some(listing) = failure(&resource, &error, is_known) {
-                    context.params.set(gvk, listing);
-                    context.touch_params(gvk);
+            Sign::Mended => false,
+            Sign::Failed(error) => {
+                if let Some(listing) = trouble.note(&context, &resource, &error, is_known) {
+                    publish(listing);
                 }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(PAUSES.1);
+                mending.rest(&context.readiness).await;
                 continue;
             }
+            Sign::Ended => return,
+        };
+        // The API server answers for this kind: what is known stands, also where nothing has changed.
+        let was_hidden = trouble.end(&context, &resource);
+        if is_known && (is_news || was_hidden) {
+            publish(Listing::Known(Arc::clone(&known)));
         }
-        context.params.set(gvk, Listing::Known(Arc::clone(&known)));
-        context.touch_params(gvk);
     }
 }
 
-/// What a failure of the watch makes of the listing; `None` where nothing changes.
-fn failure(resource: &ApiResource, error: &watcher::Error, is_known: bool) -> Option<Listing> {
-    let (forbidden, text) = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => (
-            matches!(error, kube::Error::Api(status) if status.code == 403),
-            describe(error),
-        ),
-        watcher::Error::WatchError(status) => (status.code == 403, status.message.clone()),
-        watcher::Error::NoResourceVersion => (false, error.to_string()),
-    };
-    if is_known {
-        return None;
-    }
-    if forbidden {
+/// What is wrong with the watch of a kind.
+#[derive(Debug, Default)]
+struct Trouble {
+    refused_since: Option<Instant>,
+    /// What was said instead of what is known.
+    told: Option<String>,
+}
+
+impl Trouble {
+    /// Notes a failure; what it makes of the listing, where that is news.
+    ///
+    /// What was listed before stands, until it is certain that we may not list it any more.
+    fn note(
+        &mut self,
+        context: &Context,
+        resource: &ApiResource,
+        error: &watcher::Error,
+        is_known: bool,
+    ) -> Option<Listing> {
+        let (reason, text) = watch_failure(error)?;
+        context.metrics.sync_failed(Source::Params, reason);
         let name = resource_name(resource);
-        return Some(Listing::Refused(format!(
-            "we may not list {name}: {}",
-            grant(&name)
-        )));
+        let listing = if reason == ErrorReason::Forbidden {
+            let since = *self.refused_since.get_or_insert_with(Instant::now);
+            if since.elapsed() < certain_after(is_known) {
+                return None;
+            }
+            let text = format!("we may not list {name}: {}", grant(&name));
+            if context.complaints.are_due(&complaint(&name)) {
+                tracing::error!("{text}; trying again until then");
+            }
+            Listing::Refused(text)
+        } else {
+            if self.told.is_none() {
+                self.refused_since = None;
+            }
+            if is_known {
+                return None;
+            }
+            Listing::Failed(text)
+        };
+        let told = match &listing {
+            Listing::Refused(text) | Listing::Failed(text) => Some(text.clone()),
+            Listing::Unread | Listing::Known(_) => None,
+        };
+        let is_news = told != self.told;
+        self.told = told;
+        is_news.then_some(listing)
     }
-    Some(Listing::Failed(text))
+
+    /// Notes that the watch works; whether something else was said than what is known.
+    fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
+        let name = resource_name(resource);
+        if context.complaints.end(&complaint(&name)) {
+            tracing::info!(what = name, "following again");
+        }
+        self.refused_since = None;
+        self.told.take().is_some()
+    }
+}
+
+/// What is wrong with the params of a kind is said by this key.
+fn complaint(name: &str) -> String {
+    format!("params {name}")
 }
 
 fn described(object: &PartialObjectMeta<DynamicObject>) -> (Key, Meta) {

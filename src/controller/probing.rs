@@ -2,7 +2,7 @@
 //! tasks that answer for our health, and what they came to is written to the probes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -15,21 +15,23 @@ use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
 use super::bound::{Bindings, bindings_of, param_resource};
 use super::context::Context;
 use super::error::{Error, within};
 use super::params::{Key, Listing, selected};
+use super::probe::Probe;
 use super::world::World;
 use crate::policy;
 use crate::policy::admission::{
     Admission, Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, Binding,
     Namespace, Object, ParamList, ParamSource, Selector,
 };
-use crate::probe::api::{AuthorizerSource, BindingSource, CaseStatus, PolicyProbe, Source as From};
+use crate::probe::api::{AuthorizerSource, BindingSource, CaseStatus, Source as From};
 use crate::probe::run::{self, Setting};
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
@@ -42,25 +44,39 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most params that are read for the probes of a policy.
 const MAX_PARAMS: usize = 500;
 
+/// The most bytes of params, as JSON, that are read for the probes of a policy: as values they take several
+/// times as much memory.
+const MAX_PARAMS_BYTES: usize = 4 << 20;
+
+/// How long the probes of a policy may wait for answers about permissions, in all.
+const MAX_ASKING: Duration = Duration::from_secs(30);
+
+/// How many answers about permissions are kept while the probes of a policy are evaluated.
+const MAX_ANSWERS: usize = 256;
+
 /// What the probes of a policy came to.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     /// Each probe with its cases.
-    pub(crate) probes: Vec<(Arc<PolicyProbe>, Vec<CaseStatus>)>,
+    pub(crate) probes: Vec<(Arc<Probe>, Vec<CaseStatus>)>,
+    /// Whether something that they need could not be had now, and may be in a moment.
+    pub(crate) is_passing: bool,
 }
 
 impl Probed {
     /// What the status of the policy says of them.
     pub(crate) fn state(&self) -> ProbesState {
-        let facts = |(probe, cases): &(Arc<PolicyProbe>, Vec<CaseStatus>)| {
-            ProbeFacts::new(name_of(probe), cases)
+        let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeFacts {
+            problem: probe.problem.clone(),
+            is_passing: self.is_passing,
+            ..ProbeFacts::new(name_of(probe), cases)
         };
         ProbesState::Known(self.probes.iter().map(facts).collect())
     }
 
     /// What metrics say of them.
     pub(crate) fn samples(&self) -> Vec<ProbeSample> {
-        let sample = |(probe, cases): &(Arc<PolicyProbe>, Vec<CaseStatus>)| ProbeSample {
+        let sample = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeSample {
             probe: name_of(probe).to_owned(),
             outcomes: crate::probe::api::CaseOutcome::ALL.map(|outcome| {
                 let n = cases.iter().filter(|case| case.outcome == outcome).count();
@@ -71,17 +87,16 @@ impl Probed {
     }
 }
 
-fn name_of(probe: &PolicyProbe) -> &str {
+fn name_of(probe: &Probe) -> &str {
     probe.metadata.name.as_deref().unwrap_or_default()
 }
 
 /// The probes of the policy of that name, or why they are not known.
-fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<PolicyProbe>>, ProbesState> {
-    // As for bindings, what was listed before stands.
-    context.probes.of(policy).ok_or_else(|| {
-        let refusal = context.readiness.refusal(Source::Probes);
-        refusal.map_or(ProbesState::Unread, ProbesState::NotPermitted)
-    })
+fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesState> {
+    match context.readiness.refusal(Source::Probes) {
+        Some(text) => Err(ProbesState::NotPermitted(text)),
+        None => context.probes.of(policy).ok_or(ProbesState::Unread),
+    }
 }
 
 /// Runs the probes of `policy`.
@@ -96,46 +111,49 @@ pub(crate) async fn run_probes(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     let probes = probes_of(context, name)?;
     if probes.is_empty() {
+        context.admissions.forget(name);
         return Ok(Probed::default());
     }
     let facts = Fetched::new(context, policy, &probes, world).await;
+    let mut is_passing = facts.is_passing();
+    let asks = Arc::new(ClusterAuthorizer::new(context.client.clone()));
+    let asked = Arc::clone(&asks);
     let work = {
         let (policy, probes) = (Arc::clone(policy), probes.clone());
         let mapper = Arc::clone(&world.mapper);
-        let client = context.client.clone();
+        let context = Arc::clone(context);
         move || {
-            let admission = Admission::new(&policy);
-            let asks = ClusterAuthorizer {
-                client,
-                runtime: Handle::current(),
-            };
-            let authorizer: Arc<dyn Authorizer> = Arc::new(asks);
+            let admission = admission(&context, &policy);
+            let authorizer: Arc<dyn Authorizer> = Arc::clone(&asks) as Arc<dyn Authorizer>;
             let param_kind = policy::param_kind(&policy);
             let params = match &facts.params {
                 Ok(list) => Ok(list as &dyn ParamSource),
-                Err(why) => Err(why.clone()),
+                Err(why) => Err(why.text.clone()),
             };
             let setting = Setting {
                 admission: &admission,
                 param_kind: param_kind.as_ref(),
                 bindings: match &facts.bindings {
                     Ok(bindings) => Ok(bindings.as_slice()),
-                    Err(why) => Err(why.clone()),
+                    Err(why) => Err(why.text.clone()),
                 },
                 params,
                 namespaces: &facts.namespaces,
                 authorizer: Ok(authorizer),
                 mapper: &mapper,
             };
-            let run_one = |probe: &Arc<PolicyProbe>| {
-                let results = run::run(&probe.spec, &setting);
+            let run_one = |probe: &Arc<Probe>| {
+                let results = run::run_asking(&probe.spec, &setting, &|| asks.take_failure());
                 results.into_iter().map(|result| result.status).collect()
             };
             probes.iter().map(run_one).collect::<Vec<Vec<CaseStatus>>>()
         }
     };
     let cases = match tokio::task::spawn_blocking(work).await {
-        Ok(cases) => cases,
+        Ok(cases) => {
+            is_passing |= asked.is_passing();
+            cases
+        }
         Err(error) => {
             if error.is_panic() {
                 context.metrics.check_panicked();
@@ -146,7 +164,7 @@ pub(crate) async fn run_probes(
             }
             let why = "the evaluation broke off on an error of vap-status-controller; its log has \
                        the details";
-            let pending = |probe: &Arc<PolicyProbe>| {
+            let pending = |probe: &Arc<Probe>| {
                 let cases = probe.spec.cases.iter();
                 cases.map(|case| run::pending(case, why).status).collect()
             };
@@ -155,6 +173,15 @@ pub(crate) async fn run_probes(
     };
     Ok(Probed {
         probes: probes.into_iter().zip(cases).collect(),
+        is_passing,
+    })
+}
+
+/// The policy, ready to decide: as it was made ready before, where that was of this generation.
+fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
+    context.admissions.get(policy).unwrap_or_else(|| {
+        context.metrics.policy_compiled();
+        context.admissions.put(policy, Admission::new(policy))
     })
 }
 
@@ -164,7 +191,7 @@ pub(crate) async fn run_probes(
 /// Why they are not known.
 pub(crate) fn probes_without_policy(context: &Context, name: &str) -> Result<Probed, ProbesState> {
     let why = format!("there is no ValidatingAdmissionPolicy {name}");
-    let pending = |probe: Arc<PolicyProbe>| {
+    let pending = |probe: Arc<Probe>| {
         let cases = probe.spec.cases.iter();
         let cases = cases.map(|case| run::pending(case, &why).status).collect();
         (probe, cases)
@@ -172,6 +199,7 @@ pub(crate) fn probes_without_policy(context: &Context, name: &str) -> Result<Pro
     let probes = probes_of(context, name)?;
     Ok(Probed {
         probes: probes.into_iter().map(pending).collect(),
+        is_passing: false,
     })
 }
 
@@ -186,15 +214,15 @@ pub(crate) async fn write_statuses(
     generation: Option<i64>,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let api: Api<PolicyProbe> = Api::all(context.client.clone());
+    let api: Api<Probe> = Api::all(context.client.clone());
     for (probe, cases) in &probed.probes {
-        let desired = probe_status(probe, cases, generation, now);
+        let desired = probe_status(probe, cases, probe.problem.as_deref(), generation, now);
         if probe.status.as_ref() == Some(&desired) {
             continue;
         }
         let applied = json!({
-            "apiVersion": PolicyProbe::api_version(&()),
-            "kind": PolicyProbe::kind(&()),
+            "apiVersion": Probe::api_version(&()),
+            "kind": Probe::kind(&()),
             "metadata": {"name": name_of(probe), "uid": probe.metadata.uid},
             "status": desired,
         });
@@ -203,7 +231,7 @@ pub(crate) async fn write_statuses(
         match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
             Ok(written) => {
                 context.metrics.status_written();
-                context.probes.put(written);
+                context.probes.put_answer(written);
             }
             Err(error)
                 if matches!(
@@ -218,30 +246,54 @@ pub(crate) async fn write_statuses(
 
 /// What the cluster says that probes of a policy ask for.
 struct Fetched {
-    bindings: Result<Vec<Binding>, String>,
-    params: Result<ParamList, String>,
+    bindings: Result<Vec<Binding>, Unavailable>,
+    params: Result<ParamList, Unavailable>,
     namespaces: BTreeMap<String, Namespace>,
+}
+
+/// Why something that a probe needs cannot be had.
+#[derive(Clone, Debug)]
+struct Unavailable {
+    text: String,
+    /// Whether that may change by waiting alone.
+    is_passing: bool,
+}
+
+impl Unavailable {
+    fn passing(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            is_passing: true,
+        }
+    }
+
+    fn lasting(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            is_passing: false,
+        }
+    }
 }
 
 impl Fetched {
     async fn new(
         context: &Arc<Context>,
         policy: &ValidatingAdmissionPolicy,
-        probes: &[Arc<PolicyProbe>],
+        probes: &[Arc<Probe>],
         world: &World,
     ) -> Self {
         let bindings = bindings_of(context, policy).map_err(|state| match state {
-            BindingsState::NotPermitted(text) => text,
-            _ => "the bindings were not read yet".to_owned(),
+            BindingsState::NotPermitted(text) => Unavailable::lasting(text),
+            _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, world) {
             Some(resource) => params(context, resource, probes, bindings.as_ref()).await,
             None => match policy::param_kind(policy) {
-                Some(gvk) => Err(format!(
+                Some(gvk) => Err(Unavailable::lasting(format!(
                     "paramKind {} {} is not served",
                     gvk.api_version(),
                     gvk.kind
-                )),
+                ))),
                 None => Ok(ParamList::default()),
             },
         };
@@ -251,11 +303,19 @@ impl Fetched {
             namespaces: namespaces(context, probes).await,
         }
     }
+
+    /// Whether something cannot be had now that may be in a moment.
+    fn is_passing(&self) -> bool {
+        let of_bindings = self.bindings.as_ref().err();
+        let of_params = self.params.as_ref().err();
+        let causes = of_bindings.into_iter().chain(of_params);
+        causes.into_iter().any(|why| why.is_passing)
+    }
 }
 
 /// The namespaces that requests of `probes` name and do not bring along. Those that cannot be read are
 /// left out: a probe then sees a namespace with nothing but its name.
-async fn namespaces(context: &Context, probes: &[Arc<PolicyProbe>]) -> BTreeMap<String, Namespace> {
+async fn namespaces(context: &Context, probes: &[Arc<Probe>]) -> BTreeMap<String, Namespace> {
     let cases = probes.iter().flat_map(|probe| &probe.spec.cases);
     let named = cases
         .filter(|case| case.request.namespace_object.is_none())
@@ -303,9 +363,9 @@ async fn namespaces(context: &Context, probes: &[Arc<PolicyProbe>]) -> BTreeMap<
 async fn params(
     context: &Arc<Context>,
     resource: &ApiResource,
-    probes: &[Arc<PolicyProbe>],
-    bindings: Result<&Bindings, &String>,
-) -> Result<ParamList, String> {
+    probes: &[Arc<Probe>],
+    bindings: Result<&Bindings, &Unavailable>,
+) -> Result<ParamList, Unavailable> {
     let from_cluster = || {
         probes
             .iter()
@@ -315,7 +375,7 @@ async fn params(
     for probe in from_cluster() {
         match probe.spec.bindings {
             BindingSource::FromCluster => {
-                let bindings = bindings.map_err(String::clone)?;
+                let bindings = bindings.map_err(Unavailable::clone)?;
                 let of = |binding: &Arc<ValidatingAdmissionPolicyBinding>| {
                     binding.spec.param_ref.clone()
                 };
@@ -338,9 +398,12 @@ async fn params(
     }
     let known = match context.params.listing(context, resource) {
         Listing::Known(known) => known,
-        Listing::Unread => return Err("the params were not read yet".to_owned()),
-        Listing::Refused(text) => return Err(text),
-        Listing::Failed(reason) => return Err(format!("the params cannot be read now: {reason}")),
+        Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
+        Listing::Refused(text) => return Err(Unavailable::lasting(text)),
+        Listing::Failed(reason) => {
+            let text = format!("the params cannot be read now: {reason}");
+            return Err(Unavailable::passing(text));
+        }
     };
     let mut wanted: BTreeSet<Key> = BTreeSet::new();
     for reference in &references {
@@ -357,25 +420,52 @@ async fn params(
         }
     }
     if wanted.len() > MAX_PARAMS {
-        return Err(format!(
+        return Err(Unavailable::lasting(format!(
             "{} params would have to be read, and {MAX_PARAMS} are the limit; give the probe params of \
              its own (params: Inline)",
             wanted.len()
-        ));
+        )));
     }
     let mut objects = Vec::with_capacity(wanted.len());
+    let mut n_bytes = 0;
     for key in wanted {
-        let object: Option<Arc<Value>> = context.params.read(context, resource, &key).await?;
-        objects.extend(object.map(|object| Object::new(&object)));
+        let object = match context.params.read(context, resource, &key).await {
+            Ok(object) => object,
+            Err((text, true)) => return Err(Unavailable::passing(text)),
+            Err((text, false)) => return Err(Unavailable::lasting(text)),
+        };
+        let Some(object) = object else { continue };
+        n_bytes += object.n_bytes;
+        if n_bytes > MAX_PARAMS_BYTES {
+            return Err(Unavailable::lasting(format!(
+                "the params are larger than {} MiB together, which is the limit; give the probe params of \
+                 its own (params: Inline)",
+                MAX_PARAMS_BYTES >> 20
+            )));
+        }
+        objects.push(Object::new(&object.value));
     }
     Ok(ParamList::new(resource.namespaced, objects))
 }
 
 /// Answers checks by asking the API server. Used from threads that may block.
-#[derive(Clone)]
 struct ClusterAuthorizer {
     client: Client,
     runtime: Handle,
+    /// When the answers to all checks of a policy's probes must be there.
+    end: Instant,
+    state: Mutex<Asked>,
+}
+
+/// What came of the questions so far.
+#[derive(Default)]
+struct Asked {
+    answers: Vec<(AuthorizerAttributes, AuthorizerAnswer)>,
+    /// Why a check of this case was not answered.
+    failure: Option<String>,
+    /// Why none is asked any more.
+    broken: Option<String>,
+    is_passing: bool,
 }
 
 impl std::fmt::Debug for ClusterAuthorizer {
@@ -384,19 +474,88 @@ impl std::fmt::Debug for ClusterAuthorizer {
     }
 }
 
-impl Authorizer for ClusterAuthorizer {
-    fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
+impl ClusterAuthorizer {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            runtime: Handle::current(),
+            end: Instant::now() + MAX_ASKING,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Why a check was not answered since this was asked last.
+    fn take_failure(&self) -> Option<String> {
+        self.lock().failure.take()
+    }
+
+    /// Whether checks that were not answered may be in a moment.
+    fn is_passing(&self) -> bool {
+        self.lock().is_passing
+    }
+
+    /// Asks the API server.
+    ///
+    /// # Errors
+    /// Why it does not answer, and whether it may in a moment.
+    fn ask(&self, asked: &AuthorizerAttributes) -> Result<AuthorizerAnswer, (String, bool)> {
         let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review = review_of(asked);
         let params = PostParams::default();
-        let asked = within(TIMEOUT, api.create(&params, &review));
+        let limit = self.end.saturating_duration_since(Instant::now());
+        let asked = within(limit.min(TIMEOUT), api.create(&params, &review));
         match self.runtime.block_on(asked) {
-            Ok(review) => answer(review),
-            Err(error) => AuthorizerAnswer {
-                decision: AuthorizerDecision::NoOpinion,
-                reason: String::new(),
-                error: Some(format!("the API server cannot be asked: {error}")),
-            },
+            Ok(review) => Ok(answer(review)),
+            Err(error) if error.reason() == ErrorReason::Forbidden => Err((
+                format!(
+                    "the API server cannot be asked who may do what ({error}): grant create on \
+                     subjectaccessreviews.authorization.k8s.io in the ClusterRole vap-status-controller"
+                ),
+                false,
+            )),
+            Err(error) => Err((
+                format!("the API server does not answer who may do what: {error}"),
+                true,
+            )),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Asked> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authorizer for ClusterAuthorizer {
+    fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
+        let known = {
+            let state = self.lock();
+            let same = state.answers.iter().find(|(known, _)| known == asked);
+            match (&state.broken, same) {
+                (_, Some((_, answer))) => Some(Ok(answer.clone())),
+                (Some(text), None) => Some(Err((text.clone(), state.is_passing))),
+                (None, None) => None,
+            }
+        };
+        let answered = known.unwrap_or_else(|| self.ask(asked));
+        let mut state = self.lock();
+        match answered {
+            Ok(answer) => {
+                if state.answers.len() < MAX_ANSWERS {
+                    state.answers.push((asked.clone(), answer.clone()));
+                }
+                answer
+            }
+            // Those that follow would fail alike, each after the time that an answer may take.
+            Err((text, is_passing)) => {
+                state.failure = Some(text.clone());
+                state.broken = Some(text.clone());
+                state.is_passing = is_passing;
+                AuthorizerAnswer {
+                    decision: AuthorizerDecision::NoOpinion,
+                    reason: String::new(),
+                    error: Some(text),
+                }
+            }
         }
     }
 }
@@ -406,6 +565,8 @@ fn review_of(asked: &AuthorizerAttributes) -> SubjectAccessReview {
     let mut spec = SubjectAccessReviewSpec {
         user: text(&asked.user),
         groups: Some(asked.groups.clone()),
+        uid: text(&asked.uid),
+        extra: (!asked.extra.is_empty()).then(|| asked.extra.clone()),
         ..SubjectAccessReviewSpec::default()
     };
     if asked.path.is_empty() {
@@ -446,7 +607,7 @@ fn answer(review: SubjectAccessReview) -> AuthorizerAnswer {
 }
 
 /// Whether probes ask the API server for permissions or namespaces, which change without a sign.
-pub(crate) fn asks_cluster(probe: &PolicyProbe) -> bool {
+pub(crate) fn asks_cluster(probe: &Probe) -> bool {
     probe.spec.authorizer == AuthorizerSource::FromCluster
         || probe
             .spec
@@ -454,3 +615,6 @@ pub(crate) fn asks_cluster(probe: &PolicyProbe) -> bool {
             .iter()
             .any(|case| case.request.namespace_object.is_none())
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,6 +95,19 @@ impl Queue {
         pause
     }
 
+    /// Ends all pauses: what failed may work now.
+    pub(crate) fn hurry(&self) {
+        let mut state = self.lock();
+        while let Some((_, name)) = state.delayed.pop_first() {
+            if let Some(item) = state.items.get_mut(&name) {
+                item.delayed_until = None;
+            }
+            state.add(&name);
+        }
+        drop(state);
+        self.has_work.notify_one();
+    }
+
     /// How many names wait, those after a failure not counted.
     pub(crate) fn len(&self) -> usize {
         self.lock().waiting.len()
@@ -262,6 +275,20 @@ mod tests {
         queue.failed("a", 0.5);
         assert_eq!(drain(&queue).await, ["a"]);
         assert!(queue.lock().delayed.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_failed_is_hurried_and_its_failures_are_not_forgotten() {
+        let queue = Queue::default();
+        for name in ["a", "b"] {
+            queue.add(name);
+            assert_eq!(queue.next().await, name);
+            queue.failed(name, 0.5);
+        }
+        queue.hurry();
+        assert_eq!(drain(&queue).await, ["a", "b"]);
+        assert!(queue.lock().delayed.is_empty());
+        assert_eq!(queue.failed("a", 0.5).as_millis(), 1000);
     }
 
     #[test]

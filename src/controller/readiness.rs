@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::telemetry::metrics::Source;
 
@@ -16,55 +20,101 @@ const NEEDED: [Source; 6] = [
     Source::OpenApi,
 ];
 
+/// How long an API server must have refused us a source that it gave us before, until we take the right
+/// for revoked: one that starts refuses everybody until it has read the roles.
+const REVOKED_AFTER: Duration = Duration::from_secs(20);
+
+/// The same for a source that it never gave us: we may have been started together.
+const MISSING_AFTER: Duration = Duration::from_secs(5);
+
+/// How long a source must have been refused until the right is certain to be missing.
+pub(super) const fn certain_after(was_read: bool) -> Duration {
+    if was_read {
+        REVOKED_AFTER
+    } else {
+        MISSING_AFTER
+    }
+}
+
 /// Which sources of facts are in step. A clone is the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
     states: Arc<Mutex<BTreeMap<Source, State>>>,
+    /// How many times a source was found to work again.
+    recoveries: watch::Sender<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct State {
     is_synced: bool,
     /// What only a person can mend: a permission that is missing.
-    refusal: Option<String>,
+    refusal: Option<Refusal>,
     /// Why it did not work the last time.
     failure: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Refusal {
+    text: String,
+    since: Instant,
+    /// Whether it was told that it stands.
+    is_told: bool,
+}
+
+impl State {
+    /// The permission that is missing, once that is certain.
+    fn lacking(&self) -> Option<&Refusal> {
+        let refusal = self.refusal.as_ref()?;
+        let is_certain = refusal.since.elapsed() >= certain_after(self.is_synced);
+        (refusal.is_told || is_certain).then_some(refusal)
+    }
 }
 
 impl Readiness {
     /// Each source with what is the matter with it, if anything is.
     ///
     /// A source that was in step once and cannot be reached at the moment is no reason not to be
-    /// ready: what it said last still stands. One that refuses us is.
+    /// ready: what it said last still stands. One that keeps refusing us is.
     #[must_use]
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
         NEEDED
             .into_iter()
             .map(|source| {
-                let State {
-                    is_synced,
-                    refusal,
-                    failure,
-                } = states.get(&source).cloned().unwrap_or_default();
-                let problem = refusal.or_else(|| {
-                    let text = failure.unwrap_or_else(|| "not read yet".to_owned());
-                    (!is_synced).then_some(text)
+                let state = states.get(&source).cloned().unwrap_or_default();
+                let lacking = state.lacking().map(|refusal| refusal.text.clone());
+                let problem = lacking.or_else(|| {
+                    let text = state.failure.unwrap_or_else(|| "not read yet".to_owned());
+                    (!state.is_synced).then_some(text)
                 });
                 (source.as_str(), problem)
             })
             .collect()
     }
 
-    /// Notes that `source` is in step.
-    pub(crate) fn synced(&self, source: Source) {
-        self.lock().insert(
-            source,
-            State {
-                is_synced: true,
-                ..State::default()
-            },
-        );
+    /// Notes that `source` is in step; whether it failed or was refused before.
+    pub(crate) fn synced(&self, source: Source) -> bool {
+        let state = State {
+            is_synced: true,
+            ..State::default()
+        };
+        let before = self.lock().insert(source, state);
+        let is_back =
+            before.is_some_and(|before| before.refusal.is_some() || before.failure.is_some());
+        if is_back {
+            self.recoveries.send_modify(|n| *n = n.wrapping_add(1));
+        }
+        is_back
+    }
+
+    /// Tells when a source works again that did not: others may, too.
+    pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
+        self.recoveries.subscribe()
+    }
+
+    /// Forgets a source that does not exist any more.
+    pub(crate) fn forget(&self, source: Source) {
+        self.lock().remove(&source);
     }
 
     /// Whether `source` was read and nothing has gone wrong with it since.
@@ -74,21 +124,40 @@ impl Readiness {
         })
     }
 
-    /// What permission `source` lacks, if it does.
+    /// What permission `source` lacks, if it is certain that it does.
     pub(crate) fn refusal(&self, source: Source) -> Option<String> {
-        self.lock().get(&source)?.refusal.clone()
+        let states = self.lock();
+        Some(states.get(&source)?.lacking()?.text.clone())
     }
 
-    /// Notes that `source` cannot be read, for lack of a permission.
-    pub(crate) fn refused(&self, source: Source, text: String) {
-        self.lock().entry(source).or_default().refusal = Some(text);
+    /// Notes that `source` cannot be read, for lack of a permission; whether that has just become certain.
+    pub(crate) fn refused(&self, source: Source, text: String) -> bool {
+        let mut states = self.lock();
+        let state = states.entry(source).or_default();
+        let (since, is_told) = match &state.refusal {
+            Some(refusal) => (refusal.since, refusal.is_told),
+            None => (Instant::now(), false),
+        };
+        if !state.is_synced {
+            state.failure = Some(text.clone());
+        }
+        state.refusal = Some(Refusal {
+            text,
+            since,
+            is_told,
+        });
+        let is_news = !is_told && state.lacking().is_some();
+        if let Some(refusal) = state.refusal.as_mut() {
+            refusal.is_told |= is_news;
+        }
+        is_news
     }
 
-    /// Notes that `source` could not be read.
+    /// Notes that `source` could not be read. A permission that is certain to be missing still is.
     pub(crate) fn failed(&self, source: Source, text: String) {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
-        state.refusal = None;
+        state.refusal.take_if(|refusal| !refusal.is_told);
         state.failure = Some(text);
     }
 
@@ -110,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_does_not_matter_and_a_refusal_does() {
+    fn a_pause_does_not_matter() {
         let readiness = Readiness::default();
         assert_eq!(problem(&readiness).as_deref(), Some("not read yet"));
         readiness.failed(Source::Crds, "connection refused".into());
@@ -122,10 +191,56 @@ mod tests {
         readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness), None);
         assert!(!readiness.is_in_step(Source::Crds));
-        readiness.refused(Source::Crds, "grant list".into());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_from_the_start_counts_soon() {
+        let readiness = Readiness::default();
+        assert!(!readiness.refused(Source::Crds, "grant list".into()));
+        assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
+        assert_eq!(readiness.refusal(Source::Crds), None);
+        tokio::time::advance(MISSING_AFTER).await;
+        assert!(readiness.refused(Source::Crds, "grant list".into()));
+        assert!(!readiness.refused(Source::Crds, "grant list".into()));
+        assert!(readiness.refusal(Source::Crds).is_some());
+        assert!(readiness.synced(Source::Crds));
+        assert!(!readiness.synced(Source::Crds));
+        assert_eq!(problem(&readiness), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_server_that_starts_revokes_nothing() {
+        let readiness = Readiness::default();
+        readiness.synced(Source::Crds);
+        assert!(!readiness.refused(Source::Crds, "grant list".into()));
+        assert!(!readiness.is_in_step(Source::Crds));
+        tokio::time::advance(REVOKED_AFTER / 2).await;
+        assert_eq!(problem(&readiness), None);
+        // It goes away and comes back: the time begins anew.
+        readiness.failed(Source::Crds, "connection refused".into());
+        assert!(!readiness.refused(Source::Crds, "grant list".into()));
+        tokio::time::advance(REVOKED_AFTER / 2).await;
+        assert!(!readiness.refused(Source::Crds, "grant list".into()));
+        assert_eq!(problem(&readiness), None);
+        tokio::time::advance(REVOKED_AFTER / 2).await;
+        assert!(readiness.refused(Source::Crds, "grant list".into()));
+        assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
+        // A pause of the connection gives no right back.
+        readiness.failed(Source::Crds, "connection refused".into());
         assert_eq!(problem(&readiness).as_deref(), Some("grant list"));
         readiness.synced(Source::Crds);
         assert_eq!(problem(&readiness), None);
+    }
+
+    #[test]
+    fn what_works_again_is_told_to_the_others() {
+        let readiness = Readiness::default();
+        let recoveries = readiness.recoveries();
+        readiness.synced(Source::Crds);
+        assert!(!recoveries.has_changed().unwrap());
+        readiness.failed(Source::Crds, "connection refused".into());
+        readiness.synced(Source::Crds);
+        assert!(recoveries.has_changed().unwrap());
     }
 
     #[test]
@@ -156,6 +271,6 @@ mod tests {
                 .into_iter()
                 .all(|(_, problem)| problem.is_none())
         );
-        assert_eq!(NEEDED.len() + 1, Source::ALL.len());
+        assert_eq!(NEEDED.len() + 2, Source::ALL.len());
     }
 }

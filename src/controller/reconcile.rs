@@ -56,6 +56,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
         context.metrics.remove_policy(name);
+        context.admissions.forget(name);
         if let Ok(probed) = probing::probes_without_policy(context, name) {
             probing::write_statuses(context, &probed, None, now).await?;
         }

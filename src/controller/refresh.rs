@@ -53,6 +53,8 @@ pub(crate) struct Refresher {
     index: Option<Arc<Index>>,
     /// Whether a picture was published.
     is_published: bool,
+    /// Whether something could not be read at the last look.
+    has_failed: bool,
     step: Duration,
     due: Instant,
     last: Instant,
@@ -71,6 +73,7 @@ impl Refresher {
             mapper: None,
             index: None,
             is_published: false,
+            has_failed: false,
             step: STEPS.0,
             due: now,
             last: now,
@@ -79,6 +82,7 @@ impl Refresher {
 
     /// Runs as long as there are signals.
     pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<Signal>) {
+        let mut recoveries = self.context.readiness.recoveries();
         loop {
             tokio::select! {
                 signal = signals.recv() => {
@@ -89,6 +93,9 @@ impl Refresher {
                     }
                 }
                 () = tokio::time::sleep_until(self.due) => self.refresh().await,
+                Ok(()) = recoveries.changed(), if self.has_failed => {
+                    self.due = self.due.min(Instant::now().max(self.last + STEPS.1));
+                }
             }
         }
     }
@@ -176,6 +183,7 @@ impl Refresher {
         }
         self.note_watches();
         let progress = self.progress();
+        self.has_failed = has_failed;
         self.last = Instant::now();
         self.due = self.last + self.pause(has_failed, progress);
     }
@@ -278,17 +286,9 @@ impl Refresher {
     }
 
     fn in_step(&self, source: Source) {
-        let Context {
-            readiness,
-            metrics,
-            complaints,
-            ..
-        } = &*self.context;
-        readiness.synced(source);
-        metrics.synced(source);
-        if complaints.end(source.as_str()) {
-            tracing::info!(what = source.as_str(), "reading again");
-        }
+        self.context.readiness.synced(source);
+        self.context.metrics.synced(source);
+        self.context.complaints.is_over(source);
     }
 
     fn complain(&self, source: Source, what: &str, error: &Error) {
@@ -301,17 +301,15 @@ impl Refresher {
         let reason = error.reason();
         metrics.sync_failed(source, reason);
         let text = format!("cannot read {what}: {error}");
-        let is_due = complaints.are_due(source.as_str());
         if reason == ErrorReason::Forbidden {
-            let advice = "bind the ClusterRole system:discovery to the service account";
-            if is_due {
-                tracing::error!("{text}; {advice}");
+            let text =
+                format!("{text}; bind the ClusterRole system:discovery to the service account");
+            readiness.refused(source, text.clone());
+            if readiness.refusal(source).is_some() {
+                complaints.refused(source, &text);
             }
-            readiness.refused(source, format!("{text}; {advice}"));
         } else {
-            if is_due {
-                tracing::warn!("{text}; trying again");
-            }
+            complaints.trouble(source, reason, &text);
             readiness.failed(source, text);
         }
     }

@@ -33,7 +33,7 @@ pub(super) fn settings() -> Settings {
     }
 }
 
-fn policy(expression: &str) -> ValidatingAdmissionPolicy {
+pub(super) fn policy(expression: &str) -> ValidatingAdmissionPolicy {
     let value = json!({
         "metadata": {"name": "a", "uid": "uid", "generation": 2, "resourceVersion": "7"},
         "spec": {
@@ -63,7 +63,7 @@ fn written(request: &Seen) -> Reply {
 }
 
 /// A context with one policy, in a cluster that serves deployments.
-fn context(
+pub(super) fn context(
     expression: &str,
     answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
@@ -87,7 +87,7 @@ fn context(
     clippy::unnecessary_wraps,
     reason = "the form that a server of a test has"
 )]
-fn healthy(request: &Seen) -> Option<Reply> {
+pub(super) fn healthy(request: &Seen) -> Option<Reply> {
     Some(if request.method == Method::PATCH {
         written(request)
     } else {

@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Resource};
@@ -20,7 +18,8 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
 use super::crds::{Crd, Crds, CustomResourceDefinition};
-use super::error::{Error, describe};
+use super::error::watch_failure;
+use super::mending::{Mending, Sign, is_listed};
 use super::refresh::Signal;
 use super::store::Origin;
 use crate::schema::GroupVersion;
@@ -31,13 +30,6 @@ const WATCH_SECONDS: u32 = 120;
 
 /// How many objects a list gives at once, where the API server cannot stream it.
 const PAGE_SIZE: u32 = 50;
-
-/// The pause after the first failure, and the longest.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-
-/// How long after a failure no other must follow for the watch to be taken for mended: a connection
-/// attempt and the longest pause together. A watch on which nothing happens gives no other sign.
-const MENDED_AFTER: Duration = Duration::from_secs(45);
 
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
@@ -97,6 +89,7 @@ pub(crate) async fn probes(context: Arc<Context>) {
                 continue;
             }
             Some(false) => {
+                context.readiness.forget(Source::Probes);
                 for name in context.probes.retain(&BTreeSet::new()) {
                     context.queue.add(&name);
                 }
@@ -220,34 +213,21 @@ where
         .timeout(WATCH_SECONDS)
         .page_size(PAGE_SIZE);
     let mut config = streaming;
-    let mut pause = PAUSES.0;
-    let mut is_failing = false;
+    let mut mending = Mending::default();
     loop {
         let mut events = pin!(watcher(api.clone(), config.clone()));
         loop {
-            let patience = if is_failing {
-                MENDED_AFTER
-            } else {
-                Duration::MAX
-            };
-            let Ok(event) = tokio::time::timeout(patience, events.next()).await else {
-                is_failing = false;
-                pause = PAUSES.0;
-                in_step(context, source);
-                continue;
-            };
-            match event {
-                Some(Ok(event)) => {
-                    let is_listed = matches!(event, Event::InitDone);
-                    let is_update = matches!(event, Event::Apply(_) | Event::Delete(_));
+            match mending.next(&mut events, || is_listed(&api)).await {
+                Sign::Event(event) => {
+                    let is_sound =
+                        matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
                     handle(event);
-                    if is_listed || is_update {
-                        is_failing = false;
-                        pause = PAUSES.0;
+                    if is_sound {
                         in_step(context, source);
                     }
                 }
-                Some(Err(error)) if is_streaming_refused(&error) && config != paged => {
+                Sign::Mended => in_step(context, source),
+                Sign::Failed(error) if is_streaming_refused(&error) && config != paged => {
                     tracing::debug!(
                         what = source.as_str(),
                         "the API server does not stream lists"
@@ -255,14 +235,12 @@ where
                     config = paged.clone();
                     break;
                 }
-                Some(Err(error)) => {
-                    is_failing = true;
+                Sign::Failed(error) => {
                     report::<K>(context, source, &error);
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(PAUSES.1);
+                    mending.rest(&context.readiness).await;
                 }
                 // The watcher does not end; if it did, another takes its place.
-                None => break,
+                Sign::Ended => break,
             }
         }
     }
@@ -280,14 +258,16 @@ fn is_streaming_refused(error: &watcher::Error) -> bool {
 
 fn in_step(context: &Context, source: Source) {
     let was_refused = context.readiness.refusal(source).is_some();
-    context.readiness.synced(source);
+    let is_back = context.readiness.synced(source);
     context.metrics.synced(source);
     if was_refused && matches!(source, Source::Bindings | Source::Probes) {
         context.touch_all();
     }
-    if context.complaints.end(source.as_str()) {
-        tracing::info!(what = source.as_str(), "watching again");
+    if is_back && source == Source::Policies {
+        // What could not be written will be taken now, rather than when its pause is over.
+        context.queue.hurry();
     }
+    context.complaints.is_over(source);
 }
 
 /// Says what is wrong with a watch, and what to do about it.
@@ -296,61 +276,36 @@ fn report<K: Resource<DynamicType = ()>>(
     source: Source,
     error: &watcher::Error,
 ) {
-    let (reason, text) = match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => (client_reason(error), describe(error)),
-        watcher::Error::WatchError(status) => {
-            let error = kube::Error::Api(status.clone());
-            // The API server asks to list anew; that is what happens next.
-            if status.code == 410 {
-                tracing::debug!(what = source.as_str(), "the watch is too old, listing anew");
-                return;
-            }
-            (client_reason(&error), describe(&error))
-        }
-        watcher::Error::NoResourceVersion => (ErrorReason::Decode, error.to_string()),
+    let Some((reason, text)) = watch_failure(error) else {
+        tracing::debug!(what = source.as_str(), "the watch is too old, listing anew");
+        return;
     };
     context.metrics.sync_failed(source, reason);
     let resource = format!("{}.{}", K::plural(&()), K::group(&()));
-    let what = source.as_str();
-    if reason == ErrorReason::Forbidden {
-        let text = format!(
-            "cannot watch {resource} ({text}): grant `list` and `watch` on it in the ClusterRole \
-             vap-status-controller"
-        );
-        if context.complaints.are_due(what) {
-            tracing::error!("{text}; trying again until then");
-        }
-        let is_new = context.readiness.refusal(source).is_none();
-        context.readiness.refused(source, text);
-        // What we may not read is a fact too: nothing waits for it.
-        match source {
-            Source::Bindings => context.set_bindings_listed(),
-            Source::Probes => context.set_probes_listed(),
-            _ => return,
-        }
-        if is_new {
-            context.touch_all();
-        }
-    } else {
+    if reason != ErrorReason::Forbidden {
         let text = format!("cannot watch {resource}: {text}");
-        if context.complaints.are_due(what) {
-            tracing::warn!("{text}; trying again");
-        }
+        context.complaints.trouble(source, reason, &text);
         context.readiness.failed(source, text);
+        return;
     }
-}
-
-fn client_reason(error: &kube::Error) -> ErrorReason {
-    match error {
-        kube::Error::Api(status) => Error::Status {
-            code: status.code,
-            message: status.message.clone(),
-        }
-        .reason(),
-        kube::Error::SerdeError(_) => ErrorReason::Decode,
-        _ => ErrorReason::Connection,
+    let text = format!(
+        "cannot watch {resource} ({text}): grant `list` and `watch` on it in the ClusterRole \
+         vap-status-controller"
+    );
+    let is_news = context.readiness.refused(source, text.clone());
+    if context.readiness.refusal(source).is_none() {
+        tracing::debug!("{text}; an API server that starts refuses everybody, trying again");
+        return;
+    }
+    context.complaints.refused(source, &text);
+    // What we may not read is a fact too: nothing waits for it.
+    match source {
+        Source::Bindings => context.set_bindings_listed(),
+        Source::Probes => context.set_probes_listed(),
+        _ => return,
+    }
+    if is_news {
+        context.touch_all();
     }
 }
 

@@ -34,7 +34,7 @@ pub struct CompileFinding {
 }
 
 /// The kinds of trouble with an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CompileFindingKind {
     /// The API server refuses the expression.
     Failed,

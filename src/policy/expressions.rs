@@ -70,6 +70,11 @@ impl Default for TextLeft {
 }
 
 impl TextLeft {
+    /// Whether there is none left.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.0.get() == 0
+    }
+
     /// The text of `found` in the expression `text`.
     pub(super) fn render(&self, found: &Diagnostics, text: &str) -> String {
         let left = self.0.get();

@@ -4,7 +4,7 @@
 //! `pkg/admission/plugin/webhook/predicates/rules/rules.go` (`Matcher`),
 //! `plugin/policy/validating/typechecking.go` (`typesToCheck`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -125,27 +125,143 @@ fn excluded(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
         .unwrap_or_default()
 }
 
-/// The operations that no rule takes out again. A rule about certain objects takes out none.
-fn without_excluded(
-    operations: Operations,
-    resource: &ApiResource,
-    excluded: &[NamedRuleWithOperations],
-) -> Operations {
-    excluded
-        .iter()
-        .filter(|rule| list(rule.resource_names.as_ref()).is_empty())
-        .filter(|rule| {
-            let names = list(rule.resources.as_ref());
-            names.iter().any(|name| matches_rule(rule, name, resource))
-        })
-        .fold(operations, |left, rule| {
-            Operations(left.0 & !Operations::of(list(rule.operations.as_ref())).0)
-        })
+/// A list of a rule: a policy may have thousands of rules, and a rule thousands of names.
+enum Values<'a> {
+    Few(&'a [String]),
+    Many(HashSet<&'a str>),
 }
 
-/// Whether `rule` tells `resource` from others: not by wildcards alone.
-fn is_by_wildcard(rule: &NamedRuleWithOperations, name: &str, resource: &ApiResource) -> bool {
-    name.contains('*') || !list(rule.api_groups.as_ref()).contains(&resource.gvr.group)
+/// The most values that are looked through one by one.
+const MAX_FEW: usize = 16;
+
+impl<'a> Values<'a> {
+    fn new(values: Option<&'a Vec<String>>) -> Self {
+        let values = list(values);
+        if values.len() <= MAX_FEW {
+            Self::Few(values)
+        } else {
+            Self::Many(values.iter().map(String::as_str).collect())
+        }
+    }
+
+    fn contains(&self, value: &str) -> bool {
+        match self {
+            Self::Few(values) => values.iter().any(|known| known == value),
+            Self::Many(values) => values.contains(value),
+        }
+    }
+
+    /// Whether it has `value`, or `*`.
+    fn matches(&self, value: &str) -> bool {
+        self.contains(value) || self.contains("*")
+    }
+}
+
+/// A rule, ready to be held against many resources.
+struct Rule<'a> {
+    spec: &'a NamedRuleWithOperations,
+    groups: Values<'a>,
+    versions: Values<'a>,
+    /// Its resources.
+    names: Values<'a>,
+    operations: Operations,
+}
+
+impl<'a> Rule<'a> {
+    fn new(rule: &'a NamedRuleWithOperations) -> Self {
+        Self {
+            spec: rule,
+            groups: Values::new(rule.api_groups.as_ref()),
+            versions: Values::new(rule.api_versions.as_ref()),
+            names: Values::new(rule.resources.as_ref()),
+            operations: Operations::of(list(rule.operations.as_ref())),
+        }
+    }
+
+    /// Hands on the names of the rule by which it matches requests for `resource`.
+    fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
+        let served = resource.gvr.resource.as_str();
+        let (main, sub) = served.split_once('/').unwrap_or((served, ""));
+        let is_match = |name: &str| {
+            let (wanted, wanted_sub) = name.split_once('/').unwrap_or((name, ""));
+            (wanted == "*" || wanted == main) && (wanted_sub == "*" || wanted_sub == sub)
+        };
+        match &self.names {
+            Values::Few(names) if !names.iter().any(|name| is_match(name)) => return,
+            Values::Few(_) | Values::Many(_) => {}
+        }
+        let in_scope = match self.spec.scope.as_deref() {
+            Some("Cluster") => !resource.namespaced,
+            Some("Namespaced") => resource.namespaced,
+            _ => true,
+        };
+        if !in_scope
+            || !self.groups.matches(&resource.gvr.group)
+            || !self.versions.matches(&resource.gvr.version)
+        {
+            return;
+        }
+        match &self.names {
+            Values::Few(names) => {
+                let matching = names.iter().filter(|name| is_match(name));
+                matching.for_each(|name| each(name));
+            }
+            Values::Many(names) => {
+                // All that could match.
+                let mut could = vec![format!("{main}/*"), "*/*".to_owned()];
+                could.extend([format!("{main}/{sub}"), format!("*/{sub}")]);
+                if sub.is_empty() {
+                    could.extend([main.to_owned(), "*".to_owned()]);
+                }
+                let could = could.iter().filter_map(|name| names.get(name.as_str()));
+                could.for_each(|name| each(name));
+            }
+        }
+    }
+
+    /// Whether it matches requests for `resource`.
+    fn matches(&self, resource: &ApiResource) -> bool {
+        let mut is_match = false;
+        self.for_each_name(resource, |_| is_match = true);
+        is_match
+    }
+
+    /// Whether it does not tell `resource` from others by its resource `name`: by wildcards alone.
+    fn is_by_wildcard(&self, name: &str, resource: &ApiResource) -> bool {
+        name.contains('*') || !self.groups.contains(&resource.gvr.group)
+    }
+}
+
+/// What the rules of a policy take out again.
+struct Exclusions<'a> {
+    rules: Vec<Rule<'a>>,
+    /// The operations taken out of requests for a resource, by its index.
+    of: HashMap<usize, Operations>,
+}
+
+impl<'a> Exclusions<'a> {
+    fn new(policy: &'a ValidatingAdmissionPolicy) -> Self {
+        // A rule about certain objects takes out none.
+        let rules = excluded(policy).iter();
+        let rules = rules.filter(|rule| list(rule.resource_names.as_ref()).is_empty());
+        Self {
+            rules: rules.map(Rule::new).collect(),
+            of: HashMap::new(),
+        }
+    }
+
+    /// The operations that no rule takes out of requests for `resource`, which has the index `n`.
+    fn without(&mut self, operations: Operations, n: usize, resource: &ApiResource) -> Operations {
+        if self.rules.is_empty() {
+            return operations;
+        }
+        let rules = &self.rules;
+        let taken = self.of.entry(n).or_insert_with(|| {
+            let matching = rules.iter().filter(|rule| rule.matches(resource));
+            Operations(matching.fold(0, |bits, rule| bits | rule.operations.0))
+        });
+        Operations(operations.0 & !taken.0)
+    }
 }
 
 /// The resources that the rules of `policy` match, sorted.
@@ -153,127 +269,163 @@ pub(super) fn targets<'a>(
     policy: &ValidatingAdmissionPolicy,
     mapper: &'a RestMapper,
 ) -> Vec<Target<'a>> {
-    let excluded = excluded(policy);
-    let mut targets: Vec<Target<'a>> = Vec::new();
-    for rule in rules(policy) {
-        let wanted = Operations::of(list(rule.operations.as_ref()));
-        for name in list(rule.resources.as_ref()) {
-            for resource in &mapper.resources {
-                if !matches_rule(rule, name, resource) {
-                    continue;
-                }
-                let operations = without_excluded(wanted, resource, excluded);
-                if operations.0 == 0 {
-                    continue;
-                }
-                let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
-                targets.push(Target {
-                    resource,
-                    by_wildcard: is_by_wildcard(rule, name, resource),
-                    operations: if possible == 0 {
-                        operations
-                    } else {
-                        Operations(possible)
-                    },
-                });
+    let mut exclusions = Exclusions::new(policy);
+    let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
+    for rule in rules(policy).iter().map(Rule::new) {
+        for (n, resource) in mapper.resources.iter().enumerate() {
+            let mut by_wildcard = None;
+            rule.for_each_name(resource, |name| {
+                let is_by_wildcard = rule.is_by_wildcard(name, resource);
+                by_wildcard = Some(by_wildcard.unwrap_or(true) && is_by_wildcard);
+            });
+            let Some(by_wildcard) = by_wildcard else {
+                continue;
+            };
+            let operations = exclusions.without(rule.operations, n, resource);
+            if operations.0 == 0 {
+                continue;
             }
+            let possible = operations.0 & Operations::possible(&resource.gvr.resource).0;
+            // A wildcard does not mean what it cannot match: `pods/exec` where only CREATE is asked for.
+            if by_wildcard && possible == 0 {
+                continue;
+            }
+            let operations = if possible == 0 {
+                operations
+            } else {
+                Operations(possible)
+            };
+            let target = targets.entry(&resource.gvr).or_insert(Target {
+                resource,
+                by_wildcard,
+                operations,
+            });
+            target.by_wildcard &= by_wildcard;
+            target.operations.0 |= operations.0;
         }
     }
-    targets.sort_by(|a, b| a.resource.gvr.cmp(&b.resource.gvr));
-    targets.dedup_by(|later, kept| {
-        let same = later.resource.gvr == kept.resource.gvr;
-        if same {
-            kept.by_wildcard &= later.by_wildcard;
-            kept.operations.0 |= later.operations.0;
-        }
-        same
-    });
-    targets
+    targets.into_values().collect()
 }
 
 /// Resolves the rules of `policy` against what is served.
 #[must_use]
 pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Matches {
     let mut matches = Matches::default();
-    let mut named = BTreeSet::new();
-    let mut by_wildcard = BTreeSet::new();
-    for (n, rule) in rules(policy).iter().enumerate() {
-        for name in list(rule.resources.as_ref()) {
-            let mut n_found = 0;
-            for resource in &mapper.resources {
-                if !matches_rule(rule, name, resource) {
-                    continue;
+    let mut exclusions = Exclusions::new(policy);
+    let mut by_wildcard: BTreeMap<(&Gvr, &Gvk), bool> = BTreeMap::new();
+    let incomplete = Incomplete::new(&mapper.incomplete);
+    let mut touched = BTreeSet::new();
+    for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
+        let mut found: HashSet<String> = HashSet::new();
+        for (idx, resource) in mapper.resources.iter().enumerate() {
+            let mut is_by_wildcard = None;
+            rule.for_each_name(resource, |name| {
+                if !found.contains(name) {
+                    found.insert(name.to_owned());
                 }
-                n_found += 1;
-                let operations = Operations::of(list(rule.operations.as_ref()));
-                if without_excluded(operations, resource, excluded(policy)).0 == 0 {
-                    continue;
-                }
-                let set = if is_by_wildcard(rule, name, resource) {
-                    &mut by_wildcard
-                } else {
-                    &mut named
-                };
-                set.insert((resource.gvr.clone(), resource.gvk.clone()));
+                let by_this = rule.is_by_wildcard(name, resource);
+                is_by_wildcard = Some(is_by_wildcard.unwrap_or(true) && by_this);
+            });
+            let Some(is_by_wildcard) = is_by_wildcard else {
+                continue;
+            };
+            if exclusions.without(rule.operations, idx, resource).0 == 0 {
+                continue;
             }
-            if n_found == 0 {
-                matches.unserved.push(unserved(n, rule, name, mapper));
+            let known = by_wildcard.entry((&resource.gvr, &resource.gvk));
+            *known.or_insert(true) &= is_by_wildcard;
+        }
+        for name in list(rule.spec.resources.as_ref()) {
+            // Of a name that is given twice it is said once.
+            if found.insert(name.clone()) {
+                let unserved = unserved(n, rule.spec, name, mapper);
+                matches.unserved.push(unserved);
             }
         }
-        matches.incomplete.extend(
-            mapper
-                .incomplete
-                .iter()
-                .filter(|(gv, _)| touches(rule, gv))
-                .cloned(),
-        );
+        incomplete.touched(&rule, &mut touched);
     }
+    matches.incomplete = touched
+        .into_iter()
+        .filter_map(|n| mapper.incomplete.get(n).cloned())
+        .collect();
     matches.incomplete.sort();
     matches.incomplete.dedup();
-    let wildcard_only = by_wildcard.difference(&named).cloned();
-    matches.resources = wildcard_only
-        .map(|(gvr, gvk)| MatchedResource {
-            gvr,
-            gvk,
-            by_wildcard: true,
+    let resources = by_wildcard.into_iter();
+    matches.resources = resources
+        .map(|((gvr, gvk), by_wildcard)| MatchedResource {
+            gvr: gvr.clone(),
+            gvk: gvk.clone(),
+            by_wildcard,
         })
-        .chain(named.iter().cloned().map(|(gvr, gvk)| MatchedResource {
-            gvr,
-            gvk,
-            by_wildcard: false,
-        }))
         .collect();
     matches.resources.sort();
     matches
 }
 
-/// Whether `rule`, by its resource `name`, matches requests for `resource`.
-fn matches_rule(rule: &NamedRuleWithOperations, name: &str, resource: &ApiResource) -> bool {
-    let is_in = |values: &[String], value: &str| values.iter().any(|v| v == "*" || v == value);
-    let (wanted, wanted_sub) = name.split_once('/').unwrap_or((name, ""));
-    let (served, served_sub) = resource
-        .gvr
-        .resource
-        .split_once('/')
-        .unwrap_or((&resource.gvr.resource, ""));
-    let in_scope = match rule.scope.as_deref() {
-        Some("Cluster") => !resource.namespaced,
-        Some("Namespaced") => resource.namespaced,
-        _ => true,
-    };
-    in_scope
-        && (wanted == "*" || wanted == served)
-        && (wanted_sub == "*" || wanted_sub == served_sub)
-        && is_in(list(rule.api_groups.as_ref()), &resource.gvr.group)
-        && is_in(list(rule.api_versions.as_ref()), &resource.gvr.version)
+/// The group versions of which not everything is known, by group.
+struct Incomplete<'a> {
+    /// The version, empty where it is all of them, and the index.
+    by_group: HashMap<&'a str, Vec<(&'a str, usize)>>,
 }
 
-/// Whether `rule` names something in the group version `gv`.
-fn touches(rule: &NamedRuleWithOperations, gv: &str) -> bool {
-    let (group, version) = gv.split_once('/').unwrap_or(("", gv));
-    let is_in = |values: &[String], value: &str| values.iter().any(|v| v == "*" || v == value);
-    is_in(list(rule.api_groups.as_ref()), group)
-        && (version.is_empty() || is_in(list(rule.api_versions.as_ref()), version))
+impl<'a> Incomplete<'a> {
+    fn new(incomplete: &'a [(String, String)]) -> Self {
+        let mut by_group: HashMap<_, Vec<_>> = HashMap::new();
+        for (n, (group_version, _)) in incomplete.iter().enumerate() {
+            let (group, version) = group_version.split_once('/').unwrap_or(("", group_version));
+            by_group.entry(group).or_default().push((version, n));
+        }
+        Self { by_group }
+    }
+
+    /// Adds the indices of those that `rule` names something in.
+    fn touched(&self, rule: &Rule<'_>, touched: &mut BTreeSet<usize>) {
+        let mut add = |versions: &[(&str, usize)]| {
+            for (version, n) in versions {
+                if !touched.contains(n) && (version.is_empty() || rule.versions.matches(version)) {
+                    touched.insert(*n);
+                }
+            }
+        };
+        if self.by_group.is_empty() {
+            return;
+        }
+        match &rule.groups {
+            groups if groups.contains("*") => self.by_group.values().for_each(|of| add(of)),
+            Values::Few(groups) => {
+                let known = groups
+                    .iter()
+                    .filter_map(|group| self.by_group.get(&**group));
+                known.for_each(|of| add(of));
+            }
+            Values::Many(groups) => {
+                let known = groups.iter().filter_map(|group| self.by_group.get(group));
+                known.for_each(|of| add(of));
+            }
+        }
+    }
+}
+
+/// The most values of a list that are told of a rule.
+const MAX_TOLD: usize = 10;
+
+/// The most bytes of one of them; no name of a group is longer.
+const MAX_TOLD_BYTES: usize = 253;
+
+fn shortened(value: &str) -> &str {
+    let ends = value.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| *end <= MAX_TOLD_BYTES).last();
+    value.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+/// The values of a list of a rule, joined.
+fn joined(values: &[String]) -> String {
+    let told = values.iter().take(MAX_TOLD);
+    let told: Vec<_> = told.map(|value| shortened(value)).collect();
+    match values.len().checked_sub(MAX_TOLD) {
+        Some(n_left @ 1..) => format!("{},… ({n_left} more)", told.join(",")),
+        _ => told.join(","),
+    }
 }
 
 fn unserved(
@@ -282,7 +434,6 @@ fn unserved(
     name: &str,
     mapper: &RestMapper,
 ) -> UnservedResource {
-    let joined = |values: &[String]| values.join(",");
     let groups = list(rule.api_groups.as_ref());
     let versions = joined(list(rule.api_versions.as_ref()));
     let group_version = match joined(groups) {
@@ -310,7 +461,7 @@ fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<Stri
             .filter(|r| !r.gvr.resource.contains('/'))
     };
     candidates()
-        .find(|r| groups.contains(&r.gvr.group) && is_respelt(r) && r.gvr.resource != name)
+        .find(|r| is_respelt(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
         .map(|r| r.gvr.resource.clone())
         .or_else(|| {
             candidates().find(|r| is_respelt(r)).map(|r| {
@@ -365,6 +516,10 @@ pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk
 /// Source: `typechecking.go`, `maxTypesToCheck`.
 const MAX_TYPES_TO_CHECK: usize = 10;
 
+/// How often resources are looked up for one policy: a rule can name a billion of groups, versions and
+/// resources in combination.
+const MAX_LOOKUPS: usize = 50_000;
+
 /// The kinds that upstream's type checker looks at, sorted.
 ///
 /// A rule with a wildcard in its groups or versions is passed over, and so are resources with a `*` or
@@ -372,6 +527,7 @@ const MAX_TYPES_TO_CHECK: usize = 10;
 #[must_use]
 pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
     let mut kinds = BTreeSet::new();
+    let mut n_lookups = 0;
     for rule in rules(policy) {
         let groups = sorted(list(rule.api_groups.as_ref()));
         let versions = sorted(list(rule.api_versions.as_ref()));
@@ -388,6 +544,10 @@ pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -
         for group in &groups {
             for version in &versions {
                 for resource in &resources {
+                    n_lookups += 1;
+                    if n_lookups > MAX_LOOKUPS {
+                        return kinds.into_iter().collect();
+                    }
                     for gvk in mapper.kinds_for(group, version, resource) {
                         kinds.insert(gvk);
                         n_kinds += 1;

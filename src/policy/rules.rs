@@ -38,7 +38,7 @@ const NOT_REACHED: (&str, &str) = (
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
     "the other operand of `&&` or `||` decides the whole, whatever this one fails with; or the value only \
-     stands in for one that is absent",
+     stands in for one that is absent, or is itself absent",
 );
 
 /// What is not come to, as an operand fails.
@@ -174,6 +174,11 @@ static RULES: &[Rule] = &[
             };
             arg_types(finding, checked).iter().any(is_other)
         },
+    },
+    Rule {
+        name: "flat-list",
+        reason: "`flatten` keeps elements that are no lists, whatever its signature says",
+        applies: |finding, checked| is_call(finding, checked, &["flatten"]),
     },
     Rule {
         name: "optional-or-value",

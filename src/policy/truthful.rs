@@ -4,12 +4,12 @@
 //! of the kind, where the policy asks for these. What the API server refuses is trouble whatever is
 //! evaluated, and is the checker's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, authorizer_types, evaluated_types, policy_env};
-use super::expressions::{Checked, PolicyExpression, Role};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
 use super::flow::presence::presence;
 use super::flow::value::{Const, Object, Shape, Value};
 use super::flow::{self, Facts, Issue, Outcome, Variable};
@@ -19,12 +19,20 @@ use crate::cel::checker::CheckedAst;
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::eval::Program;
-use crate::cel::types::Type;
+use crate::cel::types::{FieldTypes, StructType, Type};
 use crate::library::runtime::KubernetesRuntime;
 use crate::schema::Gvk;
 
 /// The steps that the expressions of a policy may take for all kinds together.
 const STEPS: u32 = 3_000_000;
+
+/// How many steps what was found stands for, since it is kept, put into words and taken apart: each issue, and
+/// a text by its bytes.
+const STEPS_OF_ISSUE: usize = 20;
+const BYTES_OF_STEP: usize = 8;
+
+/// The most issues that are told of one expression for one kind.
+const MAX_ISSUES: usize = 200;
 
 /// The most resources of one kind that are told apart.
 const MAX_RESOURCES: usize = 8;
@@ -36,6 +44,7 @@ pub(super) struct Judge<'a> {
     env: Env,
     needs: Needs,
     budget: u32,
+    text_left: TextLeft,
     keeps_traces: bool,
 }
 
@@ -63,19 +72,21 @@ impl Trace {
 #[derive(Debug, Default)]
 pub(super) struct Judged {
     /// By the index of the expression.
-    pub(super) found: Vec<(usize, Finding)>,
+    pub(super) found: BTreeMap<usize, Finding>,
     /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
     pub(super) absent: Vec<(usize, ExprId, String)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
+    /// What is evaluated of each expression, by its index.
+    pub(super) visited: BTreeMap<usize, Vec<bool>>,
     /// What the expressions came by, where that was asked for.
     traces: Option<Vec<Trace>>,
 }
 
 /// What is wrong with an expression for one kind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Finding {
     /// What cannot be evaluated.
     Issues(Vec<Issue>),
@@ -116,6 +127,51 @@ impl Needs {
     }
 }
 
+/// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
+/// anything else. `metadata` is its type, where a schema of another kind tells it.
+pub(super) fn unseen_type(metadata: Option<Type>) -> Type {
+    Type::Struct(StructType::new(
+        "object",
+        Arc::new(Unseen {
+            metadata: metadata.unwrap_or(Type::Dyn),
+        }),
+    ))
+}
+
+/// The type of the metadata of objects of the type `object`.
+pub(super) fn metadata_type(object: &Type) -> Option<Type> {
+    match object {
+        Type::Struct(object) => {
+            let fields = object.fields.as_ref()?;
+            fields.field_type(&object.name, "metadata")
+        }
+        _ => None,
+    }
+}
+
+/// The fields of an object without a schema.
+#[derive(Debug)]
+struct Unseen {
+    metadata: Type,
+}
+
+impl FieldTypes for Unseen {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        Some(match field {
+            "metadata" => self.metadata.clone(),
+            _ => Type::Dyn,
+        })
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        vec!["metadata"]
+    }
+
+    fn may_hold(&self, _field: &str) -> bool {
+        true
+    }
+}
+
 /// Requests that are alike.
 #[derive(Clone, Copy, Debug)]
 struct Context<'a> {
@@ -139,6 +195,7 @@ impl<'a> Judge<'a> {
             env,
             needs: Needs::of(policy),
             budget: STEPS,
+            text_left: TextLeft::default(),
             keeps_traces: false,
         }
     }
@@ -160,14 +217,21 @@ impl<'a> Judge<'a> {
             traces: self.keeps_traces.then(Vec::new),
             ..Judged::default()
         };
-        let mut types = Vec::new();
+        let mut types = BTreeMap::new();
         for context in self.contexts(targets) {
             self.judge_context(gvk, object, context, &mut types, &mut judged);
         }
         judged.find_null();
         self.judge_refused(object, &types, &mut judged);
-        judged.found.sort_by_key(|(n, _)| *n);
+        let found = judged.found.values().map(Finding::n_steps).sum();
+        self.take(found);
         judged
+    }
+
+    /// Takes steps from the budget.
+    fn take(&mut self, n_steps: usize) {
+        let n_steps = u32::try_from(n_steps).unwrap_or(u32::MAX);
+        self.budget = self.budget.saturating_sub(n_steps);
     }
 
     fn contexts<'t>(&self, targets: &'t [&'t Target<'t>]) -> Vec<Context<'t>> {
@@ -208,16 +272,16 @@ impl<'a> Judge<'a> {
         gvk: &Gvk,
         object: &Type,
         context: Context<'_>,
-        types: &mut Vec<(usize, Type)>,
+        types: &mut BTreeMap<usize, Type>,
         judged: &mut Judged,
     ) {
         let env = self.env.clone();
         let mut facts = Facts {
             env: &env,
             roots: roots(gvk, object, self.params, context),
-            variables: Vec::new(),
+            variables: HashMap::new(),
         };
-        let mut variables: Vec<(usize, String, Option<Outcome>)> = Vec::new();
+        let mut variables: HashMap<String, (usize, Option<Outcome>)> = HashMap::new();
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.follow(n, variable, &facts);
@@ -226,26 +290,26 @@ impl<'a> Judge<'a> {
                 .as_ref()
                 .filter(|outcome| outcome.null.is_empty())
                 .map_or_else(Value::unknown, |outcome| outcome.value.clone());
-            if !types.iter().any(|(known, _)| *known == n) {
-                types.push((n, value.to_type()));
-            }
+            types.entry(n).or_insert_with(|| value.to_type());
             let parsed = variable.parsed().ok();
             let presence = parsed.and_then(|ast| presence(ast, ast.root(), &facts.variables));
+            let variable = Variable { value, presence };
             // The last variable of a name counts.
-            facts.variables.retain(|known| known.name != name);
-            variables.retain(|(_, known, _)| *known != name);
-            facts.variables.push(Variable {
-                name: name.clone(),
-                value,
-                presence,
-            });
-            variables.push((n, name, outcome));
+            facts.variables.insert(name.clone(), variable);
+            variables.insert(name, (n, outcome));
         }
         let mut reached: Vec<(usize, Outcome)> = Vec::new();
+        // The API server gives match conditions no namespace.
+        //
+        // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
+        let namespace = facts.set_root("namespaceObject", Value::constant(Const::Null));
+        let mut conditions = Vec::new();
         for (n, condition) in expressions(self.policy, Role::MatchCondition) {
-            let Some(outcome) = self.follow(n, condition, &facts) else {
-                continue;
-            };
+            conditions.push((n, self.follow(n, condition, &facts)));
+        }
+        facts.set_root("namespaceObject", namespace);
+        for (n, outcome) in conditions {
+            let Some(outcome) = outcome else { continue };
             // A match condition that is false hides all else, the errors of others too.
             if outcome.value.as_bool() == Some(false) {
                 return;
@@ -260,7 +324,8 @@ impl<'a> Judge<'a> {
                 Role::MessageExpression | Role::Validation | Role::AuditAnnotation => {}
             }
             let Some(outcome) = self.follow(n, expression, &facts) else {
-                is_denied = true;
+                // A validation that does not compile denies nothing.
+                is_denied &= expression.role != Role::Validation;
                 continue;
             };
             if expression.role == Role::Validation {
@@ -276,8 +341,7 @@ impl<'a> Judge<'a> {
             judged.add(n, outcome);
         }
         while let Some(name) = pending.pop() {
-            let found = variables.iter_mut().find(|(_, known, _)| *known == name);
-            if let Some((n, _, outcome)) = found
+            if let Some((n, outcome)) = variables.get_mut(&name)
                 && let Some(outcome) = outcome.take()
             {
                 pending.extend(outcome.reads.iter().cloned());
@@ -299,9 +363,10 @@ impl<'a> Judge<'a> {
     }
 
     /// The checker's findings about expressions that the API server refuses.
-    fn judge_refused(&self, object: &Type, types: &[(usize, Type)], judged: &mut Judged) {
-        let all = self.policy.expressions().iter().enumerate();
-        let refused: Vec<_> = all.filter(|(n, _)| !self.policy.compiles(*n)).collect();
+    fn judge_refused(&mut self, object: &Type, types: &BTreeMap<usize, Type>, judged: &mut Judged) {
+        let policy = self.policy;
+        let all = policy.expressions().iter().enumerate();
+        let refused: Vec<_> = all.filter(|(n, _)| !policy.compiles(*n)).collect();
         if refused.is_empty() {
             return;
         }
@@ -312,13 +377,13 @@ impl<'a> Judge<'a> {
             request_resource: true,
         });
         let mut variables = VariableTypes::default();
-        for (n, variable) in expressions(self.policy, Role::Variable) {
-            let found = types.iter().find(|(known, _)| *known == n);
-            let type_ = found.map_or(Type::Dyn, |(_, type_)| type_.clone());
+        for (n, variable) in expressions(policy, Role::Variable) {
+            let type_ = types.get(&n).cloned().unwrap_or(Type::Dyn);
             variables.add(variable.name.as_deref().unwrap_or_default(), type_);
         }
         env.set_variable("variables", variables.to_type());
         for (n, expression) in refused {
+            self.take(expression.n_nodes());
             let mut found = match expression.check(&env) {
                 Checked::Unparsed(found) => found.clone(),
                 Checked::Failed(_, found) => found,
@@ -329,8 +394,8 @@ impl<'a> Judge<'a> {
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
-                let text = found.render(&expression.text);
-                judged.found.push((n, Finding::Refused(text)));
+                let text = self.text_left.render(&found, &expression.text);
+                judged.found.insert(n, Finding::Refused(text));
             }
         }
     }
@@ -371,6 +436,14 @@ impl Judged {
             null.push(*first);
         }
         *n_evaluated += 1;
+        let visited = self.visited.entry(n).or_default();
+        if visited.is_empty() {
+            visited.clone_from(&outcome.visited);
+        } else {
+            for (known, visited) in visited.iter_mut().zip(&outcome.visited) {
+                *known |= visited;
+            }
+        }
         if let Some(traces) = &mut self.traces {
             traces.push(Trace {
                 n,
@@ -390,18 +463,15 @@ impl Judged {
 
     /// Whether something is wrong with the expression of the index `n`.
     pub(super) fn fails(&self, n: usize) -> bool {
-        self.found.iter().any(|(known, _)| *known == n)
+        self.found.contains_key(&n)
     }
 
     /// Whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
-        self.found
-            .iter()
-            .filter(|(known, _)| *known == n)
-            .any(|(_, finding)| match finding {
-                Finding::Refused(_) => true,
-                Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
-            })
+        self.found.get(&n).is_some_and(|finding| match finding {
+            Finding::Refused(_) => true,
+            Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
+        })
     }
 
     /// Finds the expressions that select from null in every request.
@@ -425,32 +495,56 @@ impl Judged {
 
     /// Adds something that cannot be evaluated in the expression of the index `n`.
     pub(super) fn add_issue(&mut self, n: usize, issue: Issue) {
-        match self.found.iter_mut().find(|(known, _)| *known == n) {
-            Some((_, Finding::Issues(issues))) => {
-                if !issues.contains(&issue) {
+        let found = self.found.entry(n);
+        match found.or_insert_with(|| Finding::Issues(Vec::new())) {
+            Finding::Issues(issues) => {
+                if issues.len() < MAX_ISSUES && !issues.contains(&issue) {
                     issues.push(issue);
                 }
             }
-            Some((_, Finding::Refused(_))) => {}
-            None => self.found.push((n, Finding::Issues(vec![issue]))),
+            Finding::Refused(_) => {}
         }
     }
 }
 
 impl Finding {
+    /// How many steps it stands for.
+    fn n_steps(&self) -> usize {
+        match self {
+            Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
+            Self::Refused(text) => text.len() / BYTES_OF_STEP,
+        }
+    }
+
     /// The text of the finding about `expression`.
-    pub(super) fn render(&self, expression: &PolicyExpression) -> String {
+    pub(super) fn render(&self, expression: &PolicyExpression, text_left: &TextLeft) -> String {
         match self {
             Self::Refused(text) => text.clone(),
             Self::Issues(issues) => match expression.parsed() {
                 Ok(ast) => {
-                    flow::to_diagnostics(issues, ast, &expression.text).render(&expression.text)
+                    let found = flow::to_diagnostics(issues, ast, &expression.text);
+                    text_left.render(&found, &expression.text)
                 }
-                Err(found) => found.render(&expression.text),
+                Err(found) => text_left.render(found, &expression.text),
             },
         }
     }
 }
+
+/// The optional fields of objects that the API server always writes, if only as null: group, kind and field.
+/// That an object has them is certain, so that `has(object.rules)` does not tell a role from its binding.
+///
+/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
+/// `core/v1/types.go` (no `omitempty`).
+const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
+    ("rbac.authorization.k8s.io", "ClusterRole", "rules"),
+    ("rbac.authorization.k8s.io", "Role", "rules"),
+    ("discovery.k8s.io", "EndpointSlice", "endpoints"),
+    ("discovery.k8s.io", "EndpointSlice", "ports"),
+    ("scheduling.k8s.io", "PriorityClass", "value"),
+    ("", "Event", "reportingComponent"),
+    ("", "Event", "reportingInstance"),
+];
 
 /// The values that expressions begin with, as far as they are known of requests that are alike.
 fn roots(
@@ -460,13 +554,22 @@ fn roots(
     context: Context<'_>,
 ) -> Vec<(&'static str, Value)> {
     let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
-    let subject = with_known(
-        object,
-        vec![
-            ("kind", text(&gvk.kind)),
-            ("apiVersion", text(&gvk.api_version())),
-        ],
-    );
+    let mut known = vec![
+        ("kind", text(&gvk.kind)),
+        ("apiVersion", text(&gvk.api_version())),
+    ];
+    if let Type::Struct(object) = object
+        && let Some(fields) = &object.fields
+    {
+        let written = ALWAYS_WRITTEN
+            .iter()
+            .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
+        known.extend(written.filter_map(|(.., field)| {
+            let type_ = fields.field_type(&object.name, field)?;
+            Some((*field, Value::from_type(&type_)))
+        }));
+    }
+    let subject = with_known(object, known);
     let null = || Value::constant(Const::Null);
     let (new, old) = match context.operation {
         Some("CREATE" | "CONNECT") => (subject, null()),

@@ -10,8 +10,8 @@ use super::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words};
 use super::matching::{self, Target};
 use super::param_kind;
-use super::truthful::Judge;
-use super::verdicts::Verdicts;
+use super::truthful::{self, Judge};
+use super::verdicts::{Scope, Verdicts};
 use crate::cel::env::Env;
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::{StructType, Type};
@@ -79,6 +79,9 @@ pub struct WildcardKinds {
 /// How much is done for one policy in the upstream profile: nodes checked, each for each kind, and bytes of
 /// warnings. The kinds that are left then are not checked.
 const MAX_WORK: usize = 2_500_000;
+
+/// The most kinds of wildcards that have no schema, or are more than are checked, and are taken for open.
+const MAX_UNSEEN_KINDS: usize = 1000;
 
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]
@@ -222,10 +225,14 @@ fn check_truthfully(
     let (by_wildcard, too_many) = matching::wildcard_kinds(&targets);
     let mut judge = Judge::new(policy, params);
     let mut verdicts = Verdicts::default();
+    let mut metadata: Option<Type> = None;
     let mut run = |kinds: Vec<Gvk>, is_wildcard: bool| {
         let (typed, mut unchecked) = resolve(kinds, schemas, Profile::Truthful);
         let mut checked = Vec::new();
         for (gvk, object) in typed {
+            if metadata.is_none() {
+                metadata = truthful::metadata_type(&object);
+            }
             if judge.is_exhausted() {
                 unchecked.push(UncheckedKind {
                     gvk,
@@ -252,7 +259,26 @@ fn check_truthfully(
             reason: "more kinds than are checked for one policy".to_owned(),
             unavailable: false,
         }));
-    let is_complete = outcome.unchecked.is_empty() && outcome.by_wildcard.unchecked.is_empty();
+    let unseen = &outcome.by_wildcard.unchecked;
+    let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
+    // Kinds that could not be looked at have their say all the same: for what is open, anything goes.
+    let object = truthful::unseen_type(metadata);
+    for unchecked in unseen {
+        if unseen.len() > MAX_UNSEEN_KINDS || judge.is_exhausted() {
+            break;
+        }
+        let of_kind = |target: &&Target<'_>| target.resource.gvk == unchecked.gvk;
+        let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
+        let mut judged = judge.judge(&unchecked.gvk, &object, &of_kind);
+        verdicts.add_sound(&mut judged);
+    }
+    let scope = if is_complete {
+        Scope::Checked
+    } else if unseen.len() <= MAX_UNSEEN_KINDS && !judge.is_exhausted() {
+        Scope::Named
+    } else {
+        Scope::Partial
+    };
     let of_subresource = |gvk: &&Gvk| {
         targets
             .iter()
@@ -260,7 +286,7 @@ fn check_truthfully(
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
-    outcome.warnings = warnings(policy, verdicts.into_texts(policy, is_complete));
+    outcome.warnings = warnings(policy, verdicts.into_texts(policy, scope));
 }
 
 /// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,

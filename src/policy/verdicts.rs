@@ -2,27 +2,46 @@
 //!
 //! - A rule that names a kind means that kind: what cannot be evaluated for it is warned about.
 //! - A wildcard means any kind: that an expression asks for what some of them lack is no trouble as long as
-//!   it can be evaluated for one, or for one that could not be looked at.
+//!   the whole can be evaluated for one that comes to it, be it one that could not be looked at. What only
+//!   fails (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) is trouble.
 //! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
 //!   hardly meant. That is told by `WARNING` in place of `ERROR`.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use super::compile::CompiledPolicy;
-use super::expressions::PolicyExpression;
+use super::expressions::{PolicyExpression, TextLeft};
 use super::flow::Issue;
 use super::truthful::{Finding, Judged};
+use crate::cel::ast::ExprId;
 use crate::cel::diagnostic::Code;
 use crate::schema::Gvk;
 
+/// Which of the kinds that the rules match are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All, with their schemas.
+    Checked,
+    /// All, though there are some without a schema.
+    Named,
+    /// Not all.
+    Partial,
+}
+
 /// How long a warning may become by kinds that wildcards match, in bytes.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
+
+/// How many places in the source are remembered.
+const MAX_PLACES: usize = 8;
 
 /// What was found for all kinds.
 #[derive(Debug, Default)]
 pub(super) struct Verdicts {
     kinds: Vec<Kind>,
+    /// What kinds of wildcards come to without trouble: by the index of the expression, what is evaluated.
+    sound: BTreeMap<usize, Vec<bool>>,
 }
 
 /// What was found for one kind.
@@ -32,85 +51,161 @@ struct Kind {
     is_by_wildcard: bool,
     judged: Judged,
     /// Tests for a field that no kind has, by the index of the expression.
-    vain: Vec<(usize, Issue)>,
+    vain: BTreeMap<usize, Vec<Issue>>,
 }
 
 impl Verdicts {
     /// Adds what was found for objects of `gvk`.
-    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, judged: Judged) {
+    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut judged: Judged) {
+        if is_by_wildcard {
+            self.add_sound(&mut judged);
+        }
+        judged.visited.clear();
         self.kinds.push(Kind {
             gvk,
             is_by_wildcard,
             judged,
-            vain: Vec::new(),
+            vain: BTreeMap::new(),
         });
     }
 
-    /// The texts about each expression, by its index; `is_complete` tells whether all kinds were looked at.
+    /// Adds what a kind that wildcards match, and that is not shown, comes to without trouble.
+    pub(super) fn add_sound(&mut self, judged: &mut Judged) {
+        for (n, visited) in std::mem::take(&mut judged.visited) {
+            if judged.fails(n) {
+                continue;
+            }
+            let sound = self.sound.entry(n).or_default();
+            merge(sound, visited);
+        }
+    }
+
+    /// Whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
+    fn is_sound(&self, n: usize, id: ExprId) -> bool {
+        let visited = self.sound.get(&n);
+        visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
+    }
+
+    /// The texts about each expression, by its index.
     pub(super) fn into_texts(
         mut self,
         policy: &CompiledPolicy,
-        is_complete: bool,
+        scope: Scope,
     ) -> BTreeMap<usize, Vec<String>> {
-        if is_complete {
+        if scope == Scope::Checked {
             self.find_vain_tests();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
-        let n_wildcard = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
         let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        let text_left = TextLeft::default();
         for (n, expression) in policy.expressions().iter().enumerate() {
-            let failing = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
-            let n_failing = failing.filter(|kind| kind.fails(n)).count();
-            // What the API server refuses, it refuses whatever the kind.
-            let mut refused = self.kinds.iter().filter(|kind| kind.is_by_wildcard);
-            let is_refused = refused.any(|kind| kind.is_refused(n));
-            let is_hopeless =
-                n_failing > 0 && n_failing == n_wildcard && (is_complete || is_refused);
-            let mut n_shown_bytes = 0;
-            let mut of_expression = Vec::new();
-            for kind in &self.kinds {
-                let shows_failure = !kind.is_by_wildcard || is_hopeless;
-                let text = kind.text(n, expression, shows_failure);
-                if text.is_empty() {
-                    continue;
-                }
-                if kind.is_by_wildcard {
-                    // What the API server refuses, it refuses whatever the kind.
-                    n_shown_bytes += if kind.is_refused(n) {
-                        MAX_SHOWN_BYTES / 2 + 1
-                    } else {
-                        text.len()
-                    };
-                }
-                if !kind.is_by_wildcard || n_shown_bytes <= MAX_SHOWN_BYTES {
-                    of_expression.push(format!("{}: {text}\n", kind.gvk));
-                }
+            let of_expression = self.texts_of(n, expression, scope, &text_left);
+            if !of_expression.is_empty() {
+                texts.insert(n, of_expression);
             }
-            let Some(last) = of_expression.last_mut() else {
-                continue;
-            };
-            match n_wildcard {
-                _ if !is_hopeless => {}
-                1 => *last += "the one kind that the wildcards match cannot be evaluated so\n",
-                n => {
-                    let _ = writeln!(
-                        last,
-                        "none of the {n} kinds that the wildcards match can be evaluated so"
-                    );
-                }
-            }
-            texts.insert(n, of_expression);
         }
         texts
     }
 
+    /// The texts about the expression of the index `n`, one a kind, below the last what is true of all.
+    fn texts_of(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        scope: Scope,
+        text_left: &TextLeft,
+    ) -> Vec<String> {
+        let mut shown = Shown::default();
+        let mut texts: Vec<String> = Vec::new();
+        let mut last_full = None;
+        let mut n_left_out = 0;
+        for kind in &self.kinds {
+            let finding = self.told(kind, n, scope);
+            if finding.is_none() && !kind.vain.contains_key(&n) {
+                continue;
+            }
+            if kind.is_by_wildcard {
+                shown.n_failing += usize::from(finding.is_some());
+                if shown.is_full() {
+                    continue;
+                }
+            }
+            if !texts.is_empty() && text_left.is_used_up() {
+                n_left_out += 1;
+                continue;
+            }
+            let text = kind.text(n, expression, finding.as_deref(), text_left);
+            let full = format!("{}: {text}\n", kind.gvk);
+            let shown = if kind.is_by_wildcard {
+                let text = shown.add(text, kind.is_refused(n));
+                text.map(|text| format!("{}: {text}\n", kind.gvk))
+            } else {
+                Some(full.clone())
+            };
+            // The first is shown however long it is.
+            if let Some(text) = shown.or_else(|| texts.is_empty().then(|| full.clone())) {
+                texts.push(text);
+                last_full = Some(full);
+            }
+        }
+        let mut in_common = String::new();
+        if n_left_out > 0 {
+            let _ = writeln!(
+                in_common,
+                "what is said of {n_left_out} more kinds is left out"
+            );
+        }
+        in_common += &self.of_wildcards(shown.n_failing);
+        if !in_common.is_empty()
+            && let (Some(last), Some(full)) = (texts.last_mut(), last_full)
+        {
+            // It stands below a place in the source, and not as a part of a message.
+            *last = full + &in_common;
+        }
+        texts
+    }
+
+    /// What is said of `n_failing` kinds of wildcards together.
+    fn of_wildcards(&self, n_failing: usize) -> String {
+        let n_all = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
+        match n_failing {
+            0 => String::new(),
+            1 if n_all == 1 => {
+                "the one kind that the wildcards match cannot be evaluated so\n".to_owned()
+            }
+            n if n == n_all => {
+                format!("none of the {n} kinds that the wildcards match can be evaluated so\n")
+            }
+            1 => "the one kind of the wildcards that comes to this cannot be evaluated so\n"
+                .to_owned(),
+            n => format!(
+                "none of the {n} kinds of the wildcards that come to this can be evaluated so\n"
+            ),
+        }
+    }
+
+    /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
+    /// wherever it is evaluated, and only where all kinds are known.
+    fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
+        match kind.judged.found.get(&n)? {
+            Finding::Issues(issues) if kind.is_by_wildcard => {
+                let hopeless = issues.iter().filter(|issue| !self.is_sound(n, issue.id));
+                let hopeless: Vec<_> = hopeless.cloned().collect();
+                let is_told = scope != Scope::Partial && !hopeless.is_empty();
+                is_told.then_some(Cow::Owned(Finding::Issues(hopeless)))
+            }
+            finding => Some(Cow::Borrowed(finding)),
+        }
+    }
+
     /// Finds the tests for a field that no kind has.
     fn find_vain_tests(&mut self) {
-        let mut vain: Vec<(usize, usize, Issue)> = Vec::new();
-        for (k, kind) in self.kinds.iter().enumerate() {
+        let present = self.kinds.iter().flat_map(|kind| &kind.judged.present);
+        let present: HashSet<_> = present.copied().collect();
+        for kind in &mut self.kinds {
+            let mut told = HashSet::new();
             for (n, id, field) in &kind.judged.absent {
-                let has_field = |kind: &Kind| kind.judged.present.contains(&(*n, *id));
-                if self.kinds.iter().any(has_field) {
+                if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
                     continue;
                 }
                 let issue = Issue {
@@ -121,42 +216,29 @@ impl Verdicts {
                          always false"
                     ),
                 };
-                vain.push((k, *n, issue));
-            }
-        }
-        for (k, n, issue) in vain {
-            if let Some(kind) = self.kinds.get_mut(k)
-                && !kind.vain.contains(&(n, issue.clone()))
-            {
-                kind.vain.push((n, issue));
+                kind.vain.entry(*n).or_default().push(issue);
             }
         }
     }
 }
 
 impl Kind {
-    fn fails(&self, n: usize) -> bool {
-        self.judged.fails(n)
-    }
-
     fn is_refused(&self, n: usize) -> bool {
-        let mut found = self.judged.found.iter();
-        found.any(|(known, finding)| *known == n && matches!(finding, Finding::Refused(_)))
+        matches!(self.judged.found.get(&n), Some(Finding::Refused(_)))
     }
 
-    /// The text about the expression of the index `n`; empty where there is nothing to say.
-    fn text(&self, n: usize, expression: &PolicyExpression, shows_failure: bool) -> String {
-        let found = self.judged.found.iter().find(|(known, _)| *known == n);
+    /// The text about the expression of the index `n`, with `finding`; empty where there is nothing to say.
+    fn text(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        finding: Option<&Finding>,
+        text_left: &TextLeft,
+    ) -> String {
         let mut parts = Vec::new();
-        if let Some((_, finding)) = found
-            && shows_failure
-        {
-            parts.push(finding.render(expression));
-        }
-        let vain = self.vain.iter().filter(|(known, _)| *known == n);
-        let vain: Vec<_> = vain.map(|(_, issue)| issue.clone()).collect();
-        if !vain.is_empty() {
-            let text = Finding::Issues(vain).render(expression);
+        parts.extend(finding.map(|finding| finding.render(expression, text_left)));
+        if let Some(vain) = self.vain.get(&n) {
+            let text = Finding::Issues(vain.clone()).render(expression, text_left);
             // Each finding begins with its severity.
             let lines = text
                 .lines()
@@ -167,5 +249,54 @@ impl Kind {
             parts.push(lines.collect::<Vec<_>>().join("\n"));
         }
         parts.join("\n")
+    }
+}
+
+/// What is shown of one expression for the kinds of wildcards.
+#[derive(Default)]
+struct Shown {
+    n_failing: usize,
+    n_bytes: usize,
+    /// The places that were shown, as they are in the source.
+    places: Vec<String>,
+}
+
+impl Shown {
+    /// Whether there is no room for another kind.
+    fn is_full(&self) -> bool {
+        self.n_bytes > MAX_SHOWN_BYTES
+    }
+
+    /// The text to show, where there is room for it: the places in the source are shown for the first kind only.
+    fn add(&mut self, text: String, is_refused: bool) -> Option<String> {
+        let is_place = |line: &&str| line.starts_with(" | ");
+        let place = text.lines().filter(is_place).collect::<Vec<_>>().join("\n");
+        let text = if self.places.contains(&place) {
+            let rest: Vec<_> = text.lines().filter(|line| !is_place(line)).collect();
+            rest.join("\n")
+        } else {
+            if self.places.len() < MAX_PLACES {
+                self.places.push(place);
+            }
+            text
+        };
+        // What the API server refuses, it refuses whatever the kind.
+        self.n_bytes += if is_refused {
+            MAX_SHOWN_BYTES / 2 + 1
+        } else {
+            text.len()
+        };
+        (!self.is_full()).then_some(text)
+    }
+}
+
+/// Adds what `visited` has.
+fn merge(known: &mut Vec<bool>, visited: Vec<bool>) {
+    if known.is_empty() {
+        *known = visited;
+    } else {
+        for (known, visited) in known.iter_mut().zip(visited) {
+            *known |= visited;
+        }
     }
 }

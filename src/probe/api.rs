@@ -20,7 +20,7 @@ pub const MAX_CASES: usize = 256;
 /// Sample requests with what a ValidatingAdmissionPolicy must decide about them. They are evaluated
 /// as the API server would, whenever the policy, its bindings, its params, a schema or the probe
 /// changes; the outcome is in the status, and in the condition `ProbesPassed` of the policy.
-#[derive(Clone, CustomResource, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, CustomResource, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[kube(
     group = "vap-status.dev",
     version = "v1alpha1",

@@ -63,9 +63,26 @@ pub struct CaseResult {
 /// Runs all cases of a probe, in order.
 #[must_use]
 pub fn run(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<CaseResult> {
+    run_asking(probe, setting, &|| None)
+}
+
+/// [`run`] with an authorizer that may fail to answer: `failure` says after each case why one of its checks
+/// was not answered, if so. What was decided then says nothing, and the case could not be evaluated.
+#[must_use]
+pub fn run_asking(
+    probe: &PolicyProbeSpec,
+    setting: &Setting<'_>,
+    failure: &dyn Fn() -> Option<String>,
+) -> Vec<CaseResult> {
     let prepared = Prepared::new(probe, setting);
     let run_one = |case| match &prepared {
-        Ok(prepared) => prepared.run(case, setting),
+        Ok(prepared) => {
+            let result = prepared.run(case, setting);
+            match failure() {
+                Some(why) => pending(case, &why),
+                None => result,
+            }
+        }
         Err(why) => pending(case, why),
     };
     probe.cases.iter().map(run_one).collect()

@@ -85,6 +85,15 @@ impl FieldTypes for Evaluated {
         is_open || self.property(field).is_some() || escape(field).is_none()
     }
 
+    fn alternatives(&self, field: &str) -> &[Type] {
+        match self.property(field).map(|field| &field.type_.kind) {
+            Some(DeclKind::IntOrString) => &[Type::Int, Type::String],
+            // A number of JSON is a whole one or not by how it is written.
+            Some(DeclKind::Double) => &[Type::Int, Type::Double],
+            _ => &[],
+        }
+    }
+
     fn is_required(&self, field: &str) -> bool {
         let found = self.property(field);
         found.is_some_and(|field| field.required || field.has_default)

@@ -192,10 +192,12 @@ pub(super) enum Lacks {
     Detail,
     /// Evidence: the status may turn out to be another.
     Evidence,
+    /// Evidence that does not come by waiting: what was known before says nothing of today.
+    Decision,
 }
 
 impl Verdict {
-    fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
         Self {
             status,
             reason,
@@ -204,7 +206,7 @@ impl Verdict {
         }
     }
 
-    fn lacking(mut self, lacks: Lacks) -> Self {
+    pub(super) fn lacking(mut self, lacks: Lacks) -> Self {
         self.lacks = lacks;
         self
     }
@@ -304,7 +306,7 @@ fn standing(
         return None;
     }
     match verdict.lacks {
-        Lacks::Nothing => return None,
+        Lacks::Nothing | Lacks::Decision => return None,
         Lacks::Detail if status != verdict.status => return None,
         Lacks::Detail | Lacks::Evidence => {}
     }
@@ -535,8 +537,10 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
     let kinds = unchecked.map(|unchecked| {
         let gvk = &unchecked.gvk;
-        format!("{} {} ({})", gvk.api_version(), gvk.kind, unchecked.reason)
+        let name = format!("{} {}", gvk.api_version(), gvk.kind);
+        (name, unchecked.reason.clone())
     });
+    let kinds = message::by_reason(kinds).into_iter();
     let params = types
         .params
         .iter()
@@ -602,7 +606,8 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
         );
     }
     let is_pending = |verdict: &Verdict| {
-        verdict.lacks == Lacks::Evidence && verdict.status == ConditionStatus::Unknown
+        matches!(verdict.lacks, Lacks::Evidence | Lacks::Decision)
+            && verdict.status == ConditionStatus::Unknown
     };
     if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
         return Verdict::new(

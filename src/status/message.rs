@@ -41,6 +41,22 @@ pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
     }
 }
 
+/// `a, b and 7 more (no schema); c (too large)`: the names that share a reason stand together, in the order in
+/// which the reasons come first.
+pub(crate) fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for (name, reason) in items {
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((reason, vec![name])),
+        }
+    }
+    let groups = groups.into_iter();
+    groups
+        .map(|(reason, names)| format!("{} ({reason})", list(&names)))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,5 +85,14 @@ mod tests {
         assert_eq!(count(0, "kind"), "0 kinds");
         assert_eq!(count(1, "kind"), "1 kind");
         assert_eq!(count(2, "kind"), "2 kinds");
+    }
+
+    #[test]
+    fn names_stand_together_by_their_reasons() {
+        let item = |name: &str, reason: &str| (name.to_owned(), reason.to_owned());
+        let items = [item("a", "x"), item("b", "y"), item("c", "x")];
+        assert_eq!(by_reason(items), ["a, c (x)", "b (y)"]);
+        let many = (0..9).map(|n| item(&format!("k{n}"), "x"));
+        assert_eq!(by_reason(many), ["k0, k1, k2, k3 and 5 more (x)"]);
     }
 }

@@ -6,7 +6,7 @@
 pub mod bindings;
 pub mod compute;
 pub mod condition;
-mod message;
+pub(crate) mod message;
 mod params;
 pub mod probes;
 pub mod warnings;

@@ -32,34 +32,35 @@ pub struct ProbeFacts {
     pub failed: Vec<(String, String)>,
     /// The cases that could not be evaluated, with the reason.
     pub pending: Vec<(String, String)>,
+    /// Why the probe itself cannot be read, so that nothing is known of its cases.
+    pub problem: Option<String>,
+    /// Whether waiting alone may let the pending cases be evaluated: something cannot be had now.
+    pub is_passing: bool,
 }
 
 /// The condition `ProbesPassed`.
 pub(super) fn verdict(state: &ProbesState) -> Verdict {
+    match state {
+        ProbesState::Unread => Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::ProbesPending,
+            "the probes were not read yet",
+        )
+        .lacking(Lacks::Evidence),
+        ProbesState::NotPermitted(text) => {
+            Verdict::new(ConditionStatus::Unknown, Reason::NotPermitted, text.clone())
+        }
+        ProbesState::Known(probes) => of_known(probes),
+    }
+}
+
+/// The condition where the probes are known.
+fn of_known(probes: &[ProbeFacts]) -> Verdict {
     let verdict = |status, reason, message: String, lacks| Verdict {
         status,
         reason,
         message,
         lacks,
-    };
-    let probes = match state {
-        ProbesState::Unread => {
-            return verdict(
-                ConditionStatus::Unknown,
-                Reason::ProbesPending,
-                "the probes were not read yet".to_owned(),
-                Lacks::Evidence,
-            );
-        }
-        ProbesState::NotPermitted(text) => {
-            return verdict(
-                ConditionStatus::Unknown,
-                Reason::NotPermitted,
-                text.clone(),
-                Lacks::Nothing,
-            );
-        }
-        ProbesState::Known(probes) => probes,
     };
     if probes.is_empty() {
         return verdict(
@@ -101,6 +102,17 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
             Lacks::Nothing,
         );
     }
+    if let Some((probe, problem)) = probes
+        .iter()
+        .find_map(|probe| Some((probe.name.as_str(), probe.problem.as_deref()?)))
+    {
+        return verdict(
+            ConditionStatus::Unknown,
+            Reason::ProbesPending,
+            format!("{probe}: {problem}"),
+            Lacks::Decision,
+        );
+    }
     let pending = all(|probe| &probe.pending);
     if !pending.is_empty() {
         return verdict(
@@ -112,7 +124,11 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
                 message::count(n_cases, "case"),
                 describe(&pending)
             ),
-            Lacks::Evidence,
+            if probes.iter().any(|probe| probe.is_passing) {
+                Lacks::Evidence
+            } else {
+                Lacks::Decision
+            },
         );
     }
     verdict(
@@ -147,16 +163,19 @@ impl ProbeFacts {
             n_cases: cases.len(),
             failed: of(CaseOutcome::Failed),
             pending: of(CaseOutcome::Pending),
+            problem: None,
+            is_passing: false,
         }
     }
 }
 
-/// The status of a probe whose cases came to `cases` at `now`; `policy_generation` is that of its
-/// policy, `None` where there is none.
+/// The status of a probe whose cases came to `cases` at `now`, or that cannot be read because of `problem`;
+/// `policy_generation` is that of its policy, `None` where there is none.
 #[must_use]
 pub fn probe_status(
     probe: &PolicyProbe,
     cases: &[CaseStatus],
+    problem: Option<&str>,
     policy_generation: Option<i64>,
     now: Timestamp,
 ) -> PolicyProbeStatus {
@@ -175,7 +194,11 @@ pub fn probe_status(
             ),
         )
     } else {
-        let facts = ProbeFacts::new(probe.metadata.name.as_deref().unwrap_or_default(), cases);
+        let name = probe.metadata.name.as_deref().unwrap_or_default();
+        let facts = ProbeFacts {
+            problem: problem.map(str::to_owned),
+            ..ProbeFacts::new(name, cases)
+        };
         let found = verdict(&ProbesState::Known(vec![facts]));
         (found.status, found.reason, found.message)
     };

@@ -109,6 +109,8 @@ label_values! {
         Bindings = "bindings",
         /// The watch of probes, where their kind is served.
         Probes = "probes",
+        /// The watches of params, of all kinds together.
+        Params = "params",
         /// The watch of CustomResourceDefinitions.
         Crds = "crds",
         /// The watch of API services.
@@ -177,6 +179,7 @@ pub struct Metrics {
     reconcile_errors: Family<ErrorLabels, Counter>,
     status_writes: Counter,
     check_panics: Counter,
+    compilations: Counter,
     queue_length: Count,
     schema_lookups: Family<LookupLabels, Counter>,
     schema_documents: Count,
@@ -210,6 +213,7 @@ impl Metrics {
             reconcile_errors: Family::default(),
             status_writes: Counter::default(),
             check_panics: Counter::default(),
+            compilations: Counter::default(),
             queue_length: Count::default(),
             schema_lookups: Family::default(),
             schema_documents: Count::default(),
@@ -252,6 +256,11 @@ impl Metrics {
             "check_panics",
             "Checks of a policy that broke off on an internal error",
             metrics.check_panics.clone(),
+        );
+        registry.register(
+            "policy_compilations",
+            "Times that a policy was parsed and compiled",
+            metrics.compilations.clone(),
         );
         registry.register(
             "queue_length",
@@ -359,6 +368,11 @@ impl Metrics {
     /// Counts a check that panicked.
     pub fn check_panicked(&self) {
         self.check_panics.inc();
+    }
+
+    /// Counts a policy that was parsed and compiled.
+    pub fn policy_compiled(&self) {
+        self.compilations.inc();
     }
 
     /// Sets how many policies wait.

@@ -6,11 +6,17 @@
 //! Bare patches are sent 32 at once and, by another field manager, one after the other. Creating takes
 //! longer than patching at once, and the controller works meanwhile, so that several ratios are of use.
 
+//!
+//! `status-bench N --wildcards FOLDER` measures something else: the CRDs of the folder are installed first,
+//! and N policies that match every kind (`*/*`), with many expressions, get their status. Each of these is
+//! checked against hundreds of schemas, so that the controller's memory and time are what is of interest.
+
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, grant_rights, service_account};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -26,11 +32,16 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let n_policies = match std::env::args().nth(1) {
-        Some(n) => n
-            .parse()
-            .context("usage: status-bench [NUMBER OF POLICIES]")?,
+    let usage = "usage: status-bench [NUMBER OF POLICIES] [--wildcards FOLDER OF CRDS]";
+    let mut arguments = std::env::args().skip(1);
+    let n_policies = match arguments.next() {
+        Some(n) => n.parse().context(usage)?,
         None => 500,
+    };
+    let crds: Option<PathBuf> = match (arguments.next().as_deref(), arguments.next()) {
+        (Some("--wildcards"), Some(folder)) => Some(folder.into()),
+        (None, _) => None,
+        _ => bail!(usage),
     };
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -38,6 +49,9 @@ async fn main() -> Result<()> {
         .await?;
     grant_rights(&control_plane)?;
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await?);
+    if let Some(crds) = crds {
+        return wildcards(&control_plane, &api, n_policies, &crds).await;
+    }
 
     let started = Instant::now();
     create(&api, n_policies).await?;
@@ -114,6 +128,115 @@ async fn main() -> Result<()> {
         mib(resident_kib)
     );
     Ok(())
+}
+
+/// How often the memory is looked at, and how long nothing may be written until all are taken for done.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+async fn wildcards(
+    control_plane: &ControlPlane,
+    api: &Api<ValidatingAdmissionPolicy>,
+    n_policies: usize,
+    crds: &Path,
+) -> Result<()> {
+    let mut install = control_plane.kubectl()?;
+    install.args(["apply", "--server-side", "--force-conflicts", "-R", "-f"]);
+    // Some of them are of other versions of one another.
+    let outcome = install.arg(crds).output()?;
+    let log = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let n_crds = log
+        .lines()
+        .filter(|line| line.ends_with("serverside-applied"))
+        .count();
+    tokio::time::sleep(LOOKS.1).await;
+    stream::iter(0..n_policies)
+        .map(|n| async move {
+            Ok::<_, anyhow::Error>(api.create(&PostParams::default(), &wildcard(n)?).await?)
+        })
+        .buffer_unordered(CONCURRENCY)
+        .try_for_each(|_| async { Ok(()) })
+        .await?;
+    let started = Instant::now();
+    let controller = Controller::start(control_plane, &[]).await?;
+    let mut peak_kib = 0;
+    while n_with_status(api).await? < n_policies {
+        ensure!(
+            started.elapsed() < TIMEOUT,
+            "not all policies have a status"
+        );
+        peak_kib = peak_kib.max(controller.resident_kib()?);
+        tokio::time::sleep(LOOKS.0).await;
+    }
+    let all = started.elapsed();
+    tokio::time::sleep(LOOKS.1).await;
+    let rest_kib = controller.resident_kib()?;
+    println!("CRDs                                 {n_crds}");
+    println!("policies with `*/*`                  {n_policies}");
+    println!(
+        "all have their status                {:.2} s after the controller's start",
+        all.as_secs_f64()
+    );
+    println!(
+        "processor time of the controller     {:.2} s",
+        controller.processor_seconds()?
+    );
+    println!(
+        "resident memory of the controller    {:.1} MiB at most, {:.1} MiB at rest",
+        mib(peak_kib.max(controller.peak_kib()?)),
+        mib(rest_kib)
+    );
+    if let Some(first) = api
+        .list(&ListParams::default().limit(1))
+        .await?
+        .items
+        .first()
+    {
+        let conditions = first
+            .status
+            .as_ref()
+            .and_then(|status| status.conditions.as_ref());
+        for condition in conditions.into_iter().flatten() {
+            println!(
+                "  {} {} {}: {}",
+                condition.type_, condition.status, condition.reason, condition.message
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A policy on everything, with twenty-seven expressions.
+fn wildcard(n: usize) -> Result<ValidatingAdmissionPolicy> {
+    let validations: Vec<_> = (0..12)
+        .map(|k| {
+            let expression = match k % 4 {
+                0 => format!("!has(object.metadata.labels) || object.metadata.labels.size() < {}", 20 + k + n),
+                1 => format!("object.metadata.name.matches('^[a-z0-9.-]{{1,{}}}$')", 100 + k),
+                2 => format!("variables.owner == 'team-{n}-{k}' || !has(object.spec)"),
+                _ => format!("!has(object.metadata.annotations) || object.metadata.annotations.all(key, !key.startsWith('x{k}.'))"),
+            };
+            json!({"expression": expression, "messageExpression": format!("object.metadata.name + ' is no {k}'")})
+        })
+        .collect();
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": format!("wildcard-{n}.example.com")},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*/*"],
+            }]},
+            "matchConditions": [
+                {"name": "not-deleted", "expression": "object != null"},
+                {"name": "not-system", "expression": "!request.userInfo.username.startsWith('system:')"},
+            ],
+            "variables": [{
+                "name": "owner",
+                "expression": "has(object.metadata.labels) && 'owner' in object.metadata.labels ? object.metadata.labels.owner : ''",
+            }],
+            "validations": validations,
+        },
+    }))?)
 }
 
 #[expect(

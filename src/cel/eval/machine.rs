@@ -360,13 +360,23 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Whether the call searches for a pattern, which is not known before, at a cost that exceeds the limit.
+    /// Whether the call searches in a long text, or for a long pattern that is not known before, at a cost
+    /// that exceeds the limit.
     ///
     /// Upstream searches first and counts then, which comes to the same, but a pattern of megabytes takes
-    /// seconds and much memory to be made ready.
+    /// seconds and much memory to be made ready, and a text of megabytes comes to millions of parts.
     fn is_search_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
-        let is_long = matches!(args.get(1), Some(Value::String(pattern)) if pattern.len() > 1_000);
-        if !is_long || !matches!(&*call.function, "matches" | "find" | "findAll") {
+        let is_long = |n: usize, max: usize| match args.get(n) {
+            Some(Value::String(text)) => text.len() > max,
+            _ => false,
+        };
+        let is_long = match &*call.function {
+            "matches" | "find" | "findAll" => is_long(0, 100_000) || is_long(1, 1_000),
+            // What these cost is told by the text alone too.
+            "split" | "replace" => is_long(0, 100_000),
+            _ => false,
+        };
+        if !is_long {
             return false;
         }
         let not_searched = Err(EvalError::no_such_overload());

@@ -129,6 +129,10 @@ pub static RULES: &[Rule] = &[
         "the expression exceeds a limit of the API server",
     ),
     (
+        "no-crds",
+        "nothing that --crds names holds a CustomResourceDefinition",
+    ),
+    (
         "no-field-selection",
         "a field is selected from a type that has none",
     ),

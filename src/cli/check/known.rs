@@ -1,6 +1,6 @@
 //! What is known without a cluster: Kubernetes' own APIs, and the CRDs of the input.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -16,6 +16,9 @@ use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 
 /// Why a group cannot be looked into, as a condition says it.
 const NO_CRD: &str = "no CustomResourceDefinition is among the input";
+
+/// The most versions of a rule that are told apart for each of its groups.
+const MAX_VERSIONS: usize = 100;
 
 /// The schemas and resources that policies are checked against.
 #[derive(Debug)]
@@ -100,26 +103,21 @@ impl Known {
         self.complete.contains(group)
     }
 
-    /// The groups of a rule of which more may be served than is known; empty where the resource that
-    /// nothing serves was most likely misspelt.
+    /// Whether the resource that nothing serves was most likely misspelt.
     #[must_use]
-    pub fn open_groups<'a>(
-        &self,
-        rule: &'a NamedRuleWithOperations,
-        unserved: &UnservedResource,
-    ) -> Vec<&'a str> {
+    pub fn is_misspelt(unserved: &UnservedResource) -> bool {
+        let suggestion = unserved.suggestion.as_ref();
         // A suggestion of another group names that too.
-        let is_misspelt = unserved
-            .suggestion
-            .as_ref()
-            .is_some_and(|suggestion| !suggestion.contains(' '));
-        if is_misspelt {
-            return Vec::new();
-        }
+        suggestion.is_some_and(|suggestion| !suggestion.contains(' '))
+    }
+
+    /// The groups of a rule of which more may be served than is known.
+    pub fn open_groups<'a>(
+        &'a self,
+        rule: &'a NamedRuleWithOperations,
+    ) -> impl Iterator<Item = &'a str> {
         let groups = rule.api_groups.iter().flatten().map(String::as_str);
-        groups
-            .filter(|group| *group != "*" && !self.is_complete(group))
-            .collect()
+        groups.filter(|group| *group != "*" && !self.is_complete(group))
     }
 
     /// The group versions that policies name something of that is not known here and may be served all
@@ -133,12 +131,22 @@ impl Known {
             if let ParamKindState::Undiscovered { gvk, .. } = self.param_kind_state(policy) {
                 unknown.insert(gvk.api_version());
             }
+            let mut of_rules = HashSet::new();
             for unserved in matching::resolve(policy, &self.mapper).unserved {
                 let Some(rule) = rule(policy, &unserved.field_ref) else {
                     continue;
                 };
-                for group in self.open_groups(rule, &unserved) {
-                    let versions = rule.api_versions.iter().flatten();
+                if Self::is_misspelt(&unserved) || !of_rules.insert(unserved.field_ref) {
+                    continue;
+                }
+                let versions: BTreeSet<_> = rule.api_versions.iter().flatten().collect();
+                for group in self.open_groups(rule) {
+                    if versions.len() > MAX_VERSIONS {
+                        // All of them.
+                        unknown.insert(format!("{group}/"));
+                        continue;
+                    }
+                    let versions = versions.iter();
                     unknown.extend(versions.map(|version| format!("{group}/{version}")));
                 }
             }

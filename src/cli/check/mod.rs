@@ -42,6 +42,7 @@ pub struct Options {
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
     let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
@@ -64,6 +65,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
         report.findings.extend(validation::binding(binding));
     }
     report.add_bindings(&input);
+    report.findings.extend(no_crds);
     report.finish();
     Ok(report)
 }

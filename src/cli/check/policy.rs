@@ -1,6 +1,6 @@
 //! One policy: the engine's answers about it as findings with places.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use jiff::Timestamp;
@@ -9,12 +9,12 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::finding::{Finding, Location, Severity};
 use super::issues::{self, Issue};
 use super::known::{self, Known};
-use super::suggestion;
+use super::suggestion::{self, Suggestions};
 use crate::cli::input::yaml::Node;
-use crate::cli::input::{Object, POLICY_VERSION, Place};
+use crate::cli::input::{FieldPlaces, Object, POLICY_VERSION, Place};
 use crate::policy::compile::{CompileFindingKind, CompileMode, CompiledPolicy};
 use crate::policy::expressions::{PolicyExpression, Role};
-use crate::policy::matching::{self, Matches, UnservedResource};
+use crate::policy::matching::{self, Matches};
 use crate::policy::typecheck::{Profile, TypeCheck, type_check};
 use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::bindings::BindingsState;
@@ -22,6 +22,7 @@ use crate::status::compute::{
     self, Checked, Compiled, DesiredStatus, Observed, ParamKindState, Types,
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
+use crate::status::message;
 use crate::status::probes::ProbesState;
 
 /// The conditions that files can tell, and that `Ready` is made of here.
@@ -31,6 +32,9 @@ const TOLD: [ConditionType; 4] = [
     ConditionType::ParamsResolved,
     ConditionType::TypeChecked,
 ];
+
+/// The most groups of a rule that are named in what is said of it.
+const MAX_GROUPS: usize = 5;
 
 /// What was found out about one policy.
 #[derive(Debug)]
@@ -46,12 +50,22 @@ pub struct Outcome {
 /// The engine's answers about a policy.
 struct Answers {
     compiled: CompiledPolicy,
+    /// Where in `compiled` the expression of a field is.
+    by_field: HashMap<String, usize>,
     /// Fields that do not compile, with what kind of trouble it is and the API server's text.
     errors: Vec<(String, CompileFindingKind, String)>,
     matches: Matches,
     typed: TypeCheck,
     params: ParamKindState,
     status: DesiredStatus,
+}
+
+impl Answers {
+    /// The expression that `field_ref` holds.
+    fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
+        let n = self.by_field.get(field_ref)?;
+        self.compiled.expressions().get(*n)
+    }
 }
 
 /// Checks a policy. An error of this program costs this policy, and is told.
@@ -108,14 +122,18 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
             Some((expression.field_ref, error.kind, error.message))
         })
         .collect();
+    let known_errors: HashSet<_> = errors
+        .iter()
+        .map(|(field_ref, kind, _)| (field_ref.clone(), *kind))
+        .collect();
     for found in compiled.findings() {
-        let is_known = errors
-            .iter()
-            .any(|(field_ref, kind, _)| *field_ref == found.field_ref && *kind == found.kind);
-        if !is_known {
+        if !known_errors.contains(&(found.field_ref.clone(), found.kind)) {
             errors.push((found.field_ref.clone(), found.kind, found.message.clone()));
         }
     }
+    let expressions = compiled.expressions().iter().enumerate();
+    let by_field = expressions.map(|(n, expression)| (expression.field_ref.clone(), n));
+    let by_field = by_field.collect();
 
     let matched = matches.clone().into();
     let outcome = typed.clone().into();
@@ -147,6 +165,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         .retain(|condition| is_told(&condition.type_));
     Answers {
         compiled,
+        by_field,
         errors,
         matches,
         typed,
@@ -182,6 +201,7 @@ fn expression_errors(
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
+    let mut suggestions = Suggestions::default();
     for (field_ref, kind, message) in &answers.errors {
         let (severity, other, help) = match kind {
             CompileFindingKind::Failed => (
@@ -200,20 +220,26 @@ fn expression_errors(
                 "whether the expression works cannot be told",
             ),
         };
-        let expression = expression(&answers.compiled, field_ref);
+        let expression = answers.expression(field_ref).map(Of::new);
+        let expression = expression.as_ref();
+        let places = policy.places_in_field(field_ref);
         for issue in issues::parse(message).issues {
             let rule = match kind {
                 CompileFindingKind::Failed => issues::rule(&issue.message, other),
                 CompileFindingKind::Unsafe | CompileFindingKind::Unsupported => other,
             };
-            let mut found = in_expression(policy, severity, rule, &issue, field_ref, expression);
-            let is_match_condition = expression.is_some_and(|of| of.role == Role::MatchCondition);
+            let mut found = in_expression(policy, (severity, rule), &issue, expression, &places);
+            found.field_ref = Some(field_ref.clone());
+            let is_match_condition =
+                expression.is_some_and(|of| of.expression.role == Role::MatchCondition);
             let hint = match (rule, expression.zip(issue.at)) {
                 ("undeclared-reference", _) => {
                     suggestion::reference(&issue.message, is_match_condition)
                 }
                 ("undefined-field", Some((expression, at))) => {
-                    suggestion::field(&policy.value, known, &[], &expression.text, at)
+                    let text = &expression.expression.text;
+                    suggestions
+                        .field(&policy.value, known, &[], text, at)
                         .map(|meant| format!("did you mean `{meant}`?"))
                 }
                 _ => None,
@@ -245,16 +271,20 @@ fn expression_warnings(
     } else {
         "with failurePolicy Ignore, a request for which it fails is let through unchecked"
     };
+    let mut errors_of: HashMap<&str, HashSet<_>> = HashMap::new();
+    for (field_ref, _, message) in &answers.errors {
+        let issues = issues::parse(message).issues.into_iter();
+        let issues = issues.map(|issue| (issue.at, issue.message));
+        errors_of.entry(field_ref).or_default().extend(issues);
+    }
+    let no_errors = HashSet::new();
+    let mut suggestions = Suggestions::default();
     for warning in &answers.typed.warnings {
         let field_ref = &warning.field_ref;
-        let expression = expression(&answers.compiled, field_ref);
-        let errors: HashSet<_> = answers
-            .errors
-            .iter()
-            .filter(|(of, ..)| of == field_ref)
-            .flat_map(|(_, _, message)| issues::parse(message).issues)
-            .map(|issue| (issue.at, issue.message))
-            .collect();
+        let expression = answers.expression(field_ref).map(Of::new);
+        let expression = expression.as_ref();
+        let places = policy.places_in_field(field_ref);
+        let errors = errors_of.get(field_ref.as_str()).unwrap_or(&no_errors);
         let mut grouped: Vec<(Issue, Vec<String>)> = Vec::new();
         let said = issues::parse(&warning.warning);
         for issue in said.issues {
@@ -277,12 +307,14 @@ fn expression_warnings(
         for (issue, kinds) in grouped {
             let rule = issues::rule(&issue.message, "expression-warning");
             let severity = Severity::Warning;
-            let mut found = in_expression(policy, severity, rule, &issue, field_ref, expression);
+            let mut found = in_expression(policy, (severity, rule), &issue, expression, &places);
+            found.field_ref = Some(field_ref.clone());
             let meant = expression
                 .zip(issue.at)
                 .filter(|_| rule == "undefined-field")
                 .and_then(|(expression, at)| {
-                    suggestion::field(&policy.value, known, &kinds, &expression.text, at)
+                    let text = &expression.expression.text;
+                    suggestions.field(&policy.value, known, &kinds, text, at)
                 });
             found.kinds = kinds;
             let mut helps: Vec<String> = meant
@@ -308,48 +340,79 @@ fn display(gvk: &Gvk) -> String {
     format!("{} {}", gvk.api_version(), gvk.kind)
 }
 
-fn expression<'a>(compiled: &'a CompiledPolicy, field_ref: &str) -> Option<&'a PolicyExpression> {
-    let mut all = compiled.expressions().iter();
-    all.find(|expression| expression.field_ref == field_ref)
+/// An expression that things are said of.
+struct Of<'a> {
+    expression: &'a PolicyExpression,
+    /// How many code points of white space there are before it.
+    n_blank: usize,
+    /// Where in its text each line begins, in code points.
+    line_starts: Vec<usize>,
+    /// How many code points there are from the first to the last that is not blank.
+    n_solid: usize,
+}
+
+impl<'a> Of<'a> {
+    fn new(expression: &'a PolicyExpression) -> Self {
+        let text = expression.text.as_str();
+        let n_blank = text.chars().count() - text.trim_start().chars().count();
+        let mut at = 0;
+        let lines = text.split('\n').map(|line| {
+            let start = at;
+            at += line.chars().count() + 1;
+            start
+        });
+        Self {
+            expression,
+            n_blank,
+            line_starts: lines.collect(),
+            n_solid: text.trim().chars().count(),
+        }
+    }
+
+    /// Which code points of the text an issue is about: from, and how many.
+    fn marked(&self, severity: Severity, issue: &Issue) -> (usize, usize) {
+        let Some((line, column)) = issue.at else {
+            // The expression as a whole.
+            return (self.n_blank, self.n_solid);
+        };
+        // The API server trims some expressions before it compiles them.
+        let is_trimmed = severity == Severity::Error
+            && matches!(
+                self.expression.role,
+                Role::MatchCondition | Role::AuditAnnotation
+            );
+        let start = |line: usize| self.line_starts.get(line).or(self.line_starts.last());
+        let start = |line: usize| start(line).copied().unwrap_or_default();
+        let offset = if is_trimmed {
+            let first = self.line_starts.partition_point(|at| *at <= self.n_blank);
+            let n_lines_before = first.saturating_sub(1);
+            match line.saturating_sub(1) {
+                0 => self.n_blank + column,
+                line => start(n_lines_before + line) + column,
+            }
+        } else {
+            start(line.saturating_sub(1)) + column
+        };
+        let length = issues::token_length(&self.expression.text, offset);
+        (offset, length)
+    }
 }
 
 /// A finding about an expression, at the place of the issue in the file.
 fn in_expression(
     policy: &Object<ValidatingAdmissionPolicy>,
-    severity: Severity,
-    rule: &'static str,
+    (severity, rule): (Severity, &'static str),
     issue: &Issue,
-    field_ref: &str,
-    expression: Option<&PolicyExpression>,
+    expression: Option<&Of<'_>>,
+    places: &FieldPlaces<'_>,
 ) -> Finding {
-    let place = policy.place_of_field(field_ref);
-    let mut found = finding(policy, severity, rule, &issue.message, place);
-    found.field_ref = Some(field_ref.to_owned());
+    let mut found = finding(policy, severity, rule, &issue.message, places.start());
     let Some(expression) = expression else {
         return found;
     };
-    let text = expression.text.as_str();
-    let (offset, length) = match issue.at {
-        Some(at) => {
-            // The API server trims some expressions before it compiles them.
-            let trims = severity == Severity::Error
-                && matches!(
-                    expression.role,
-                    Role::MatchCondition | Role::AuditAnnotation
-                );
-            let trimmed = if trims { text.trim_start() } else { text };
-            let n_trimmed = text.chars().count() - trimmed.chars().count();
-            let offset = n_trimmed + issues::offset(trimmed, at);
-            (offset, issues::token_length(text, offset))
-        }
-        // The expression as a whole.
-        None => {
-            let n_blank = text.chars().take_while(|c| c.is_whitespace()).count();
-            (n_blank, text.trim().chars().count())
-        }
-    };
-    let place = policy.place_in_field(field_ref, offset);
-    let last = policy.place_in_field(field_ref, offset + length.saturating_sub(1));
+    let (offset, length) = expression.marked(severity, issue);
+    let place = places.of(offset);
+    let last = places.of(offset + length.saturating_sub(1));
     found.location.place = Some(place);
     if last.line == place.line && last.column >= place.column {
         found.location.length = last.column - place.column + 1;
@@ -368,11 +431,30 @@ fn resources(
     let condition = find(&answers.status.conditions, ConditionType::ResourcesMatched);
     let never_runs =
         condition.is_some_and(|condition| ConditionStatus::of(condition) == ConditionStatus::False);
+    let mut names: HashMap<(&str, &str), &Node> = HashMap::new();
+    let mut rules: HashMap<&str, (&Node, Vec<&str>)> = HashMap::new();
     for unserved in &matches.unserved {
-        let (place, length) = resource_place(policy, unserved);
-        let rule = known::rule(&policy.value, &unserved.field_ref);
-        let unknown = rule.map(|rule| known.open_groups(rule, unserved));
-        let unknown = unknown.unwrap_or_default();
+        let field_ref = unserved.field_ref.as_str();
+        let (rule, open_groups) = rules.entry(field_ref).or_insert_with(|| {
+            let rule = policy.document.node.nearest(field_ref);
+            let resources = rule.get("resources").map_or(&[][..], Node::items);
+            let named = resources.iter().rev();
+            let named = named.filter_map(|item| Some(((field_ref, item.as_str()?), item)));
+            names.extend(named);
+            let groups = known::rule(&policy.value, field_ref);
+            let groups = groups.into_iter().flat_map(|rule| known.open_groups(rule));
+            (rule, groups.take(MAX_GROUPS).collect())
+        });
+        let name = unserved.rule.rsplit(' ').next().unwrap_or_default();
+        let (place, length) = match names.get(&(field_ref, name)) {
+            Some(item) => (policy.place_of(item), item.span.len().max(1)),
+            None => (policy.place_of(rule), 1),
+        };
+        let unknown: &[&str] = if Known::is_misspelt(unserved) {
+            &[]
+        } else {
+            open_groups
+        };
         let mut found = if unknown.is_empty() {
             let severity = match (&unserved.suggestion, never_runs) {
                 (_, true) => Severity::Error,
@@ -411,21 +493,6 @@ fn resources(
         found.field_ref = Some(field_ref.to_owned());
         found.help = Some("the policy never runs".to_owned());
         findings.push(found);
-    }
-}
-
-/// Where a rule names the resource that is not served.
-fn resource_place(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    unserved: &UnservedResource,
-) -> (Place, usize) {
-    let rule = policy.document.node.nearest(&unserved.field_ref);
-    let name = unserved.rule.rsplit(' ').next().unwrap_or_default();
-    let resources = rule.get("resources").map_or(&[][..], Node::items);
-    let item = resources.iter().find(|item| item.as_str() == Some(name));
-    match item {
-        Some(item) => (policy.place_of(item), item.span.len().max(1)),
-        None => (policy.place_of(rule), 1),
     }
 }
 
@@ -473,12 +540,10 @@ fn coverage(
     findings: &mut Vec<Finding>,
 ) {
     let typed = &answers.typed;
-    let mut gaps: Vec<String> = typed
-        .unchecked
-        .iter()
-        .chain(&typed.by_wildcard.unchecked)
-        .map(|unchecked| format!("{} ({})", display(&unchecked.gvk), unchecked.reason))
-        .collect();
+    let unchecked = typed.unchecked.iter().chain(&typed.by_wildcard.unchecked);
+    let mut gaps = message::by_reason(
+        unchecked.map(|unchecked| (display(&unchecked.gvk), unchecked.reason.clone())),
+    );
     let seen = typed.by_wildcard.unchecked.iter();
     let checked: BTreeSet<&Gvk> = typed
         .checked
@@ -502,8 +567,11 @@ fn coverage(
     let n_kinds = n_checked + typed.unchecked.len() + typed.by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
         (0, _) => "the types of no kind checked".to_owned(),
-        (n, all) if n == all => format!("the types of {n} kinds checked"),
-        (n, all) => format!("the types of {n} of {all} kinds checked"),
+        (n, all) if n == all => format!("the types of {} checked", message::count(n, "kind")),
+        (n, all) => format!(
+            "the types of {n} of {} checked",
+            message::count(all, "kind")
+        ),
     };
     let field_ref = "spec.matchConstraints";
     let place = policy.place_of_field("spec.matchConstraints.resourceRules");

@@ -141,13 +141,13 @@ fn notes(found: &Finding) -> Vec<String> {
 fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
     let max = max.min(MAX_EXCERPT);
     let mut place = location.place?;
-    let line = location.source.as_ref()?.line(place.line).trim_end();
     // A long line, such as that of a JSON file without line breaks, is cut before all else.
     let n_skipped = place.column.saturating_sub(2 * MAX_EXCERPT);
     let is_cut = n_skipped > 0;
     place.column -= n_skipped;
-    let line: String = line.chars().skip(n_skipped).take(4 * MAX_EXCERPT).collect();
-    let line: Vec<char> = clean(&line).chars().collect();
+    let source = location.source.as_ref()?;
+    let line = source.part_of_line(place.line, n_skipped, 4 * MAX_EXCERPT);
+    let line: Vec<char> = clean(line.trim_end()).chars().collect();
     let text = |range: std::ops::Range<usize>| {
         let chars = line.get(range)?;
         Some(chars.iter().collect::<String>())
@@ -160,12 +160,21 @@ fn excerpt(location: &Location, max: usize) -> Option<(String, usize, usize)> {
     }
     // A window around the place, with room for an ellipsis at both ends.
     let room = max.saturating_sub(2).max(8);
+    let widths: Vec<usize> = line
+        .iter()
+        .map(|c| width(c.encode_utf8(&mut [0; 4])))
+        .collect();
+    let width_of = |n: usize| widths.get(n).copied().unwrap_or(0);
+    let mut used: usize = (start..end).map(width_of).sum();
     let mut from = start;
-    while from > 0 && width(&text(from - 1..end)?) <= room * 2 / 3 {
+    while from > 0 && used + width_of(from - 1) <= room * 2 / 3 {
         from -= 1;
+        used += width_of(from);
     }
     let mut to = from;
-    while to < line.len() && width(&text(from..to + 1)?) <= room {
+    used = 0;
+    while to < line.len() && used + width_of(to) <= room {
+        used += width_of(to);
         to += 1;
     }
     let (before, behind) = (is_cut || from > 0, to < line.len());

@@ -1,6 +1,7 @@
 //! The findings of all policies, and the documented shape of `-o json`.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
@@ -251,6 +252,29 @@ fn is_fatal(kind: ProblemKind) -> bool {
         kind,
         ProblemKind::Unreadable | ProblemKind::InvalidYaml | ProblemKind::NotAnObject
     )
+}
+
+/// The note that the paths of `--crds` hold none, as is most likely a mistake.
+pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding> {
+    let first = paths.first()?;
+    let has_some = !(crds.crds.is_empty() && crds.invalid.is_empty() && crds.problems.is_empty());
+    (!has_some).then(|| Finding {
+        severity: Severity::Note,
+        rule: "no-crds",
+        message: "no CustomResourceDefinition in what --crds names".to_owned(),
+        help: Some(
+            "name the files of CustomResourceDefinitions, or a directory with them".to_owned(),
+        ),
+        location: Location {
+            file: first.display().to_string(),
+            source: None,
+            place: None,
+            length: 1,
+        },
+        policy: None,
+        field_ref: None,
+        kinds: Vec::new(),
+    })
 }
 
 /// The finding about what could not be read.

@@ -102,7 +102,7 @@ impl<T> Walk<'_, T> {
         }
         match (&type_.kind, &node.data) {
             (DeclKind::Object(object), Data::Map(entries)) => {
-                for (name, entry) in entries {
+                for (name, entry) in entries.iter() {
                     let path = joined(path, name);
                     let escaped = escape::escape(name);
                     let field = escaped.and_then(|name| type_.declared_field(&name));
@@ -150,7 +150,7 @@ impl<T> Walk<'_, T> {
                 }
             }
             (DeclKind::Map(value), Data::Map(entries)) => {
-                for (name, entry) in entries {
+                for (name, entry) in entries.iter() {
                     self.node(&entry.node, value, &joined(path, name));
                 }
             }

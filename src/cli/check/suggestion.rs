@@ -14,12 +14,43 @@ use crate::schema::{DeclKind, DeclType, GroupVersion, Gvk};
 /// The longest name for which a similar one is looked for, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
+/// The most names that a name is compared with, or that are looked at in a type.
+const MAX_NAMES: usize = 5_000;
+
+/// For how many fields of a policy a similar one is looked for.
+const MAX_FIELDS: u32 = 200;
+
+/// How many more fields a similar one is looked for.
+#[derive(Debug)]
+pub(super) struct Suggestions(u32);
+
+impl Default for Suggestions {
+    fn default() -> Self {
+        Self(MAX_FIELDS)
+    }
+}
+
+impl Suggestions {
+    /// As [`field`], while there is work left.
+    pub(super) fn field(
+        &mut self,
+        policy: &ValidatingAdmissionPolicy,
+        known: &Known,
+        kinds: &[String],
+        text: &str,
+        at: (usize, usize),
+    ) -> Option<String> {
+        self.0 = self.0.checked_sub(1)?;
+        field(policy, known, kinds, text, at)
+    }
+}
+
 /// The field that was probably meant by the selection at `at` in `text`, which is not declared.
 ///
 /// It is told where plain selections lead from `object`, `oldObject`, `params` or `variables` to it, as
 /// in `object.spec.replica`, and else where only the case is wrong; `kinds` are those that lack the
 /// field, `apps/v1 Deployment`.
-pub(super) fn field(
+fn field(
     policy: &ValidatingAdmissionPolicy,
     known: &Known,
     kinds: &[String],
@@ -73,6 +104,9 @@ fn anywhere(name: &str, type_: &Arc<DeclType>) -> Option<String> {
     let mut visited: HashSet<*const DeclType> = HashSet::new();
     let mut pending = vec![Arc::clone(type_)];
     while let Some(type_) = pending.pop() {
+        if visited.len() >= MAX_NAMES {
+            return None;
+        }
         if !visited.insert(Arc::as_ptr(&type_)) {
             continue;
         }
@@ -130,6 +164,8 @@ pub(in crate::cli) fn nearest<'a>(
     }
     let lower = name.to_lowercase();
     let (distance, best) = names
+        .take(MAX_NAMES)
+        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3)
         .map(|known| (distance(&lower, &known.to_lowercase()), known))
         .min_by_key(|(distance, _)| *distance)?;
     (distance <= name.len() / 3).then_some(best)

@@ -23,8 +23,8 @@ use serde_json::Value;
 use crate::schema::{Crd, Gvk};
 
 use files::ReadFile;
-pub use object::Object;
 use object::{Document, documents};
+pub use object::{FieldPlaces, Object};
 pub use place::{Place, SourceText};
 
 /// The version that policies and bindings are read as.
@@ -76,6 +76,8 @@ pub struct Input {
     pub n_objects: usize,
     /// How many documents that are no Kubernetes objects were passed over below directories.
     pub n_passed_over: usize,
+    /// How much aliases may still copy, in all files together.
+    copies: yaml::Copies,
 }
 
 /// Something that could not be read.
@@ -150,17 +152,20 @@ impl Input {
         };
         self.n_files += 1;
         let source = Arc::new(SourceText::new(file.name, text));
-        for document in documents(&source) {
-            match document {
-                Ok(document) => self.add_document(document, &source, file.is_given, wanted),
-                Err(mut problem) => {
-                    if !file.is_given && !source.text().contains("ValidatingAdmissionPolicy") {
-                        problem.kind = ProblemKind::Doubtful;
-                    }
-                    self.problems.push(problem);
+        let mut mentions_policies = None;
+        let mut copies = std::mem::take(&mut self.copies);
+        documents(&source, &mut copies, &mut |document| match document {
+            Ok(document) => self.add_document(document, &source, file.is_given, wanted),
+            Err(mut problem) => {
+                let mentions_policies = *mentions_policies
+                    .get_or_insert_with(|| source.text().contains("ValidatingAdmissionPolicy"));
+                if !file.is_given && !mentions_policies {
+                    problem.kind = ProblemKind::Doubtful;
                 }
+                self.problems.push(problem);
             }
-        }
+        });
+        self.copies = copies;
     }
 
     fn add_document(

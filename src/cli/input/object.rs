@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::place::{Place, SourceText, locate};
-use super::yaml::{self, Data, Node};
+use super::yaml::{self, Copies, Data, Node};
 use super::{Problem, ProblemKind};
 
 /// The deepest nesting of lists in lists that is taken apart.
@@ -107,23 +107,45 @@ impl<T> Object<T> {
         self.place_of(self.document.node.nearest(field_ref))
     }
 
-    /// The place of the code point `offset` of the text that the field `field_ref` holds; that of the
-    /// field where it is not told by the text as written.
+    /// The places of what is in the text that the field `field_ref` holds.
     #[must_use]
-    pub fn place_in_field(&self, field_ref: &str, offset: usize) -> Place {
+    pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {
         let node = self.document.node.nearest(field_ref);
-        self.byte_in(node, offset)
-            .map_or_else(|| self.place_of(node), |byte| self.source.place(byte))
-    }
-
-    fn byte_in(&self, node: &Node, offset: usize) -> Option<usize> {
-        let Data::Scalar(Value::String(text), style) = &node.data else {
-            return None;
-        };
         let start = self.document.base + node.span.start;
         let end = self.document.base + node.span.end;
-        let raw = self.source.text().get(start..end)?;
-        Some(start + locate(raw, *style, text, offset)?)
+        let bytes = match (&node.data, self.source.text().get(start..end)) {
+            (Data::Scalar(Value::String(text), style), Some(raw)) => locate(raw, *style, text),
+            _ => Vec::new(),
+        };
+        FieldPlaces {
+            source: &self.source,
+            start,
+            bytes,
+        }
+    }
+}
+
+/// Where the code points of the text of a field are written.
+#[derive(Debug)]
+pub struct FieldPlaces<'a> {
+    source: &'a SourceText,
+    start: usize,
+    /// By the index of the code point, from the beginning of the field.
+    bytes: Vec<usize>,
+}
+
+impl FieldPlaces<'_> {
+    /// The place of the field.
+    #[must_use]
+    pub fn start(&self) -> Place {
+        self.source.place(self.start)
+    }
+
+    /// The place of the code point `offset`; that of the field where it is not told by the text as written.
+    #[must_use]
+    pub fn of(&self, offset: usize) -> Place {
+        let byte = self.bytes.get(offset).copied().unwrap_or(0);
+        self.source.place(self.start + byte)
     }
 }
 
@@ -153,9 +175,13 @@ impl Object<Value> {
     }
 }
 
-/// The objects of a file, and what is no document, in order.
-pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Problem>> {
-    let mut found = Vec::new();
+/// Hands on the objects of a file, and what is no document, in order and one by one: read, they take
+/// many times the room of their text.
+pub(super) fn documents(
+    source: &Arc<SourceText>,
+    copies: &mut Copies,
+    each: &mut dyn FnMut(Result<Document, Problem>),
+) {
     let mut index = 0;
     for piece in pieces(source.text()) {
         let (text, base) = match piece {
@@ -165,7 +191,7 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
             }
             Err(at) => {
                 let place = source.place(at);
-                found.push(Err(problem(
+                each(Err(problem(
                     source,
                     place,
                     "what follows `---` on its line is not read by kubectl",
@@ -174,11 +200,11 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
                 continue;
             }
         };
-        match read(text) {
+        match read(text, copies) {
             Ok(None) => {}
             Ok(Some(node)) => {
                 for node in items(node, MAX_LIST_DEPTH) {
-                    found.push(Ok(Document { node, base, index }));
+                    each(Ok(Document { node, base, index }));
                     index += 1;
                 }
             }
@@ -189,11 +215,10 @@ pub(super) fn documents(source: &Arc<SourceText>) -> Vec<Result<Document, Proble
                     column: error.column,
                 };
                 let help = help(text);
-                found.push(Err(problem(source, place, &error.message, help)));
+                each(Err(problem(source, place, &error.message, help)));
             }
         }
     }
-    found
 }
 
 fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<String>) -> Problem {
@@ -220,15 +245,17 @@ fn help(text: &str) -> Option<String> {
 ///
 /// JSON may be indented by tabs, which YAML may not. They stand between values only, so that a space
 /// in place of each changes nothing but that.
-fn read(text: &str) -> Result<Option<Node>, yaml::YamlError> {
-    yaml::read(text).or_else(|error| {
-        if !text.trim_start().starts_with(['{', '[']) {
+fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, yaml::YamlError> {
+    yaml::read(text, copies).or_else(|error| {
+        // Each value of JSON comes first or behind one of these.
+        let n_nodes = text.matches(['[', '{', ',']).count();
+        if !text.trim_start().starts_with(['{', '[']) || n_nodes > yaml::MAX_NODES {
             return Err(error);
         }
         let value: Value = serde_json::from_str(text).map_err(|_| error)?;
         let spaced = text.replace('\t', " ");
         let whole = 0..text.len();
-        Ok(yaml::read(&spaced).unwrap_or_else(|_| Some(Node::of_json(value, &whole))))
+        Ok(yaml::read(&spaced, copies).unwrap_or_else(|_| Some(Node::of_json(value, &whole))))
     })
 }
 
@@ -297,10 +324,10 @@ mod tests {
     use super::*;
 
     fn read_all(text: &str) -> Vec<Result<Document, Problem>> {
-        documents(&Arc::new(SourceText::new(
-            "f.yaml".to_owned(),
-            text.to_owned(),
-        )))
+        let source = Arc::new(SourceText::new("f.yaml".to_owned(), text.to_owned()));
+        let mut found = Vec::new();
+        documents(&source, &mut Copies::default(), &mut |it| found.push(it));
+        found
     }
 
     #[test]

@@ -26,8 +26,17 @@ pub struct SourceText {
     pub name: String,
     text: String,
     line_starts: Vec<usize>,
-    /// Then a byte is a column.
-    is_ascii: bool,
+    /// How many code points begin before each block of bytes: a file may have one line only, and thousands
+    /// of places in it.
+    before_block: Vec<usize>,
+}
+
+/// The bytes after which code points are counted.
+const BLOCK: usize = 1024;
+
+/// Whether a code point begins with the byte.
+fn is_start(byte: u8) -> bool {
+    byte & 0b1100_0000 != 0b1000_0000
 }
 
 impl SourceText {
@@ -37,12 +46,18 @@ impl SourceText {
         let line_starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
-        let is_ascii = text.is_ascii();
+        let mut n_before = 0;
+        let blocks = text.as_bytes().chunks(BLOCK).map(|block| {
+            let before = n_before;
+            n_before += block.iter().filter(|byte| is_start(**byte)).count();
+            before
+        });
+        let before_block = blocks.collect();
         Self {
             name,
             text,
             line_starts,
-            is_ascii,
+            before_block,
         }
     }
 
@@ -61,27 +76,57 @@ impl SourceText {
             .and_then(|idx| self.line_starts.get(idx))
             .copied()
             .unwrap_or(0);
-        let n_before = if self.is_ascii {
-            byte.min(self.text.len()).saturating_sub(start)
-        } else {
-            let before = self.text.get(start..byte).unwrap_or_default();
-            before.chars().count()
-        };
+        let n_before = self.n_before(byte).saturating_sub(self.n_before(start));
         Place {
             line: line.max(1),
             column: n_before + 1,
         }
     }
 
+    /// How many code points begin before the byte `byte`.
+    fn n_before(&self, byte: usize) -> usize {
+        let byte = byte.min(self.text.len());
+        let block = (byte / BLOCK).min(self.before_block.len().saturating_sub(1));
+        let n_before = self.before_block.get(block).copied().unwrap_or(0);
+        let rest = self.text.as_bytes().get(block * BLOCK..byte);
+        let starts = rest.unwrap_or_default().iter().filter(|b| is_start(**b));
+        n_before + starts.count()
+    }
+
+    /// The byte at which the code point `n` of the text begins; the end where there is none.
+    fn byte_of(&self, n: usize) -> usize {
+        let behind = self.before_block.partition_point(|before| *before <= n);
+        let block = behind.saturating_sub(1);
+        let n_before = self.before_block.get(block).copied().unwrap_or(0);
+        let rest = self.text.as_bytes().get(block * BLOCK..);
+        let mut starts = rest.unwrap_or_default().iter().enumerate();
+        let mut starts = starts.by_ref().filter(|(_, byte)| is_start(**byte));
+        let found = starts.nth(n - n_before.min(n));
+        found.map_or(self.text.len(), |(at, _)| block * BLOCK + at)
+    }
+
+    /// The line `line`, from 1, without its line break: `max` code points of it, from the one at `skipped`
+    /// on.
+    #[must_use]
+    pub fn part_of_line(&self, line: usize, skipped: usize, max: usize) -> &str {
+        let start = line.checked_sub(1);
+        let Some(start) = start.and_then(|idx| self.line_starts.get(idx)).copied() else {
+            return "";
+        };
+        let end = self.line_starts.get(line).copied();
+        let end = end.unwrap_or(self.text.len());
+        let first = self.n_before(start).saturating_add(skipped);
+        let from = self.byte_of(first).min(end);
+        let to = self.byte_of(first.saturating_add(max)).min(end);
+        let part = self.text.get(from..to).unwrap_or_default();
+        let part = part.strip_suffix('\n').unwrap_or(part);
+        part.strip_suffix('\r').unwrap_or(part)
+    }
+
     /// The line `line`, from 1, without its line break.
     #[must_use]
     pub fn line(&self, line: usize) -> &str {
-        let start = line
-            .checked_sub(1)
-            .and_then(|idx| self.line_starts.get(idx));
-        let rest = start.and_then(|start| self.text.get(*start..));
-        rest.and_then(|rest| rest.lines().next())
-            .unwrap_or_default()
+        self.part_of_line(line, 0, usize::MAX)
     }
 }
 
@@ -90,43 +135,46 @@ fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r')
 }
 
-/// The byte of `raw`, a scalar as it is written, at which the code point `offset` of its text `value`
-/// stands; a blank is behind the character before it.
+/// The bytes of `raw`, a scalar as it is written, at which the code points of its text `value` stand, and
+/// that of its end; a blank is behind the character before it.
 ///
 /// White space is what YAML changes: it folds lines, strips indents, chomps ends. All other characters
-/// are in the value as they are written, one by one, escapes aside. `None` where the two do not match
-/// after all.
+/// are in the value as they are written, one by one, escapes aside. Where the two do not match after
+/// all, nothing is told of what comes then.
 #[must_use]
-pub fn locate(raw: &str, style: Style, value: &str, offset: usize) -> Option<usize> {
-    let written = written(raw, style)?;
+pub fn locate(raw: &str, style: Style, value: &str) -> Vec<usize> {
+    let Some(written) = written(raw, style) else {
+        return Vec::new();
+    };
+    let mut bytes = Vec::with_capacity(value.len() + 1);
     let mut solid = written.iter();
-    let mut last = None;
+    // Behind the last character, and how far its line goes on in blanks.
+    let (mut last, mut n_room) = (None, 0);
     let mut n_blanks = 0;
-    for character in value.chars().take(offset) {
+    let behind = |last: Option<usize>, n: usize| match last {
+        Some(last) => last + n,
+        None => written.first().map_or(0, |(_, bytes)| bytes.start),
+    };
+    for character in value.chars() {
         if is_blank(character) {
+            bytes.push(behind(last, n_room.min(n_blanks)));
             n_blanks += 1;
             continue;
         }
-        let (found, bytes) = solid.next()?;
+        let Some((found, at)) = solid.next() else {
+            return bytes;
+        };
         if *found != character {
-            return None;
+            return bytes;
         }
-        last = Some(bytes.end);
+        bytes.push(at.start);
+        last = Some(at.end);
+        let rest = raw.get(at.end..).unwrap_or_default().bytes();
+        n_room = rest.take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         n_blanks = 0;
     }
-    match (value.chars().nth(offset), last) {
-        (Some(character), _) if !is_blank(character) => {
-            let (found, bytes) = solid.next()?;
-            (*found == character).then_some(bytes.start)
-        }
-        // Between blanks and at the end: as far behind the last character as its line goes.
-        (_, Some(end)) => {
-            let blanks = raw.get(end..)?.chars().take(n_blanks);
-            let same_line = blanks.take_while(|c| matches!(c, ' ' | '\t')).count();
-            Some(end + same_line)
-        }
-        (_, None) => Some(written.first().map_or(0, |(_, bytes)| bytes.start)),
-    }
+    bytes.push(behind(last, n_room.min(n_blanks)));
+    bytes
 }
 
 /// The characters of a scalar that are not blank, with their bytes.
@@ -212,7 +260,8 @@ mod tests {
     /// Checks that each character of `text` that is not blank is found where it stands.
     #[track_caller]
     fn check(yaml: &str, marked: &str) {
-        let node = yaml::read(yaml).unwrap().unwrap();
+        let read = yaml::read(yaml, &mut yaml::Copies::default());
+        let node = read.unwrap().unwrap();
         let node = node.get("a").unwrap();
         let yaml::Data::Scalar(value, style) = &node.data else {
             panic!("no scalar")
@@ -220,16 +269,19 @@ mod tests {
         let value = value.as_str().unwrap();
         let raw = yaml.get(node.span.clone()).unwrap();
         let mut found = String::new();
-        for (offset, character) in value.chars().enumerate() {
-            let byte = locate(raw, *style, value, offset);
-            let byte = byte.unwrap_or_else(|| panic!("{character} of {value:?} in {raw:?}"));
+        let bytes = locate(raw, *style, value);
+        assert_eq!(
+            bytes.len(),
+            value.chars().count() + 1,
+            "{value:?} in {raw:?}"
+        );
+        for (character, byte) in value.chars().zip(bytes.iter().copied()) {
             if !is_blank(character) {
                 found.extend(raw.get(byte..).unwrap().chars().next());
             }
         }
         assert_eq!(found, marked, "{raw:?}");
-        let end = locate(raw, *style, value, value.chars().count()).unwrap();
-        assert!(end <= raw.len(), "{raw:?}");
+        assert!(*bytes.last().unwrap() <= raw.len(), "{raw:?}");
     }
 
     #[test]
@@ -249,10 +301,11 @@ mod tests {
 
     #[test]
     fn the_end_is_behind_the_last_character() {
-        assert_eq!(locate("x == ", Style::Plain, "x == ", 5), Some(5));
-        assert_eq!(locate("x ==\n", Style::Block, "x ==\n", 5), Some(4));
-        assert_eq!(locate("''", Style::SingleQuoted, "", 0), Some(0));
-        assert_eq!(locate("other", Style::Plain, "x", 0), None);
+        let end = |raw, style, value| locate(raw, style, value).last().copied();
+        assert_eq!(end("x == ", Style::Plain, "x == "), Some(5));
+        assert_eq!(end("x ==\n", Style::Block, "x ==\n"), Some(4));
+        assert_eq!(end("''", Style::SingleQuoted, ""), Some(0));
+        assert_eq!(end("other", Style::Plain, "x"), None);
     }
 
     #[test]
@@ -263,5 +316,20 @@ mod tests {
         assert_eq!(source.line(2), "é: b");
         assert_eq!(source.line(9), "");
         assert_eq!(source.place(99).line, 3);
+    }
+
+    #[test]
+    fn parts_of_long_lines_are_found() {
+        let long = "aé漢😀".repeat(1_000);
+        let source = SourceText::new("f".to_owned(), format!("x\n{long}\r\ny"));
+        for (skipped, max) in [(0, 3), (1_021, 7), (2_047, 2_048), (3_998, 9), (4_001, 5)] {
+            let wanted: String = long.chars().skip(skipped).take(max).collect();
+            assert_eq!(source.part_of_line(2, skipped, max), wanted);
+        }
+        assert_eq!(source.line(2), long);
+        assert_eq!(source.line(3), "y");
+        for (at, (byte, _)) in long.char_indices().enumerate() {
+            assert_eq!(source.place(byte + 2).column, at + 1);
+        }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! `yes`, `on` and `0777` mean what they mean to kubectl, a key may be given twice (the last one
 //! counts), and `<<` merges. What differs: more than 255 nested collections are refused (go-yaml:
-//! 10,000), the bound on aliases is on the nodes they make, not on their share, and what is tagged
+//! 10,000), the bound on aliases is on what they copy, not on their share, and what is tagged
 //! `!!timestamp` need not be one, and a tab may indent a document as a whole.
 //!
 //! Source: `sigs.k8s.io/yaml` `yaml.go` (`YAMLToJSON`, `convertToJSONableObject`) and
@@ -18,7 +18,13 @@ use serde_json::{Number, Value};
 use super::scalar;
 
 /// The most nodes that a document may have, aliases resolved.
-const MAX_NODES: usize = 1_000_000;
+pub(super) const MAX_NODES: usize = 1_000_000;
+
+/// The most nodes that anchors and aliases may copy: a short text can ask for billions.
+const MAX_COPIED_NODES: usize = 100_000;
+
+/// The most bytes of text in what they copy.
+const MAX_COPIED_BYTES: usize = 16 * 1024 * 1024;
 
 const CORE: &str = "tag:yaml.org,2002:";
 
@@ -51,7 +57,54 @@ pub enum Data {
     /// A list.
     List(Vec<Node>),
     /// An object.
-    Map(BTreeMap<String, Entry>),
+    Map(Entries),
+}
+
+/// The entries of an object, sorted by name: of most objects there are many and each has few, for which a
+/// tree takes ten times the room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entries(Vec<(String, Entry)>);
+
+impl Entries {
+    /// The entry `name`.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Entry> {
+        let idx = self.find(name).ok()?;
+        self.0.get(idx).map(|(_, entry)| entry)
+    }
+
+    /// All, with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        self.0.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0
+            .binary_search_by(|(known, _)| known.as_str().cmp(name))
+    }
+
+    /// Takes the entry `name` out.
+    pub(super) fn remove(&mut self, name: &str) -> Option<Entry> {
+        let idx = self.find(name).ok()?;
+        Some(self.0.remove(idx).1)
+    }
+
+    fn insert(&mut self, name: &str, entry: Entry) {
+        match self.find(name) {
+            Ok(idx) => {
+                if let Some((_, known)) = self.0.get_mut(idx) {
+                    *known = entry;
+                }
+            }
+            Err(idx) => self.0.insert(idx, (name.to_owned(), entry)),
+        }
+    }
+}
+
+impl From<BTreeMap<String, Entry>> for Entries {
+    fn from(entries: BTreeMap<String, Entry>) -> Self {
+        Self(entries.into_iter().collect())
+    }
 }
 
 /// An entry of an object.
@@ -111,7 +164,7 @@ impl Node {
             Data::List(items) => items.iter().map(Self::to_json).collect(),
             Data::Map(entries) => entries
                 .iter()
-                .map(|(name, entry)| (name.clone(), entry.node.to_json()))
+                .map(|(name, entry)| (name.to_owned(), entry.node.to_json()))
                 .collect(),
         }
     }
@@ -125,15 +178,13 @@ impl Node {
                     .map(|item| Self::of_json(item, span))
                     .collect(),
             ),
-            Value::Object(fields) => Data::Map(
-                fields
-                    .into_iter()
-                    .map(|(name, value)| {
-                        let entry = Entry::new(span.clone(), Self::of_json(value, span));
-                        (name, entry)
-                    })
-                    .collect(),
-            ),
+            Value::Object(fields) => {
+                let entries = fields.into_iter().map(|(name, value)| {
+                    let entry = Entry::new(span.clone(), Self::of_json(value, span));
+                    (name, entry)
+                });
+                Data::Map(entries.collect::<BTreeMap<_, _>>().into())
+            }
             other => Data::Scalar(other, Style::DoubleQuoted),
         };
         Self {
@@ -147,18 +198,17 @@ impl Node {
         let span = self.span.start..self.span.start;
         if let Data::Map(entries) = &mut self.data {
             let node = Self::of_json(text.into(), &span);
-            entries.insert(name.to_owned(), Entry::new(span, node));
+            entries.insert(name, Entry::new(span, node));
         }
     }
 
     /// The entries of an object; of anything else none.
-    pub fn entries(&self) -> impl Iterator<Item = (&String, &Entry)> {
-        match &self.data {
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &Entry)> {
+        let entries = match &self.data {
             Data::Map(entries) => Some(entries),
             _ => None,
-        }
-        .into_iter()
-        .flatten()
+        };
+        entries.into_iter().flat_map(Entries::iter)
     }
 
     /// The items of a list; of anything else none.
@@ -228,7 +278,42 @@ impl Node {
 ///
 /// If `text` is no YAML, or has no counterpart in JSON.
 pub fn to_json(text: &str) -> Result<Value, YamlError> {
-    Ok(read(text)?.map_or(Value::Null, |node| node.to_json()))
+    Ok(read(text, &mut Copies::default())?.map_or(Value::Null, |node| node.to_json()))
+}
+
+/// How much may still be copied for anchors and aliases, in one document or in several.
+#[derive(Debug)]
+pub struct Copies {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Default for Copies {
+    fn default() -> Self {
+        Self {
+            nodes: MAX_COPIED_NODES,
+            bytes: MAX_COPIED_BYTES,
+        }
+    }
+}
+
+impl Copies {
+    /// A copy of `node`, with the nodes that it has, as long as that is allowed.
+    fn of(&mut self, node: &Node) -> Result<(Node, usize), String> {
+        let (nodes, bytes) = extent(node);
+        match (self.nodes.checked_sub(nodes), self.bytes.checked_sub(bytes)) {
+            (Some(n_left), Some(bytes_left)) => {
+                self.nodes = n_left;
+                self.bytes = bytes_left;
+                Ok((node.clone(), nodes))
+            }
+            _ => Err(format!(
+                "anchors and aliases stand for more than {MAX_COPIED_NODES} nodes, or {} MiB; \
+                 write it out",
+                MAX_COPIED_BYTES / 1024 / 1024
+            )),
+        }
+    }
 }
 
 /// The first document of `text`; `None` if there is none.
@@ -236,15 +321,26 @@ pub fn to_json(text: &str) -> Result<Value, YamlError> {
 /// # Errors
 ///
 /// If `text` is no YAML, or has no counterpart in JSON.
-pub fn read(text: &str) -> Result<Option<Node>, YamlError> {
+pub fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, YamlError> {
     let mut options = granit_parser::options! { strict_indentation: true };
     options.set_emit_comments(false);
-    let mut loader = Loader::default();
+    let mut loader = Loader {
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        nodes: 0,
+        copies,
+        root: None,
+    };
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| YamlError {
             line: error.marker().line(),
             column: error.marker().col() + 1,
-            message: error.info(),
+            message: match error.info() {
+                info if info == "recursion limit exceeded" => {
+                    "lists and objects nest more than 255 deep".to_owned()
+                }
+                info => info,
+            },
         })?;
         if matches!(event, Event::DocumentEnd) {
             break;
@@ -278,15 +374,15 @@ enum Key {
     Merge,
 }
 
-#[derive(Default)]
-struct Loader {
+struct Loader<'a> {
     open: Vec<Open>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
+    copies: &'a mut Copies,
     root: Option<Node>,
 }
 
-impl Loader {
+impl Loader<'_> {
     fn event(&mut self, event: Event<'_>, bytes: Range<usize>) -> Result<(), String> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -329,7 +425,7 @@ impl Loader {
                         anchor,
                         entries,
                         ..
-                    }) => (start, anchor, Data::Map(entries)),
+                    }) => (start, anchor, Data::Map(entries.into())),
                     None => return Err("unbalanced end of a collection".to_owned()),
                 };
                 let span = start..bytes.end.max(start);
@@ -340,10 +436,8 @@ impl Loader {
                     .anchors
                     .get(&anchor)
                     .ok_or("an anchor's value contains itself")?;
-                // Counted before it is copied: a few aliases make billions of nodes.
-                self.nodes = self.nodes.saturating_add(count(node));
-                check_size(self.nodes)?;
-                let node = node.clone();
+                let (node, n_copied) = self.copies.of(node)?;
+                self.nodes = self.nodes.saturating_add(n_copied);
                 self.done(node, false, 0)
             }
             _ => Ok(()),
@@ -353,12 +447,14 @@ impl Loader {
     /// Puts a complete node where it belongs.
     fn done(&mut self, node: Node, is_merge: bool, anchor: usize) -> Result<(), String> {
         self.nodes = self.nodes.saturating_add(1);
-        if anchor != 0 {
-            self.nodes = self.nodes.saturating_add(count(&node));
+        if self.nodes > MAX_NODES {
+            return Err(format!(
+                "more than {MAX_NODES} nodes, aliases resolved; split the file"
+            ));
         }
-        check_size(self.nodes)?;
         if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
+            let (copy, _) = self.copies.of(&node)?;
+            self.anchors.insert(anchor, copy);
         }
         match self.open.last_mut() {
             None => self.root = Some(node),
@@ -372,15 +468,6 @@ impl Loader {
         }
         Ok(())
     }
-}
-
-fn check_size(nodes: usize) -> Result<(), String> {
-    if nodes > MAX_NODES {
-        return Err(format!(
-            "more than {MAX_NODES} nodes, aliases resolved; split the file"
-        ));
-    }
-    Ok(())
 }
 
 /// Sets an entry; of two of one name the last counts.
@@ -403,13 +490,13 @@ fn insert(entries: &mut BTreeMap<String, Entry>, name: String, key: Range<usize>
 /// replaces them again, what stands before it does not.
 fn merge(entries: &mut BTreeMap<String, Entry>, node: Node) -> Result<(), String> {
     const WRONG: &str = "map merge requires map or sequence of maps as the value";
-    let merged = |mut of: BTreeMap<String, Entry>| {
+    let merged = |of: Entries| {
         // What is merged in is no repeat of what replaces it.
-        for entry in of.values_mut() {
+        of.0.into_iter().map(|(name, mut entry)| {
             entry.repeats.clear();
             entry.is_merged = true;
-        }
-        of
+            (name, entry)
+        })
     };
     match node.data {
         Data::Map(of) => entries.extend(merged(of)),
@@ -439,15 +526,20 @@ fn key_name(key: &Node) -> Result<String, String> {
     }
 }
 
-fn count(node: &Node) -> usize {
+/// How many nodes there are, and how many bytes of text in them.
+fn extent(node: &Node) -> (usize, usize) {
+    let all = |nodes: &mut dyn Iterator<Item = (usize, usize)>| {
+        nodes.fold((1_usize, 0_usize), |(n, bytes), (n_more, more)| {
+            (n.saturating_add(n_more), bytes.saturating_add(more))
+        })
+    };
     match &node.data {
-        Data::Scalar(..) => 1,
-        Data::List(items) => items.iter().map(count).sum::<usize>().saturating_add(1),
-        Data::Map(entries) => entries
-            .values()
-            .map(|entry| count(&entry.node))
-            .sum::<usize>()
-            .saturating_add(1),
+        Data::Scalar(value, _) => (1, value.as_str().map_or(0, str::len)),
+        Data::List(items) => all(&mut items.iter().map(extent)),
+        Data::Map(entries) => all(&mut entries.iter().map(|(name, entry)| {
+            let (nodes, bytes) = extent(&entry.node);
+            (nodes, bytes.saturating_add(name.len()))
+        })),
     }
 }
 
@@ -598,7 +690,7 @@ mod tests {
     #[test]
     fn everything_has_its_place() {
         let text = "a: 1\nb: {c: [x, 'y']}\na: &t |\n  text\nd: *t\n";
-        let node = read(text).unwrap().unwrap();
+        let node = read(text, &mut Copies::default()).unwrap().unwrap();
         let slice = |node: &Node| text.get(node.span.clone()).unwrap().trim_end().to_owned();
         assert_eq!(slice(node.nearest("b.c[1]")), "'y'");
         assert_eq!(slice(node.nearest("b.c[7].x")), "[x, 'y']");
@@ -610,7 +702,8 @@ mod tests {
 
     #[test]
     fn what_replaces_a_merged_entry_is_no_repeat() {
-        let node = read("x: &x {b: 1}\nz: {<<: *x, b: 3, c: 1, c: 2}").unwrap();
+        let text = "x: &x {b: 1}\nz: {<<: *x, b: 3, c: 1, c: 2}";
+        let node = read(text, &mut Copies::default()).unwrap();
         let z = node.unwrap().get("z").unwrap().clone();
         assert!(z.entry("b").unwrap().repeats.is_empty());
         assert_eq!(z.entry("c").unwrap().repeats.len(), 1);

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use super::check::finding::{Finding, Severity};
 use super::check::known::Known;
-use super::check::report::unread;
+use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
@@ -37,6 +37,7 @@ pub struct Options {
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken> {
     let mut input = Input::load(&options.paths, Wanted::All, stdin);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let no_crds = no_crds(&options.crds, &crds);
     let own_crds = std::mem::take(&mut input.crds);
     let known = Known::new(
         own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
@@ -44,7 +45,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     )
     .map_err(|error| Broken(error.to_string()))?;
 
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         let found = shape::invalid(invalid, &known).into_iter();

@@ -20,7 +20,7 @@ const INDENT: &str = "           ";
 pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        if found.severity == Severity::Error || is_verbose {
+        if found.severity == Severity::Error || found.rule == "no-crds" || is_verbose {
             finding(&mut out, found, terminal);
             out.push('\n');
         }

@@ -1,10 +1,13 @@
 //! What the watches do with an API server that refuses, stops or does not know streamed lists.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
 use crate::controller::testing::{Log, Reply, client};
 use crate::controller::tests::settings;
+use crate::status::bindings::BindingsState;
 use crate::telemetry::Metrics;
 
 fn policy(name: &str, version: u32) -> Value {
@@ -174,13 +177,65 @@ async fn an_object_that_cannot_be_read_does_not_end_the_watch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_works_again_is_in_step_although_nothing_happens() {
-    let (context, _) = watching(|_, n| match n {
+    let (context, _) = watching(|path, n| match n {
         0 => Some(stream(&[bookmark("1")])),
         1 => Some(Reply::failure(503, "down")),
-        _ => None,
+        _ if path.contains("watch=true") => None,
+        _ => {
+            assert!(path.contains("limit=1"), "{path}");
+            Some(Reply::json(&json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+                "metadata": {"resourceVersion": "1"}, "items": [],
+            })))
+        }
     });
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    tokio::time::sleep(Duration::from_millis(900)).await;
     assert!(!context.readiness.is_in_step(Source::Policies));
-    tokio::time::sleep(MENDED_AFTER).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(context.readiness.is_in_step(Source::Policies));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
+    let start = tokio::time::Instant::now();
+    let is_listed = std::sync::atomic::AtomicBool::new(false);
+    let (client, _) = client(move |request| {
+        let is_first = !is_listed.swap(true, std::sync::atomic::Ordering::Relaxed);
+        let seconds = start.elapsed().as_secs();
+        match (seconds, request.path.contains("watch=true")) {
+            // The watch ends when its time is over.
+            _ if is_first => Some(stream(&[bookmark("1")])),
+            (0..120, _) => Some(Reply::failure(403, "cannot list resource")),
+            (_, true) => None,
+            (_, false) => Some(Reply::json(&json!({
+                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+                "metadata": {"resourceVersion": "1"}, "items": [],
+            }))),
+        }
+    });
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    context.store.put(
+        serde_json::from_value(policy("a", 1)).unwrap(),
+        Origin::Update,
+    );
+    tokio::spawn(bindings(Arc::clone(&context)));
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    let of_a =
+        || super::super::bound::bindings_of(&context, &context.store.get("a").unwrap().policy);
+    assert_eq!(of_a().unwrap().len(), 0);
+    assert_eq!(queued(&context).await, Vec::<String>::new());
+
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let BindingsState::NotPermitted(text) = of_a().unwrap_err() else {
+        panic!("{:?}", of_a());
+    };
+    assert!(text.contains("grant `list` and `watch` on it"), "{text}");
+    // It is told once, however often it is found again.
+    assert_eq!(queued(&context).await, ["a"]);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(queued(&context).await, Vec::<String>::new());
+
+    tokio::time::sleep(Duration::from_secs(25)).await;
+    assert_eq!(of_a().unwrap().len(), 0);
+    assert_eq!(queued(&context).await, ["a"]);
 }

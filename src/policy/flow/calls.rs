@@ -54,6 +54,9 @@ impl Interpreter<'_> {
             }
             ("!_", None, &[operand]) => {
                 let value = self.eval(operand);
+                if value.is_never() {
+                    return self.no_value(id);
+                }
                 if let Some(shape) = misfit(&value, is_bool) {
                     let types = [shape.to_type()];
                     self.report_overload(id, function, false, &types);
@@ -68,6 +71,9 @@ impl Interpreter<'_> {
             }
             ("_==_" | "_!=_", None, &[left, right]) => {
                 let sides = (self.eval(left), self.eval(right));
+                if sides.0.is_never() || sides.1.is_never() {
+                    return self.no_value(id);
+                }
                 let equal = equals(&sides.0, &sides.1);
                 let wanted = function == "_==_";
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
@@ -120,24 +126,44 @@ impl Interpreter<'_> {
         self.n_conditions += 1;
         let before = self.mark();
         let left = self.eval(left_id);
-        if left.as_bool() == Some(absorbing) {
+        let between = self.mark();
+        if left.as_bool() == Some(absorbing) && !self.has_issues_between(before, between) {
             self.n_conditions -= 1;
             return decided;
         }
         self.expect_bool(left_id, &left);
         let between = self.mark();
+        // The right side matters where the left one does not decide, and the other way round.
+        let outer = self.assume(left_id, !absorbing);
         let right = self.eval(right_id);
-        self.n_conditions -= 1;
+        self.forget(outer);
         if right.as_bool() == Some(absorbing) {
+            self.n_conditions -= 1;
             self.take_back_between(before, between);
             return decided;
         }
+        if self.has_issues_between(before, between) {
+            let outer = self.assume(right_id, !absorbing);
+            if self.knows_more_than(outer) {
+                self.take_back_between(before, between);
+                self.eval(left_id);
+            }
+            self.forget(outer);
+        }
+        self.n_conditions -= 1;
         self.expect_bool(right_id, &right);
         let neutral = Some(!absorbing);
-        if left.as_bool() == neutral && right.as_bool() == neutral {
-            return Value::constant(Const::Bool(!absorbing));
+        let is_neutral = |value: &Value| value.as_bool() == neutral;
+        match (left.is_never(), right.is_never()) {
+            (false, false) if is_neutral(&left) && is_neutral(&right) => {
+                Value::constant(Const::Bool(!absorbing))
+            }
+            (false, false) => Value::bool(),
+            // Where one fails, the whole fails too, unless the other one decides.
+            (true, false) if !is_neutral(&right) => decided,
+            (false, true) if !is_neutral(&left) => decided,
+            _ => Value::never(),
         }
-        Value::bool()
     }
 
     fn expect_bool(&mut self, id: ExprId, value: &Value) {
@@ -155,14 +181,21 @@ impl Interpreter<'_> {
         otherwise_id: ExprId,
     ) -> Value {
         let condition = self.eval(condition_id);
+        if condition.is_never() {
+            return self.no_value(id);
+        }
         match condition.as_bool() {
             Some(true) => return self.eval(then_id),
             Some(false) => return self.eval(otherwise_id),
             None => {}
         }
         self.n_conditions += 1;
+        let outer = self.assume(condition_id, true);
         let mut then = self.eval(then_id);
+        self.forget(outer);
+        let outer = self.assume(condition_id, false);
         let mut otherwise = self.eval(otherwise_id);
+        self.forget(outer);
         self.n_conditions -= 1;
         if let Some(shape) = misfit(&condition, is_bool) {
             let types = [shape.to_type(), then.to_type(), otherwise.to_type()];
@@ -183,6 +216,9 @@ impl Interpreter<'_> {
 
     fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> Value {
         let (element, container) = (self.eval(element), self.eval(container));
+        if element.is_never() || container.is_never() {
+            return self.no_value(id);
+        }
         let fits = |shape: &Shape| !matches!(shape, Shape::Plain(_) | Shape::Optional(_));
         if let Some(shape) = misfit(&container, fits) {
             let types = [element.to_type(), shape.to_type()];
@@ -382,6 +418,9 @@ impl Interpreter<'_> {
         let Some(function) = function else {
             return Value::unknown();
         };
+        if let Some(result) = flattened(function.name, &values) {
+            return result;
+        }
         let result = self.apply(id, function, is_member, &values);
         let constant = match (function.name, &*values) {
             ("optional.none", []) => return Value::optional(Value::never()),
@@ -479,6 +518,23 @@ fn is_comparable(left: &Value, right: &Value) -> bool {
         }
         _ => true,
     }
+}
+
+/// The result of `flatten` for a list whose elements are no lists: it keeps them, whatever its signature says.
+///
+/// Source: cel-go `ext/lists.go`, `flatten`.
+fn flattened(function: &str, values: &[Value]) -> Option<Value> {
+    let [list, ..] = values else { return None };
+    let [only] = list.choices() else { return None };
+    let Shape::List(elem) = &only.shape else {
+        return None;
+    };
+    let is_flat = !elem
+        .choices()
+        .iter()
+        .any(|choice| matches!(choice.shape, Shape::List(_)));
+    (function == "flatten" && is_flat && !elem.is_unknown())
+        .then(|| list.clone().with_constant(None))
 }
 
 /// Whether an optional of a map has no value at `index`, as all keys are strings and it is none.

@@ -12,21 +12,20 @@ use super::value::{Const, Shape, Value};
 /// The most rounds until the accumulator must have come to rest.
 const MAX_ROUNDS: u32 = 4;
 
-/// The longest constant list that is gone through element by element.
+/// The longest list whose elements are gone through one by one.
 const MAX_UNROLLED: usize = 40;
+
+/// The values of the two iteration variables; the second is not used where there is but one.
+type Round = (Value, Value);
 
 impl Interpreter<'_> {
     pub(super) fn eval_fold(&mut self, fold: &Comprehension) -> Value {
         let range = self.eval(fold.iter_range);
         let accu = self.eval(fold.accu_init);
         let n_outer = self.scopes.len();
-        let elements = match range.as_const() {
-            Some(Const::List(elements)) if fold.iter_var2.is_none() => Some(Arc::clone(elements)),
-            _ => None,
-        };
-        let accu = match elements {
-            Some(elements) if elements.len() <= MAX_UNROLLED => self.unroll(fold, accu, &elements),
-            _ => self.iterate(fold, accu, &range),
+        let accu = match self.rounds(fold, &range) {
+            Some(rounds) => self.unroll(fold, accu, &rounds),
+            None => self.iterate(fold, accu, &range),
         };
         self.scopes.push((Arc::clone(&fold.accu_var), accu));
         let result = self.eval(fold.result);
@@ -34,16 +33,59 @@ impl Interpreter<'_> {
         result
     }
 
-    /// Goes through the elements of a list that is known.
-    fn unroll(&mut self, fold: &Comprehension, init: Value, elements: &[Const]) -> Value {
+    /// The values of the iteration variables in each round, where there are few and they are told apart: the
+    /// elements of a list that is known or written out, the entries of a map that is written out.
+    fn rounds(&mut self, fold: &Comprehension, range: &Value) -> Option<Vec<Round>> {
+        let has_two = fold.iter_var2.is_some();
+        let of_list = |values: Vec<Value>| {
+            let values = values.into_iter().zip(0..);
+            let rounds = values.map(|(value, n)| match has_two {
+                true => (Value::constant(Const::Int(n)), value),
+                false => (value, Value::never()),
+            });
+            rounds.collect::<Vec<Round>>()
+        };
+        if let Some(Const::List(elements)) = range.as_const() {
+            return (elements.len() <= MAX_UNROLLED)
+                .then(|| of_list(elements.iter().cloned().map(Value::constant).collect()));
+        }
+        if let Expr::List {
+            elements,
+            optional_indices,
+        } = self.ast.expr(fold.iter_range)
+        {
+            let fits = optional_indices.is_empty() && elements.len() <= MAX_UNROLLED;
+            return fits.then(|| {
+                self.quietly(|this| of_list(elements.iter().map(|&id| this.eval(id)).collect()))
+            });
+        }
+        match range.choices() {
+            [only] if !range.is_unknown() => match &only.shape {
+                Shape::Record(entries) => {
+                    let rounds = entries.iter().map(|(key, value)| {
+                        (Value::constant(Const::Text(Arc::clone(key))), value.clone())
+                    });
+                    Some(rounds.collect())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Goes through rounds that are known.
+    fn unroll(&mut self, fold: &Comprehension, init: Value, rounds: &[Round]) -> Value {
         let mut accu = init;
         let before = self.mark();
         let n_outer = self.scopes.len();
         self.n_conditions += 1;
-        for element in elements {
-            let value = Value::constant(element.clone());
+        for (first, second) in rounds {
             self.scopes.push((Arc::clone(&fold.accu_var), accu.clone()));
-            self.scopes.push((Arc::clone(&fold.iter_var), value));
+            self.scopes
+                .push((Arc::clone(&fold.iter_var), first.clone()));
+            if let Some(var2) = &fold.iter_var2 {
+                self.scopes.push((Arc::clone(var2), second.clone()));
+            }
             let goes_on = self.eval(fold.loop_condition).as_bool();
             if goes_on == Some(false) {
                 self.scopes.truncate(n_outer);

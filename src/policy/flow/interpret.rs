@@ -7,6 +7,7 @@ use crate::cel::diagnostic::Code;
 use crate::cel::env::Ident;
 use crate::cel::types::Type;
 
+use super::narrow::Narrowed;
 use super::value::{Const, Shape, Value};
 use super::{Facts, Issue, Outcome};
 
@@ -19,11 +20,16 @@ pub(super) struct Interpreter<'a> {
     steps_left: u32,
     /// How many conditions the current expression depends on.
     pub(super) n_conditions: u32,
+    /// What the conditions tell of values, the latest last.
+    pub(super) narrowed: Vec<Narrowed>,
     pub(super) outcome: Outcome,
 }
 
 /// The most entries of a map literal that are told apart.
 const MAX_ENTRIES: usize = 32;
+
+/// How many of the variables that were read last are looked through for one of the same name.
+const MAX_LOOKED_AT: usize = 64;
 
 /// What a selection makes of one shape.
 enum Selected {
@@ -49,6 +55,7 @@ impl<'a> Interpreter<'a> {
             scopes: Vec::new(),
             steps_left: steps,
             n_conditions: 0,
+            narrowed: Vec::new(),
             outcome: Outcome {
                 value: Value::unknown(),
                 issues: Vec::new(),
@@ -102,6 +109,12 @@ impl<'a> Interpreter<'a> {
         drop_range(&mut outcome.null, start.null, end.null);
     }
 
+    /// Whether something was found from `start` to `end`.
+    pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
+        let last = end.issues.min(self.outcome.issues.len());
+        start.issues < last
+    }
+
     /// Whether a value of the shape has the key `field`, where that is certain.
     pub(super) fn holds(shape: &Shape, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
@@ -112,6 +125,12 @@ impl<'a> Interpreter<'a> {
         if !self.outcome.issues.contains(&issue) {
             self.outcome.issues.push(issue);
         }
+    }
+
+    /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
+    pub(super) fn no_value(&mut self, id: ExprId) -> Value {
+        self.outcome.excused.push(id);
+        Value::never()
     }
 
     /// Notes that something is selected from null.
@@ -142,13 +161,19 @@ impl<'a> Interpreter<'a> {
         match self.ast.expr(id) {
             Expr::Unspecified => Value::unknown(),
             Expr::Literal(literal) => literal_value(literal),
-            Expr::Ident(name) => self.eval_ident(name),
+            Expr::Ident(name) => {
+                let value = self.eval_ident(name);
+                self.narrowed_value(id).unwrap_or(value)
+            }
             Expr::Select {
                 operand,
                 field,
                 test_only: true,
             } => self.eval_test(id, *operand, field),
-            Expr::Select { operand, field, .. } => self.eval_select(id, *operand, field),
+            Expr::Select { operand, field, .. } => {
+                let value = self.eval_select(id, *operand, field);
+                self.narrowed_value(id).unwrap_or(value)
+            }
             Expr::Call {
                 function,
                 target,
@@ -215,11 +240,12 @@ impl<'a> Interpreter<'a> {
         if !self.is_variables(operand) {
             return None;
         }
-        if !self.outcome.reads.iter().any(|known| known == name) {
+        // A variable may be told more than once: what is dropped again is told by where it stands.
+        let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
+        if !latest.any(|known| known == name) {
             self.outcome.reads.push(name.to_owned());
         }
-        let mut found = self.facts.variables.iter();
-        let found = found.find(|variable| variable.name == name);
+        let found = self.facts.variables.get(name);
         Some(found.map_or_else(Value::unknown, |variable| variable.value.clone()))
     }
 
@@ -247,7 +273,10 @@ impl<'a> Interpreter<'a> {
 
     /// `value.field`.
     pub(super) fn select(&mut self, id: ExprId, value: &Value, field: &str) -> Value {
-        if value.is_unknown() || value.is_never() {
+        if value.is_never() {
+            return self.no_value(id);
+        }
+        if value.is_unknown() {
             return value.clone();
         }
         let mut result = Value::never();
@@ -411,6 +440,14 @@ impl<'a> Interpreter<'a> {
     }
 }
 
+/// The constant that `field` of a value of the shape is, if it is one.
+pub(super) fn field_const(shape: &Shape, field: &str) -> Option<Const> {
+    match select_shape(shape, field) {
+        Selected::Value(value) => value.as_const().cloned(),
+        Selected::Null | Selected::Unfit(..) => None,
+    }
+}
+
 fn drop_range<T>(values: &mut Vec<T>, start: usize, end: usize) -> Vec<T> {
     let end = end.min(values.len());
     values.drain(start.min(end)..end).collect()
@@ -438,17 +475,16 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
         Shape::Object(object) => {
             let known = object.known.as_deref().unwrap_or_default();
             if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
-                // What is absent is an optional field like any other.
-                let value = if value.is_never() {
-                    Value::unknown()
-                } else {
-                    value.clone()
-                };
-                return Selected::Value(value);
+                // What is absent has no value: what is done with it is not come to.
+                return Selected::Value(value.clone());
             }
             let Some(fields) = &object.type_.fields else {
                 return Selected::Value(Value::unknown());
             };
+            let alternatives = fields.alternatives(field);
+            if !alternatives.is_empty() {
+                return Selected::Value(Value::either(alternatives));
+            }
             match fields.field_type(&object.type_.name, field) {
                 Some(type_) => Selected::Value(Value::from_type(&type_)),
                 None if fields.may_hold(field) => Selected::Value(Value::unknown()),

@@ -18,9 +18,12 @@ mod calls;
 mod constants;
 mod fold;
 mod interpret;
+mod narrow;
 mod overloads;
 pub(super) mod presence;
 pub(super) mod value;
+
+use std::collections::HashMap;
 
 use crate::cel::ast::{Ast, ExprId};
 use crate::cel::diagnostic::{Code, Diagnostics};
@@ -37,14 +40,21 @@ pub(super) struct Facts<'a> {
     pub(super) env: &'a Env,
     /// `object`, `request` and the like, with their values.
     pub(super) roots: Vec<(&'static str, Value)>,
-    /// The variables that were declared so far.
-    pub(super) variables: Vec<Variable>,
+    /// The variables that were declared so far, by name; of two of a name the last counts.
+    pub(super) variables: HashMap<String, Variable>,
+}
+
+impl Facts<'_> {
+    /// Gives `name` another value; returns the one before.
+    pub(super) fn set_root(&mut self, name: &str, value: Value) -> Value {
+        let found = self.roots.iter_mut().find(|(root, _)| *root == name);
+        found.map_or_else(Value::unknown, |(_, known)| std::mem::replace(known, value))
+    }
 }
 
 /// A variable of the policy.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
-    pub(super) name: String,
     pub(super) value: Value,
     /// Whether it tells that something is there, or that it is not.
     pub(super) presence: Option<bool>,

@@ -30,7 +30,7 @@ impl Interpreter<'_> {
         values: &[Value],
     ) -> Value {
         if values.iter().any(Value::is_never) {
-            return Value::never();
+            return self.no_value(id);
         }
         let Some(combinations) = combinations(values) else {
             return Value::unknown();

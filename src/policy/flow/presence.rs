@@ -2,6 +2,8 @@
 //!
 //! Where such a condition chooses between two values, one of them stands in for what is absent.
 
+use std::collections::HashMap;
+
 use crate::cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::Variable;
@@ -10,11 +12,15 @@ use super::Variable;
 const MAX_DEPTH: u8 = 12;
 
 /// Whether `id` is true where something is there, or where it is not; `None` where it tells neither.
-pub(crate) fn presence(ast: &Ast, id: ExprId, variables: &[Variable]) -> Option<bool> {
+pub(crate) fn presence(
+    ast: &Ast,
+    id: ExprId,
+    variables: &HashMap<String, Variable>,
+) -> Option<bool> {
     look(ast, id, variables, MAX_DEPTH)
 }
 
-fn look(ast: &Ast, id: ExprId, variables: &[Variable], depth: u8) -> Option<bool> {
+fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8) -> Option<bool> {
     let depth = depth.checked_sub(1)?;
     match ast.expr(id) {
         Expr::Select {
@@ -22,7 +28,7 @@ fn look(ast: &Ast, id: ExprId, variables: &[Variable], depth: u8) -> Option<bool
         } => Some(true),
         Expr::Select { operand, field, .. } => {
             matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables")
-                .then(|| variables.iter().find(|v| *v.name == **field))
+                .then(|| variables.get(&**field))
                 .flatten()?
                 .presence
         }

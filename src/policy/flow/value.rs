@@ -207,6 +207,14 @@ impl Value {
         Self::of(Shape::Plain(type_))
     }
 
+    /// A value of one of `types`. None of them alone is a reason for a warning.
+    pub(crate) fn either(types: &[Type]) -> Self {
+        let types = types.iter().cloned().map(Self::plain);
+        types.fold(Self::never(), |joined, value| {
+            joined.or(&value.into_default())
+        })
+    }
+
     pub(crate) fn list(elem: Self) -> Self {
         Self::of(Shape::List(Arc::new(elem)))
     }
@@ -304,6 +312,19 @@ impl Value {
 
     pub(crate) fn is_null(&self) -> bool {
         self.constant == Some(Const::Null)
+    }
+
+    /// This value without the shapes that are not kept; `None` where all or none are.
+    pub(crate) fn narrowed(&self, keep: impl Fn(&Shape) -> bool) -> Option<Self> {
+        let kept = self.choices.iter().filter(|choice| keep(&choice.shape));
+        let choices: Vec<Choice> = kept.cloned().collect();
+        let is_some = !choices.is_empty() && choices.len() < self.choices.len();
+        is_some.then(|| Self {
+            choices,
+            is_unknown: self.is_unknown,
+            constant: None,
+            size: self.size,
+        })
     }
 
     /// This value, as one that stands in for an absent one.

@@ -210,6 +210,7 @@ fn probes_decide_about_ready() {
             n_cases: 3,
             failed: own(failed),
             pending: own(pending),
+            ..ProbeFacts::default()
         }]);
         Facts::sound().with(|facts| facts.probes = probes)
     };
@@ -253,4 +254,57 @@ fn probes_decide_about_ready() {
         "1 of 3 cases could not be evaluated: p, \"z\": no params yet",
     );
     assert_eq!(ready(&pending), "Unknown Pending");
+}
+
+#[test]
+fn what_passed_before_stands_only_while_waiting_helps() {
+    let of = |pending: bool, is_passing: bool| {
+        let cases = [("z".to_owned(), "no params".to_owned())];
+        let probes = ProbesState::Known(vec![ProbeFacts {
+            name: "p".into(),
+            n_cases: 1,
+            pending: if pending { cases.into() } else { Vec::new() },
+            is_passing,
+            ..ProbeFacts::default()
+        }]);
+        move |facts: &mut Facts| facts.probes = probes
+    };
+    let outcome = |pending, is_passing| {
+        let before = Facts::sound().with(of(false, false));
+        let now = Facts::sound().with(of(pending, is_passing));
+        let desired = now.after(&before, at(1)).compute(at(2));
+        let text = |type_| {
+            let found = condition::find(&desired.conditions, type_).unwrap();
+            format!("{} {}", found.status, found.reason)
+        };
+        (
+            text(ConditionType::ProbesPassed),
+            text(ConditionType::Ready),
+        )
+    };
+    let pair = |probes: &str, ready: &str| (probes.to_owned(), ready.to_owned());
+    assert_eq!(
+        outcome(false, false),
+        pair("True ProbesPassed", "True Ready")
+    );
+    assert_eq!(outcome(true, true), pair("True ProbesPassed", "True Ready"));
+    assert_eq!(
+        outcome(true, false),
+        pair("Unknown ProbesPending", "Unknown Pending")
+    );
+}
+
+#[test]
+fn a_probe_that_cannot_be_read_is_named() {
+    let probes = ProbesState::Known(vec![ProbeFacts {
+        name: "p".into(),
+        problem: Some("its spec cannot be read".into()),
+        ..ProbeFacts::default()
+    }]);
+    check(
+        &Facts::sound().with(|facts| facts.probes = probes),
+        ConditionType::ProbesPassed,
+        "Unknown ProbesPending",
+        "p: its spec cannot be read",
+    );
 }

@@ -43,9 +43,19 @@ pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
 /// How much more than estimated an expression may cost if it ends in an error: an error that a call is given
 /// counts as a value of size one, where the estimate may know that there is nothing.
 ///
-/// Source: cel-go `interpreter/runtimecost.go`, `actualSize`.
+/// A selector of authorization costs so much for one code point: one for reading it, and one requirement.
+///
+/// Source: cel-go `interpreter/runtimecost.go`, `actualSize`; k8s.io/apiserver `pkg/cel/library/cost.go`,
+/// `selectorCostEstimate`.
 pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
-    u64::try_from(checked.ast().len()).unwrap_or(u64::MAX)
+    const OF_SELECTOR: usize = 51;
+    let is_selector = |(_, expr): &(ExprId, &Expr)| match expr {
+        Expr::Call { function, .. } => matches!(&**function, "fieldSelector" | "labelSelector"),
+        _ => false,
+    };
+    let n_selectors = checked.ast().iter().filter(is_selector).count();
+    let cost = checked.ast().len() + n_selectors * OF_SELECTOR;
+    u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
 /// Whether an overload may be missing although all types are known, or a value may be of another type.

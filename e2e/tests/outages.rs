@@ -1,0 +1,233 @@
+//! An API server that restarts, and rights that are taken away: what the controller says meanwhile.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{
+    Controller, PARAMS_ROLE, grant_params, grant_rights, install_probes, service_account,
+};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+const TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How long after the API server is back everything is followed again.
+const RECOVERED_AFTER: Duration = Duration::from_secs(15);
+
+async fn cluster() -> ControlPlane {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    install_probes(&control_plane.client().await.unwrap())
+        .await
+        .unwrap();
+    control_plane
+}
+
+/// The sources that were last found to be up to date before `since`.
+async fn behind(controller: &Controller, since: f64) -> Vec<String> {
+    let (_, text) = controller.get("/metrics").await.unwrap();
+    let samples = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("vap_last_sync_timestamp_seconds{source=\""));
+    samples
+        .filter_map(|line| line.split_once("\"} "))
+        .filter(|(_, time)| time.parse::<f64>().unwrap() < since)
+        .map(|(source, _)| source.to_owned())
+        .collect()
+}
+
+fn now() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap()
+        .as_secs_f64()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
+    let mut control_plane = cluster().await;
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    while !controller.log().unwrap().contains("reconciling") {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let n_lines = controller.log().unwrap().lines().count();
+
+    control_plane.kill_api_server();
+    for _ in 0..50 {
+        assert_eq!(controller.get("/readyz").await.unwrap().0, 200);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    control_plane.start_api_server_again().await.unwrap();
+    let (back, started) = (now(), Instant::now());
+    let mut unready = Vec::new();
+    let recovered = loop {
+        let (status, body) = controller.get("/readyz").await.unwrap();
+        if status != 200 {
+            unready.push((started.elapsed(), body));
+        }
+        let behind = behind(&controller, back).await;
+        if behind.is_empty() {
+            break started.elapsed();
+        }
+        assert!(
+            started.elapsed() < RECOVERED_AFTER,
+            "not followed: {behind:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
+    println!("everything is followed again after {recovered:?}");
+    assert!(unready.is_empty(), "{unready:?}");
+
+    let log = controller.log().unwrap();
+    let lines: Vec<&str> = log.lines().skip(n_lines).collect();
+    assert!(
+        lines.len() < 20,
+        "{} lines:\n{}",
+        lines.len(),
+        lines.join("\n")
+    );
+    assert!(
+        !lines.iter().any(|line| line.contains("grant")),
+        "a start is taken for a missing right:\n{}",
+        lines.join("\n")
+    );
+}
+
+/// Waits until the condition `type_` of the policy begins with `wanted`.
+async fn wait_for(api: &Api<ValidatingAdmissionPolicy>, type_: &str, wanted: &str) -> String {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let status = api.get("limited").await.unwrap().status.unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let found = conditions.iter().find(|condition| condition.type_ == type_);
+        let text = found.map_or(String::new(), |found| {
+            format!("{}/{}: {}", found.status, found.reason, found.message)
+        });
+        if text.starts_with(wanted) {
+            return text;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{type_} is not {wanted}, but {text}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_taken_away_is_named_in_the_status() {
+    let mut control_plane = cluster().await;
+    grant_params(&control_plane).unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let create = PostParams::default();
+    let policy = json!({
+        "metadata": {"name": "limited"},
+        "spec": {
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["deployments"]}]},
+            "validations": [{"expression": "params == null || object.spec.replicas <= 5"}],
+        },
+    });
+    api.create(&create, &serde_json::from_value(policy).unwrap())
+        .await
+        .unwrap();
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    let binding = json!({
+        "metadata": {"name": "limited"},
+        "spec": {"policyName": "limited", "validationActions": ["Deny"],
+                 "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"}},
+    });
+    bindings
+        .create(&create, &serde_json::from_value(binding).unwrap())
+        .await
+        .unwrap();
+    wait_for(&api, "Bound", "True/").await;
+    wait_for(&api, "ParamsResolved", "True/").await;
+
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let of_params: Api<ClusterRoleBinding> = Api::all(client.clone());
+    let whole = roles.get("vap-status-controller").await.unwrap().rules;
+    let mut less = whole.clone().unwrap();
+    less.retain(|rule| {
+        let resources = rule.resources.as_deref().unwrap_or_default();
+        !resources.contains(&"validatingadmissionpolicybindings".to_owned())
+    });
+    let grant = |rules| Patch::Merge(json!({"rules": rules}));
+    let name = "vap-status-controller";
+    let params = PatchParams::default();
+    roles
+        .patch(name, &params, &grant(serde_json::to_value(less).unwrap()))
+        .await
+        .unwrap();
+    of_params
+        .delete(PARAMS_ROLE, &DeleteParams::default())
+        .await
+        .unwrap();
+    // A watch that goes on is not asked for its right again; a restart ends it at once.
+    control_plane.kill_api_server();
+    control_plane.start_api_server_again().await.unwrap();
+
+    let unknown = wait_for(&api, "Bound", "Unknown/NotPermitted").await;
+    assert!(
+        unknown.contains("validatingadmissionpolicybindings")
+            && unknown.contains("grant `list` and `watch`"),
+        "{unknown}"
+    );
+    let (status, body) = controller.get("/readyz").await.unwrap();
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("[-]bindings failed"), "{body}");
+    let log = controller.log().unwrap();
+    let told = log
+        .lines()
+        .filter(|line| line.contains("cannot watch validatingadmissionpolicybindings"));
+    let n_told = told.filter(|line| line.contains("grant")).count();
+    assert!((1..=2).contains(&n_told), "{n_told} times:\n{log}");
+
+    roles
+        .patch(name, &params, &grant(serde_json::to_value(whole).unwrap()))
+        .await
+        .unwrap();
+    wait_for(&api, "Bound", "True/").await;
+    let unknown = wait_for(&api, "ParamsResolved", "Unknown/NotPermitted").await;
+    assert!(
+        unknown.contains("grant get, list and watch on configmaps"),
+        "{unknown}"
+    );
+    assert_eq!(controller.get("/readyz").await.unwrap().0, 200);
+
+    of_params
+        .create(
+            &create,
+            &serde_json::from_value(json!({
+                "metadata": {"name": PARAMS_ROLE},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                            "name": PARAMS_ROLE},
+                "subjects": [{"kind": "ServiceAccount", "name": "vap-status-controller",
+                              "namespace": "vap-status-system"}],
+            }))
+            .unwrap(),
+        )
+        .await
+        .unwrap();
+    wait_for(&api, "ParamsResolved", "True/").await;
+}

@@ -1,0 +1,458 @@
+//! Probes at the edges of what an API server takes, and of what is there: their statuses stay truthful, and
+//! nothing stays behind.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and gives its values away"
+)]
+
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{Controller, grant_params, grant_rights, install_probes, service_account};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use vap_status_controller::probe::api::PolicyProbe;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn object<K: DeserializeOwned>(value: Value) -> K {
+    serde_json::from_value(value).unwrap()
+}
+
+async fn cluster() -> (ControlPlane, Client, Controller) {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    grant_params(&control_plane).unwrap();
+    let client = control_plane.client().await.unwrap();
+    install_probes(&client).await.unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    (control_plane, client, controller)
+}
+
+fn policy(name: &str, param_kind: Option<Value>, expression: &str) -> ValidatingAdmissionPolicy {
+    object(json!({
+        "metadata": {"name": name},
+        "spec": {
+            "paramKind": param_kind,
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["deployments"]}]},
+            "validations": [{"expression": expression}],
+        },
+    }))
+}
+
+fn binding(policy: &str, param_ref: Option<Value>) -> ValidatingAdmissionPolicyBinding {
+    object(json!({
+        "metadata": {"name": policy},
+        "spec": {"policyName": policy, "validationActions": ["Deny"], "paramRef": param_ref},
+    }))
+}
+
+/// A case with a deployment of six replicas that must be denied.
+fn case(name: &str) -> Value {
+    json!({
+        "name": name,
+        "request": {"object": {"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "d", "namespace": "default"}, "spec": {"replicas": 6}}},
+        "expect": {"decision": "Deny"},
+    })
+}
+
+fn probe(name: &str, policy: &str, bindings: &str, cases: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": name},
+        "spec": {"policyName": policy, "bindings": bindings, "cases": cases},
+    })
+}
+
+/// Probes as they are, however they nest.
+fn probes(client: &Client) -> Api<DynamicObject> {
+    let resource = kube::core::ApiResource::erase::<PolicyProbe>(&());
+    Api::all_with(client.clone(), &resource)
+}
+
+async fn create_probe(client: &Client, probe: Value) -> kube::Result<DynamicObject> {
+    let api = probes(client);
+    api.create(&PostParams::default(), &object(probe)).await
+}
+
+/// The condition `type_` of a status, as `True/Ready: message`.
+fn condition(status: &Value, type_: &str) -> String {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == type_);
+    found.map_or(String::new(), |found| {
+        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}: {}", text("status"), text("reason"), text("message"))
+    })
+}
+
+/// Waits until a condition of a policy or of a probe begins with `wanted`.
+async fn wait_for<F: Future<Output = Value>>(
+    what: &str,
+    type_: &str,
+    wanted: &str,
+    status: impl Fn() -> F,
+) -> String {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let status = status().await;
+        let found = condition(&status, type_);
+        if found.starts_with(wanted) {
+            return found;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{what}: {type_} is not {wanted}, but {found}\n{status:#}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn of_policy(client: &Client, name: &str, type_: &str, wanted: &str) -> String {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    wait_for(name, type_, wanted, || async {
+        let policy = api.get(name).await.unwrap();
+        serde_json::to_value(policy.status).unwrap()
+    })
+    .await
+}
+
+async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
+    wait_for(name, "Ready", wanted, || async {
+        let path = format!("/apis/vap-status.dev/v1alpha1/policyprobes/{name}/status");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        let text = client.request_text(request).await.unwrap();
+        // The object may nest deeper than it could be read whole.
+        #[derive(serde::Deserialize)]
+        struct Outline {
+            #[serde(default)]
+            status: Value,
+        }
+        serde_json::from_str::<Outline>(&text).unwrap().status
+    })
+    .await
+}
+
+async fn series(controller: &Controller, policy: &str) -> usize {
+    let (_, text) = controller.get("/metrics").await.unwrap();
+    let label = format!("policy=\"{policy}\"");
+    text.lines()
+        .filter(|line| line.starts_with("vap_probe_cases{") && line.contains(&label))
+        .count()
+}
+
+async fn compilations(controller: &Controller) -> u64 {
+    let (_, text) = controller.get("/metrics").await.unwrap();
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("vap_policy_compilations_total "));
+    count.unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statuses_follow_what_a_probe_stands_on() {
+    let (_control_plane, client, controller) = cluster().await;
+    let create = PostParams::default();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "default");
+    let map = |n: usize, max: &str| -> ConfigMap {
+        object(
+            json!({"metadata": {"name": format!("limit-{n}"), "labels": {"limit": "yes"}},
+                      "data": {"max": max}}),
+        )
+    };
+    let config_maps = json!({"apiVersion": "v1", "kind": "ConfigMap"});
+    let limited = policy(
+        "limited",
+        Some(config_maps),
+        "object.spec.replicas <= int(params.data.max)",
+    );
+    policies.create(&create, &limited).await.unwrap();
+    maps.create(&create, &map(0, "5")).await.unwrap();
+    let by_label = json!({"selector": {"matchLabels": {"limit": "yes"}},
+                          "parameterNotFoundAction": "Deny"});
+    let bound = binding("limited", Some(by_label));
+    bindings.create(&create, &bound).await.unwrap();
+    create_probe(
+        &client,
+        probe("limited", "limited", "FromCluster", vec![case("six")]),
+    )
+    .await
+    .unwrap();
+    of_probe(&client, "limited", "True/ProbesPassed").await;
+    of_policy(&client, "limited", "Ready", "True/").await;
+    let before = compilations(&controller).await;
+
+    // A param changes: it is evaluated again, and compiled no more.
+    let patch = |max: &str| Patch::Merge(json!({"data": {"max": max}}));
+    maps.patch("limit-0", &PatchParams::default(), &patch("7"))
+        .await
+        .unwrap();
+    let failed = of_policy(&client, "limited", "ProbesPassed", "False/ProbesFailed").await;
+    assert!(failed.contains("expected Deny, got Allow"), "{failed}");
+    maps.patch("limit-0", &PatchParams::default(), &patch("5"))
+        .await
+        .unwrap();
+    of_policy(&client, "limited", "ProbesPassed", "True/").await;
+
+    // More params than are read: what passed before is not said any more.
+    stream::iter(1..=500)
+        .map(|n| {
+            let (maps, map) = (maps.clone(), map(n, "5"));
+            async move { maps.create(&PostParams::default(), &map).await }
+        })
+        .buffer_unordered(32)
+        .try_for_each(|_| async { Ok(()) })
+        .await
+        .unwrap();
+    let pending = of_policy(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
+    assert!(
+        pending.contains("501 params would have to be read, and 500 are the limit"),
+        "{pending}"
+    );
+    of_policy(&client, "limited", "Ready", "Unknown/Pending").await;
+    of_probe(&client, "limited", "Unknown/ProbesPending").await;
+
+    // No params: the binding denies, and the probe finds just that.
+    let selected = ListParams::default().labels("limit=yes");
+    maps.delete_collection(&DeleteParams::default(), &selected)
+        .await
+        .unwrap();
+    of_policy(&client, "limited", "ParamsResolved", "False/ParamsNotFound").await;
+    of_probe(&client, "limited", "True/ProbesPassed").await;
+
+    // No binding: nothing is denied.
+    bindings
+        .delete("limited", &DeleteParams::default())
+        .await
+        .unwrap();
+    let failed = of_policy(&client, "limited", "ProbesPassed", "False/ProbesFailed").await;
+    assert!(failed.contains("no binding"), "{failed}");
+    assert_eq!(compilations(&controller).await, before);
+
+    // No policy.
+    assert_eq!(series(&controller, "limited").await, 3);
+    policies
+        .delete("limited", &DeleteParams::default())
+        .await
+        .unwrap();
+    of_probe(&client, "limited", "False/PolicyNotFound").await;
+    assert_eq!(series(&controller, "limited").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_param_kind_that_goes_takes_the_probes_along() {
+    let (_control_plane, client, _controller) = cluster().await;
+    let create = PostParams::default();
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let crd: CustomResourceDefinition = object(json!({
+        "metadata": {"name": "limits.e2e.example.com"},
+        "spec": {
+            "group": "e2e.example.com", "scope": "Cluster",
+            "names": {"plural": "limits", "singular": "limit", "kind": "Limit", "listKind": "LimitList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"max": {"type": "integer"}}}}}],
+        },
+    }));
+    crds.create(&create, &crd).await.unwrap();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let limits = json!({"apiVersion": "e2e.example.com/v1", "kind": "Limit"});
+    let limited = policy(
+        "limited",
+        Some(limits),
+        "object.spec.replicas <= params.max",
+    );
+    policies.create(&create, &limited).await.unwrap();
+    let mut inline = probe("inline", "limited", "Implied", vec![case("six")]);
+    inline["spec"]["params"] = json!("Inline");
+    inline["spec"]["inlineParams"] = json!([{
+        "apiVersion": "e2e.example.com/v1", "kind": "Limit", "metadata": {"name": "five"}, "max": 5,
+    }]);
+    create_probe(&client, inline).await.unwrap();
+    of_probe(&client, "inline", "True/ProbesPassed").await;
+
+    // We may not read these params, and it is said what to grant.
+    create_probe(
+        &client,
+        probe("from-cluster", "limited", "Implied", vec![case("six")]),
+    )
+    .await
+    .unwrap();
+    let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": we may \
+                  not list limits.e2e.example.com: grant get, list and watch on limits.e2e.example.com";
+    of_probe(&client, "from-cluster", wanted).await;
+
+    crds.delete("limits.e2e.example.com", &DeleteParams::default())
+        .await
+        .unwrap();
+    of_policy(&client, "limited", "Ready", "False/ParamKindNotFound").await;
+    let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": paramKind \
+                  e2e.example.com/v1 Limit is not served";
+    of_probe(&client, "from-cluster", wanted).await;
+    let pending = of_policy(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
+    assert!(pending.contains("1 of 2 cases"), "{pending}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
+    let (control_plane, client, controller) = cluster().await;
+    let create = PostParams::default();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let few = policy("few", None, "object.spec.replicas <= 5");
+    policies.create(&create, &few).await.unwrap();
+
+    // As many cases as the schema takes, and one more.
+    let cases = |n: usize| (0..n).map(|n| case(&format!("case {n}"))).collect();
+    let refused = create_probe(&client, probe("more", "few", "Implied", cases(257)))
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("256"), "{refused}");
+    create_probe(&client, probe("most", "few", "Implied", cases(256)))
+        .await
+        .unwrap();
+    let passed = of_probe(&client, "most", "True/ProbesPassed").await;
+    assert!(passed.contains("256 cases"), "{passed}");
+
+    // An object of nearly as many bytes as a request may have.
+    let mut large = case("large");
+    large["request"]["object"]["metadata"]["annotations"] = json!({"a": "x".repeat(200_000)});
+    large["request"]["object"]["spec"]["template"] = json!({"data": "y".repeat(1_000_000)});
+    create_probe(&client, probe("large", "few", "Implied", vec![large]))
+        .await
+        .unwrap();
+    of_probe(&client, "large", "True/ProbesPassed").await;
+
+    // One that nests deeper than we read: the API server takes it, and it is the only one that suffers.
+    let depth = 1000;
+    let mut deep = probe("deep", "few", "Implied", vec![case("deep")]);
+    deep["spec"]["cases"][0]["request"]["object"]["spec"]["deep"] = json!("HERE");
+    let nested = format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+    let text = deep.to_string().replace("\"HERE\"", &nested);
+    let request = http::Request::post("/apis/vap-status.dev/v1alpha1/policyprobes")
+        .header("content-type", "application/json")
+        .body(text.into_bytes())
+        .unwrap();
+    client.request_text(request).await.unwrap();
+    let evaluated = of_probe(&client, "deep", "Unknown/ProbesPending");
+    let unread = tokio::time::timeout(TIMEOUT / 2, evaluated).await;
+    let unread = unread.unwrap_or_else(|_| panic!("{}", controller.log().unwrap()));
+    assert!(unread.contains("recursion limit"), "{unread}");
+    let unread = of_policy(&client, "few", "ProbesPassed", "Unknown/ProbesPending").await;
+    assert!(unread.contains("deep: its spec cannot be read"), "{unread}");
+
+    // Many probes of one policy, while the deep one is there; also for one who starts only now.
+    stream::iter(0..100)
+        .map(|n| {
+            let probe = probe(&format!("p{n}"), "few", "Implied", vec![case("six")]);
+            create_probe(&client, probe)
+        })
+        .buffer_unordered(16)
+        .try_for_each(|_| async { Ok(()) })
+        .await
+        .unwrap();
+    for n in 0..100 {
+        of_probe(&client, &format!("p{n}"), "True/ProbesPassed").await;
+    }
+    assert_eq!(series(&controller, "few").await, 103 * 3);
+    drop(controller);
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    probes(&client)
+        .delete("deep", &DeleteParams::default())
+        .await
+        .unwrap();
+    of_policy(&client, "few", "ProbesPassed", "True/ProbesPassed").await;
+    println!(
+        "{} KiB resident with 102 probes",
+        controller.resident_kib().unwrap()
+    );
+    probes(&client)
+        .delete_collection(&DeleteParams::default(), &ListParams::default())
+        .await
+        .unwrap();
+    of_policy(&client, "few", "ProbesPassed", "Unknown/NoProbes").await;
+    assert_eq!(series(&controller, "few").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_that_we_may_not_ask_decides_nothing() {
+    let (control_plane, client, _controller) = cluster().await;
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let asking = policy(
+        "asking",
+        None,
+        "authorizer.group('apps').resource('deployments').check('scale').allowed()",
+    );
+    policies
+        .create(&PostParams::default(), &asking)
+        .await
+        .unwrap();
+    let mut from_cluster = probe("asking", "asking", "Implied", vec![case("nobody")]);
+    from_cluster["spec"]["authorizer"] = json!("FromCluster");
+    from_cluster["spec"]["cases"][0]["request"]["userInfo"] = json!({"username": "nobody"});
+    create_probe(&client, from_cluster.clone()).await.unwrap();
+    of_probe(&client, "asking", "True/ProbesPassed").await;
+
+    let patch = json!([{"op": "replace", "path": "/rules", "value":
+        rules_without(&client, "subjectaccessreviews").await}]);
+    let outcome = control_plane
+        .kubectl()
+        .unwrap()
+        .args([
+            "patch",
+            "clusterrole",
+            "vap-status-controller",
+            "--type=json",
+            "-p",
+        ])
+        .arg(patch.to_string())
+        .output()
+        .unwrap();
+    assert!(outcome.status.success());
+    from_cluster["spec"]["cases"][0]["name"] = json!("still nobody");
+    let apply = PatchParams::apply("e2e").force();
+    probes(&client)
+        .patch("asking", &apply, &Patch::Apply(&from_cluster))
+        .await
+        .unwrap();
+    let pending = of_probe(&client, "asking", "Unknown/ProbesPending").await;
+    assert!(
+        pending.contains("grant create on subjectaccessreviews.authorization.k8s.io"),
+        "{pending}"
+    );
+    of_policy(&client, "asking", "ProbesPassed", "Unknown/ProbesPending").await;
+}
+
+/// The rules of the controller's role but those about `resource`.
+async fn rules_without(client: &Client, resource: &str) -> Value {
+    let roles: Api<k8s_openapi::api::rbac::v1::ClusterRole> = Api::all(client.clone());
+    let role = roles.get("vap-status-controller").await.unwrap();
+    let mut rules = serde_json::to_value(role.rules).unwrap();
+    let list = rules.as_array_mut().unwrap();
+    let before = list.len();
+    list.retain(|rule| {
+        let resources = rule["resources"].as_array().cloned().unwrap_or_default();
+        !resources.contains(&json!(resource))
+    });
+    assert_eq!(list.len() + 1, before);
+    rules
+}
