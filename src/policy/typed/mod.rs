@@ -412,13 +412,44 @@ fn quantity(value: &Json) -> Result<Json, String> {
     Ok(quantity.to_string().into())
 }
 
-/// Bytes, as base64.
+/// Bytes, as base64; a list of numbers is read too.
+///
+/// Source: Go `encoding/json/decode.go`, `decodeState.array`, `decodeState.literalStore`.
 fn bytes(value: &Json) -> Result<Json, String> {
+    if let Json::Array(items) = value {
+        let byte = |item: &Json| match item {
+            Json::Null => Ok(0),
+            item => {
+                let byte = item.as_u64().and_then(|number| u8::try_from(number).ok());
+                byte.ok_or_else(|| mismatch(item, "a byte"))
+            }
+        };
+        let read = items.iter().map(byte).collect::<Result<Vec<u8>, _>>()?;
+        return Ok(encode_base64(&read).into());
+    }
     let text = value.as_str().ok_or_else(|| mismatch(value, "bytes"))?;
     match decode_base64(text) {
-        Ok(_) => Ok(text.replace(['\r', '\n'], "").into()),
+        Ok(read) => Ok(encode_base64(&read).into()),
         Err(at) => Err(format!("illegal base64 data at input byte {at}")),
     }
+}
+
+/// Base64 with padding.
+fn encode_base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let bits = (0..3).fold(0_usize, |bits, n| {
+            bits << 8 | usize::from(chunk.get(n).copied().unwrap_or_default())
+        });
+        for n in 0..4 {
+            let digit = DIGITS.get(bits >> (18 - 6 * n) & 63).copied();
+            // A chunk of so many bytes has one digit more.
+            let shown = digit.filter(|_| n <= chunk.len()).unwrap_or(b'=');
+            text.push(char::from(shown));
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -539,6 +570,59 @@ mod tests {
         }
         let other = Gvk::new("apps", "v2", "Thing");
         assert!(types().decode(&other, &json!({})).is_none());
+    }
+
+    #[test]
+    fn times_are_read_as_go_reads_them() {
+        let read = |text: &str| time(&json!(text));
+        assert_eq!(
+            read("2024-01-01T01:00:00.9+01:00"),
+            Ok(json!("2024-01-01T00:00:00Z"))
+        );
+        assert_eq!(read("0001-01-01T00:00:00Z"), Ok(Json::Null));
+        for wrong in ["", "x", "2024-01-01", "2024-01-01t00:00:00z"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        let micro = |text: &str| micro_time(&json!(text));
+        assert_eq!(
+            micro("2024-01-01T01:00:00.120000+01:00"),
+            Ok(json!("2024-01-01T00:00:00.120000Z"))
+        );
+        for wrong in ["2024-01-01T00:00:00Z", "2024-01-01T00:00:00.123Z"] {
+            assert!(micro(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_canonical_and_bytes_are_checked() {
+        for (given, expected) in [("1000m", "1"), ("0.5Gi", "512Mi"), ("12e6", "12e6")] {
+            assert_eq!(quantity(&json!(given)), Ok(json!(expected)));
+        }
+        assert!(quantity(&json!("")).is_err());
+        assert!(quantity(&json!("x")).is_err());
+        assert_eq!(bytes(&json!("aGk=\n")), Ok(json!("aGk=")));
+        assert_eq!(bytes(&json!([104, 105])), Ok(json!("aGk=")));
+        assert_eq!(bytes(&json!([104, null, 105, 1])), Ok(json!("aABpAQ==")));
+        assert_eq!(bytes(&json!([])), Ok(json!("")));
+        for wrong in [json!("aGk"), json!([256]), json!({}), json!(1)] {
+            assert!(bytes(&wrong).is_err(), "{wrong}");
+        }
+        for wrong in [json!(2_147_483_648_i64), json!(1.5), json!(true)] {
+            assert!(number_or_text(&wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_tables_know_what_the_documents_do_not() {
+        let budget = TypeName::new("io.k8s.api.policy.v1.PodDisruptionBudgetStatus");
+        assert!(budget.is_in(&tables::ALWAYS_WRITTEN, "currentHealthy"));
+        let reference = TypeName::new("io.k8s.api.networking.v1.ParentReference");
+        assert!(reference.is_in(&tables::MAY_BE_LEFT_OUT, "name"));
+        // Types of one name that do not agree.
+        let new = TypeName::new("io.k8s.api.resource.v1.ResourceSliceSpec");
+        let old = TypeName::new("io.k8s.api.resource.v1beta1.ResourceSliceSpec");
+        assert!(new.is_in(&tables::EMPTY_IS_KEPT, "nodeName"));
+        assert!(!old.is_in(&tables::EMPTY_IS_KEPT, "nodeName"));
     }
 
     #[test]
