@@ -137,17 +137,18 @@ async fn of_policy(client: &Client, name: &str, type_: &str, wanted: &str) -> St
     .await
 }
 
+/// An object read but for its status, since it may nest deeper than it could be read whole.
+#[derive(serde::Deserialize)]
+struct Outline {
+    #[serde(default)]
+    status: Value,
+}
+
 async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
     wait_for(name, "Ready", wanted, || async {
         let path = format!("/apis/vap-status.dev/v1alpha1/policyprobes/{name}/status");
         let request = http::Request::get(path).body(Vec::new()).unwrap();
         let text = client.request_text(request).await.unwrap();
-        // The object may nest deeper than it could be read whole.
-        #[derive(serde::Deserialize)]
-        struct Outline {
-            #[serde(default)]
-            status: Value,
-        }
         serde_json::from_str::<Outline>(&text).unwrap().status
     })
     .await
