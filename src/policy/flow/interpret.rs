@@ -319,7 +319,10 @@ impl<'a> Interpreter<'a> {
             return Value::optional(Value::unknown());
         }
         let mut result = Value::never();
+        let mut is_there = true;
         for choice in value.choices() {
+            is_there &= !matches!(choice.shape, Shape::Optional(_))
+                && Self::holds(&choice.shape, field) == Some(true);
             let (selected, message) = match &choice.shape {
                 Shape::Optional(inner) => optional_field(inner, field),
                 shape => optional_field(&Value::of(shape.clone()), field),
@@ -331,7 +334,12 @@ impl<'a> Interpreter<'a> {
             }
             result = result.or(&selected);
         }
-        Value::optional(result)
+        // An optional of a constant is one that is not empty.
+        Value::optional(if is_there {
+            result
+        } else {
+            result.with_constant(None)
+        })
     }
 
     /// `has(operand.field)`.
