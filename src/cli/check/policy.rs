@@ -570,7 +570,7 @@ fn coverage(
     let n_checked = typed.checked.len() + typed.by_wildcard.checked.len();
     let n_kinds = n_checked + typed.unchecked.len() + typed.by_wildcard.unchecked.len();
     let checked = match (n_checked, n_kinds) {
-        (0, _) => "the types of no kind checked".to_owned(),
+        (0, _) => "no types checked".to_owned(),
         (n, all) if n == all => format!("the types of {} checked", message::count(n, "kind")),
         (n, all) => format!(
             "the types of {n} of {} checked",
