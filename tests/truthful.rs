@@ -59,6 +59,8 @@ fn document() -> Vec<u8> {
         "paused": {"type": "boolean"},
         "hostNetwork": {"type": "boolean"},
         "replicas": {"type": "integer"},
+        "sealed": {"type": "object"},
+        "extension": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.runtime.RawExtension"},
     }});
     let template = json!({"type": "object", "required": ["template"], "properties": {
         "replicas": {"type": "integer"},
@@ -79,6 +81,7 @@ fn document() -> Vec<u8> {
         "components": {"schemas": {
             "Pod": kind("Pod", pod_spec), "Deployment": kind("Deployment", template),
             "Scale": kind("Scale", scale),
+            "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object"},
             "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
         }},
     });
@@ -614,6 +617,9 @@ fn values_are_those_of_decoded_objects() {
         &container("c.memory < 5"),
         &["applied to '(string, int)'"],
     );
+    // An object without properties is empty, but for one that a type of its own stands for.
+    check_on(&pods, "object.spec.extension.a == 1", &[]);
+    check_on(&pods, "object.spec.sealed.a == 1", &["undefined field 'a'"]);
     // What has a default is never left out.
     check_on(&pods, &container("has(c.protocol) || c.nothing == 1"), &[]);
     check_on(&pods, &container("c['if'] == 'a'"), &[]);

@@ -35,6 +35,17 @@ pub(super) struct Converter<'a, 'i> {
 /// How the names of the schema of quantities end.
 const QUANTITY: &str = ".api.resource.Quantity";
 
+/// Where a schema stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// At the root of a resource, to which every schema is declared to have metadata.
+    Resource,
+    /// Behind a reference.
+    Named,
+    /// In the middle of another schema.
+    Inline,
+}
+
 /// The way to a schema.
 #[derive(Default)]
 struct Way {
@@ -88,7 +99,8 @@ impl<'a, 'i> Converter<'a, 'i> {
                 None => {
                     let mut properties = Vec::new();
                     self.add_object_meta(&mut properties);
-                    let type_ = self.object(&Schema::of_type(JsonType::Object), properties);
+                    let schema = Schema::of_type(JsonType::Object);
+                    let type_ = self.object(&schema, properties, Place::Resource);
                     return Ok(self.interner.intern(type_));
                 }
                 Some((id, target)) => {
@@ -97,7 +109,7 @@ impl<'a, 'i> Converter<'a, 'i> {
                 }
             }
         }
-        self.converted(schema, true, &mut way)
+        self.converted(schema, Place::Resource, &mut way)
     }
 
     /// The schema that `text` refers to, or `None` where `refs` have the reference already.
@@ -119,7 +131,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     /// The type of a part of a schema.
     fn part(&mut self, schema: &'a Schema, way: &mut Way) -> Outcome {
         let Some(text) = schema.reference() else {
-            return self.converted(schema, schema.embedded_resource, way);
+            return self.converted(schema, Place::Inline, way);
         };
         let id = self.references.id(text);
         let id = id.ok_or_else(|| SchemaError::UnresolvedRef(text.into()))?;
@@ -154,7 +166,7 @@ impl<'a, 'i> Converter<'a, 'i> {
             .ok_or_else(|| SchemaError::UnresolvedRef(self.references.text(id).into()))?;
         let schema = schema.map_err(Clone::clone)?;
         way.refs.push(id);
-        let outcome = self.converted(schema, schema.embedded_resource, way);
+        let outcome = self.converted(schema, Place::Named, way);
         way.refs.pop();
         match outcome {
             Ok(type_)
@@ -168,7 +180,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// The type of a schema, whose own reference does not count any more.
-    fn converted(&mut self, schema: &'a Schema, is_resource_root: bool, way: &mut Way) -> Outcome {
+    fn converted(&mut self, schema: &'a Schema, place: Place, way: &mut Way) -> Outcome {
         if way.depth >= sizes::MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }
@@ -176,7 +188,12 @@ impl<'a, 'i> Converter<'a, 'i> {
             self.pay_for(schema)?;
         }
         way.depth += 1;
-        let outcome = self.parts_converted(schema, is_resource_root, way);
+        let place = if schema.embedded_resource {
+            Place::Resource
+        } else {
+            place
+        };
+        let outcome = self.parts_converted(schema, place, way);
         way.depth -= 1;
         let mut type_ = outcome?;
         if type_.depth() > sizes::MAX_DEPTH {
@@ -206,7 +223,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     fn parts_converted(
         &mut self,
         schema: &'a Schema,
-        is_resource_root: bool,
+        place: Place,
         way: &mut Way,
     ) -> Result<DeclType, SchemaError> {
         // All references are followed, whatever the type makes of them: one that leads nowhere is an
@@ -240,10 +257,11 @@ impl<'a, 'i> Converter<'a, 'i> {
                 if let Some(value) = value {
                     return Ok(map(schema, value));
                 }
-                if is_resource_root && !self.declares_object_meta(schema, &way.refs) {
+                let is_resource = place == Place::Resource;
+                if is_resource && !self.declares_object_meta(schema, &way.refs) {
                     self.add_object_meta(&mut properties);
                 }
-                self.object(schema, properties)
+                self.object(schema, properties, place)
             }
             JsonType::String => string(schema),
         })
@@ -257,7 +275,12 @@ impl<'a, 'i> Converter<'a, 'i> {
         DeclType::list(items, max_items.map_or(estimate, |max| max.max(0)))
     }
 
-    fn object(&mut self, schema: &Schema, properties: Vec<(&str, Arc<DeclType>)>) -> DeclType {
+    fn object(
+        &mut self,
+        schema: &Schema,
+        properties: Vec<(&str, Arc<DeclType>)>,
+        place: Place,
+    ) -> DeclType {
         let mut min_serialized_size = sizes::MIN_COMPOSITE_SIZE_BYTES;
         let mut fields = Vec::with_capacity(properties.len());
         let required = schema
@@ -287,7 +310,8 @@ impl<'a, 'i> Converter<'a, 'i> {
                 });
             }
         }
-        DeclType::object_of(None, fields, is_open(schema), min_serialized_size)
+        let is_open = is_open(schema, place);
+        DeclType::object_of(None, fields, is_open, min_serialized_size)
     }
 
     /// Whether a schema declares what the root of every resource has.
@@ -352,14 +376,18 @@ fn truncated() -> DeclType {
 /// Whether objects may hold fields that the schema does not declare.
 ///
 /// A schema without any property says nothing about them: so are published those of
-/// CustomResourceDefinitions that are not structural, and those of fields that take anything.
-fn is_open(schema: &Schema) -> bool {
+/// CustomResourceDefinitions that are not structural, and those that stand for anything (`RawExtension`).
+/// In the middle of another schema it is one of a structural schema, whose other fields are pruned.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/pruning` (`prune`).
+fn is_open(schema: &Schema, place: Place) -> bool {
+    let is_silent = |is_empty: bool| is_empty && place != Place::Inline;
     schema.preserve_unknown_fields
         || schema
             .details()
-            .is_none_or(|details| match details.additional {
+            .map_or(is_silent(true), |details| match details.additional {
                 AdditionalProperties::Allowed(allowed) => allowed,
-                _ => details.properties.is_empty(),
+                _ => is_silent(details.properties.is_empty()),
             })
 }
 

@@ -287,8 +287,17 @@ fn what_has_no_type_is_not_exposed() {
 fn open_objects_may_hold_more_than_is_declared() {
     let is_open = |schema| field(schema).as_object().unwrap().is_open;
     let x = json!({"x": {"type": "integer"}});
-    assert!(is_open(json!({"type": "object"})));
-    assert!(is_open(json!({"type": "object", "properties": {}})));
+    // Only what stands by itself can be a type of which nothing is published.
+    for silent in [
+        json!({"type": "object"}),
+        json!({"type": "object", "properties": {}}),
+    ] {
+        assert!(!is_open(silent.clone()));
+        let of_named = json!({"type": "object", "properties": {"field": {"$ref": "#/components/schemas/Named"}}});
+        let root = decl_type(of_named, &[("Named", silent)]).unwrap();
+        let named = Arc::clone(&root.declared_field("field").unwrap().type_);
+        assert!(named.as_object().unwrap().is_open);
+    }
     assert!(is_open(
         json!({"type": "object", "additionalProperties": true, "properties": x})
     ));
