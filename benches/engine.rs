@@ -48,10 +48,7 @@ const EXPRESSIONS: [(&str, &str); 4] = [
         "object.spec.template.spec.containers.all(c, c.image.startsWith('registry.example/') \
          && !c.image.endsWith(':latest'))",
     ),
-    (
-        "pattern",
-        "object.metadata.labels['app'].matches('^[a-z-]+$')",
-    ),
+    ("pattern", "object.metadata.labels.app.matches('^[a-z-]+$')"),
 ];
 
 fn deployment() -> Json {

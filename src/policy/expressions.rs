@@ -59,9 +59,12 @@ pub enum Words {
 #[derive(Debug)]
 pub(super) struct TextLeft(Cell<usize>);
 
-/// Several times what an object in the cluster can hold, and twice what upstream writes about an expression of
-/// one line.
+/// Several times what an object in the cluster can hold.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
+
+/// What upstream writes at most about an expression of one line: a hundred findings for each of ten kinds, each
+/// with the line of 16,000 characters and a caret below it, and as much again.
+const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
 impl Default for TextLeft {
     fn default() -> Self {
@@ -70,6 +73,11 @@ impl Default for TextLeft {
 }
 
 impl TextLeft {
+    /// As much as upstream needs.
+    pub(super) fn of_upstream() -> Self {
+        Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
+    }
+
     /// Whether there is none left.
     pub(super) fn is_used_up(&self) -> bool {
         self.0.get() == 0

@@ -76,8 +76,8 @@ pub struct WildcardKinds {
     pub unchecked: Vec<UncheckedKind>,
 }
 
-/// How much is done for one policy in the upstream profile: nodes checked, each for each kind, and bytes of
-/// warnings. The kinds that are left then are not checked.
+/// How many nodes are checked for one policy in the upstream profile, each for each kind. The kinds that are left
+/// then are not checked.
 const MAX_WORK: usize = 2_500_000;
 
 /// The most kinds of wildcards that have no schema, or are more than are checked, and are taken for open.
@@ -171,9 +171,9 @@ fn check_as_upstream(
 ) {
     let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut work = 0;
-    let text_left = TextLeft::default();
+    let text_left = TextLeft::of_upstream();
     for (gvk, object) in typed {
-        if work > MAX_WORK {
+        if work > MAX_WORK || text_left.is_used_up() {
             outcome.unchecked.push(UncheckedKind {
                 gvk,
                 reason: "the policy is too large to be checked for so many kinds".to_owned(),
@@ -188,8 +188,6 @@ fn check_as_upstream(
             params,
         };
         for (n, rendered) in kind.check(&text_left) {
-            // Text takes less time than nodes do.
-            work += rendered.len() / 3;
             issues
                 .entry(n)
                 .or_default()
