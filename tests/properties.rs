@@ -27,6 +27,8 @@ fn properties_hold_of_what_was_found() {
         // For one of the inputs the selector is an error, which counts for one code point.
         "authorizer.group('').resource('pods').fieldSelector('a-b').fieldSelector((self.on ? '' : ''))",
         "authorizer.group('').resource('pods').labelSelector((self.on ? '' : ''))",
+        // Upstream checks it, and then knows no such overload.
+        "null == null && null < null",
     ] {
         if let Err(why) = world.check(text) {
             panic!("{text}\n{why}");

@@ -60,7 +60,33 @@ pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
 
 /// Whether an overload may be missing although all types are known, or a value may be of another type.
 pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
-    has_odd_optionals(checked) || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)
+    has_odd_optionals(checked)
+        || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)
+        || computes_with_null(checked)
+}
+
+/// Whether null is given to what takes a duration, a timestamp or another type that may be null: the checker
+/// passes `null < null`, and the evaluator knows no such overload.
+///
+/// Source: cel-go `checker/types.go`, `internalIsAssignable`, `isLegacyNullable`.
+fn computes_with_null(checked: &CheckedAst) -> bool {
+    let takes_null = |function: &str| {
+        matches!(
+            function,
+            "_==_" | "_!=_" | "_?:_" | "@in" | "dyn" | "type" | "_[_]"
+        )
+    };
+    checked.ast().iter().any(|(_, expr)| match expr {
+        Expr::Call {
+            function,
+            target,
+            args,
+        } if !takes_null(function) => {
+            let mut operands = target.iter().chain(args.iter());
+            operands.any(|id| matches!(checked.type_at(*id), Type::Null))
+        }
+        _ => false,
+    })
 }
 
 /// Whether there is an index or a field of what is neither a variable nor below one.
