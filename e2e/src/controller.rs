@@ -1,5 +1,6 @@
 //! The controller as a process beside a control plane, under the rights that it is installed with.
 
+use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -34,31 +35,30 @@ pub fn service_account() -> User {
     )
 }
 
+/// A control plane that knows the controller's user, who has the rights of `config/rbac`, and no more.
+///
+/// # Errors
+/// When it does not start, or kubectl refuses the manifests.
+pub async fn control_plane() -> Result<ControlPlane> {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .start()
+        .await?;
+    grant_rights(&control_plane)?;
+    Ok(control_plane)
+}
+
 /// Grants the controller's user the rights of `config/rbac`, and no more.
 ///
 /// # Errors
 /// When kubectl refuses the manifests.
 pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
+    run_kubectl(control_plane, &["create", "namespace", "vap-status-system"])?;
     let rbac = repository().join("config/rbac");
-    let namespace = ["create", "namespace", "vap-status-system"];
-    let outcome = control_plane.kubectl()?.args(namespace).output()?;
-    ensure!(
-        outcome.status.success(),
-        "{}",
-        String::from_utf8_lossy(&outcome.stderr)
-    );
-    let outcome = control_plane
-        .kubectl()?
-        .arg("apply")
-        .arg("-k")
-        .arg(rbac)
-        .output()?;
-    ensure!(
-        outcome.status.success(),
-        "{}",
-        String::from_utf8_lossy(&outcome.stderr)
-    );
-    Ok(())
+    run_kubectl(
+        control_plane,
+        &["apply".as_ref(), "-k".as_ref(), rbac.as_os_str()],
+    )
 }
 
 /// Grants the controller's user to read config maps, the params of the tests' policies: the control plane of
@@ -67,26 +67,26 @@ pub fn grant_rights(control_plane: &ControlPlane) -> Result<()> {
 /// # Errors
 /// When kubectl refuses.
 pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
-    let role = format!("--verb=get,list,watch --resource=configmaps clusterrole {PARAMS_ROLE}");
+    let role =
+        format!("create clusterrole {PARAMS_ROLE} --verb=get,list,watch --resource=configmaps");
     let binding = format!(
-        "--clusterrole={PARAMS_ROLE} --serviceaccount=vap-status-system:vap-status-controller \
-         clusterrolebinding {PARAMS_ROLE}"
+        "create clusterrolebinding {PARAMS_ROLE} --clusterrole={PARAMS_ROLE} \
+         --serviceaccount=vap-status-system:vap-status-controller"
     );
-    for what in [role, binding] {
-        let arguments: Vec<&str> = what.split(' ').collect();
-        let (options, names) = arguments.split_at(2);
-        let outcome = control_plane
-            .kubectl()?
-            .arg("create")
-            .args(names)
-            .args(options)
-            .output()?;
-        ensure!(
-            outcome.status.success(),
-            "{}",
-            String::from_utf8_lossy(&outcome.stderr)
-        );
+    for arguments in [role, binding] {
+        run_kubectl(control_plane, &arguments.split(' ').collect::<Vec<_>>())?;
     }
+    Ok(())
+}
+
+/// Runs kubectl as the administrator; what it complains of is the error.
+fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
+    let outcome = control_plane.kubectl()?.args(arguments).output()?;
+    ensure!(
+        outcome.status.success(),
+        "{}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! What the end-to-end tests, the demo and the benches share.
 
 pub mod builtin;
+pub mod conditions;
 pub mod conformance;
 pub mod control_plane;
 pub mod controller;

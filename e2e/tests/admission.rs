@@ -12,10 +12,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::control_plane::ControlPlane;
-use e2e::controller::{
-    Controller, grant_params, grant_rights, install_probes, repository, service_account,
-};
+use e2e::controller::{Controller, control_plane, grant_params, install_probes, repository};
 use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -279,12 +276,7 @@ async fn enforced(client: &Client, group: &Group) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_find_what_the_api_server_does() {
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .start()
-        .await
-        .unwrap();
-    grant_rights(&control_plane).unwrap();
+    let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
     grant_params(&control_plane).unwrap();

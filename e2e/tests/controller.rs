@@ -11,8 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, grant_rights, service_account};
+use e2e::controller::{Controller, control_plane};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -20,16 +19,6 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-async fn control_plane() -> ControlPlane {
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .start()
-        .await
-        .unwrap();
-    grant_rights(&control_plane).unwrap();
-    control_plane
-}
 
 fn policies(client: &Client) -> Api<ValidatingAdmissionPolicy> {
     Api::all(client.clone())
@@ -154,7 +143,7 @@ async fn settle(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Option<Stri
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_say_what_is_wrong() {
-    let control_plane = control_plane().await;
+    let control_plane = control_plane().await.unwrap();
     let _controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     let create = PostParams::default();
@@ -214,7 +203,7 @@ async fn conditions_say_what_is_wrong() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_turns_with_its_crd() {
-    let control_plane = control_plane().await;
+    let control_plane = control_plane().await.unwrap();
     let _controller = Controller::start(&control_plane, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     let api = policies(&client);
@@ -302,7 +291,7 @@ async fn a_policy_turns_with_its_crd() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn restarts_are_quiet() {
-    let mut control_plane = control_plane().await;
+    let mut control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     for name in ["one", "two"] {
@@ -351,7 +340,7 @@ async fn restarts_are_quiet() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kcm_and_the_controller_come_to_rest() {
-    let mut control_plane = control_plane().await;
+    let mut control_plane = control_plane().await.unwrap();
     control_plane
         .start_kcm(&["validatingadmissionpolicy-status-controller"])
         .await
@@ -405,7 +394,7 @@ async fn n_writes(controller: &Controller) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_waits_for_ready() {
-    let control_plane = control_plane().await;
+    let control_plane = control_plane().await.unwrap();
     let _controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     api.create(

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, grant_rights, service_account};
+use e2e::controller::{Controller, control_plane};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -14,16 +14,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-async fn control_plane() -> ControlPlane {
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .start()
-        .await
-        .unwrap();
-    grant_rights(&control_plane).unwrap();
-    control_plane
-}
 
 /// Creates an object from its manifest.
 async fn create<K>(control_plane: &ControlPlane, manifest: Value)
@@ -86,7 +76,7 @@ async fn wait_for(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
-    let control_plane = control_plane().await;
+    let control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let group = "down.example.com";
     let api_service = json!({
@@ -128,7 +118,7 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
-    let mut control_plane = control_plane().await;
+    let mut control_plane = control_plane().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let properties = json!({"spec": {
         "type": "object", "properties": {"replicas": {"type": "integer"}}}});

@@ -10,10 +10,9 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use e2e::conditions::wait_for_policy;
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{
-    Controller, PARAMS_ROLE, grant_params, grant_rights, install_probes, service_account,
-};
+use e2e::controller::{Controller, PARAMS_ROLE, control_plane, grant_params, install_probes};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -27,12 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 const RECOVERED_AFTER: Duration = Duration::from_secs(15);
 
 async fn cluster() -> ControlPlane {
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .start()
-        .await
-        .unwrap();
-    grant_rights(&control_plane).unwrap();
+    let control_plane = control_plane().await.unwrap();
     install_probes(&control_plane.client().await.unwrap())
         .await
         .unwrap();
@@ -109,27 +103,6 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
     );
 }
 
-/// Waits until the condition `type_` of the policy begins with `wanted`.
-async fn wait_for(api: &Api<ValidatingAdmissionPolicy>, type_: &str, wanted: &str) -> String {
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        let status = api.get("limited").await.unwrap().status.unwrap_or_default();
-        let conditions = status.conditions.unwrap_or_default();
-        let found = conditions.iter().find(|condition| condition.type_ == type_);
-        let text = found.map_or(String::new(), |found| {
-            format!("{}/{}: {}", found.status, found.reason, found.message)
-        });
-        if text.starts_with(wanted) {
-            return text;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "{type_} is not {wanted}, but {text}"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_right_that_is_taken_away_is_named_in_the_status() {
     let mut control_plane = cluster().await;
@@ -137,6 +110,11 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let wait_for = async |type_, wanted| {
+        wait_for_policy(&client, "limited", type_, wanted, TIMEOUT)
+            .await
+            .unwrap()
+    };
     let create = PostParams::default();
     let policy = json!({
         "metadata": {"name": "limited"},
@@ -161,8 +139,8 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         .create(&create, &serde_json::from_value(binding).unwrap())
         .await
         .unwrap();
-    wait_for(&api, "Bound", "True/").await;
-    wait_for(&api, "ParamsResolved", "True/").await;
+    wait_for("Bound", "True/").await;
+    wait_for("ParamsResolved", "True/").await;
 
     let roles: Api<ClusterRole> = Api::all(client.clone());
     let of_params: Api<ClusterRoleBinding> = Api::all(client.clone());
@@ -187,7 +165,7 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
     control_plane.kill_api_server();
     control_plane.start_api_server_again().await.unwrap();
 
-    let unknown = wait_for(&api, "Bound", "Unknown/NotPermitted").await;
+    let unknown = wait_for("Bound", "Unknown/NotPermitted").await;
     assert!(
         unknown.contains("validatingadmissionpolicybindings")
             && unknown.contains("grant `list` and `watch`"),
@@ -207,8 +185,8 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         .patch(name, &params, &grant(serde_json::to_value(whole).unwrap()))
         .await
         .unwrap();
-    wait_for(&api, "Bound", "True/").await;
-    let unknown = wait_for(&api, "ParamsResolved", "Unknown/NotPermitted").await;
+    wait_for("Bound", "True/").await;
+    let unknown = wait_for("ParamsResolved", "Unknown/NotPermitted").await;
     assert!(
         unknown.contains("grant get, list and watch on configmaps"),
         "{unknown}"
@@ -229,5 +207,5 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         )
         .await
         .unwrap();
-    wait_for(&api, "ParamsResolved", "True/").await;
+    wait_for("ParamsResolved", "True/").await;
 }

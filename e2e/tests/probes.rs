@@ -10,10 +10,11 @@
     reason = "a test fails by a panic, and gives its values away"
 )]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use e2e::conditions::{wait_for, wait_for_policy};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, grant_params, grant_rights, install_probes, service_account};
+use e2e::controller::{Controller, control_plane, grant_params, install_probes};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -33,12 +34,7 @@ fn object<K: DeserializeOwned>(value: Value) -> K {
 }
 
 async fn cluster() -> (ControlPlane, Client, Controller) {
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .start()
-        .await
-        .unwrap();
-    grant_rights(&control_plane).unwrap();
+    let control_plane = control_plane().await.unwrap();
     grant_params(&control_plane).unwrap();
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
@@ -94,47 +90,10 @@ async fn create_probe(client: &Client, probe: Value) -> kube::Result<DynamicObje
     api.create(&PostParams::default(), &object(probe)).await
 }
 
-/// The condition `type_` of a status, as `True/Ready: message`.
-fn condition(status: &Value, type_: &str) -> String {
-    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
-    let found = conditions
-        .iter()
-        .find(|condition| condition["type"] == type_);
-    found.map_or(String::new(), |found| {
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        format!("{}/{}: {}", text("status"), text("reason"), text("message"))
-    })
-}
-
-/// Waits until a condition of a policy or of a probe begins with `wanted`.
-async fn wait_for<F: Future<Output = Value>>(
-    what: &str,
-    type_: &str,
-    wanted: &str,
-    status: impl Fn() -> F,
-) -> String {
-    let deadline = Instant::now() + TIMEOUT;
-    loop {
-        let status = status().await;
-        let found = condition(&status, type_);
-        if found.starts_with(wanted) {
-            return found;
-        }
-        assert!(
-            Instant::now() < deadline,
-            "{what}: {type_} is not {wanted}, but {found}\n{status:#}"
-        );
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 async fn of_policy(client: &Client, name: &str, type_: &str, wanted: &str) -> String {
-    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    wait_for(name, type_, wanted, || async {
-        let policy = api.get(name).await.unwrap();
-        serde_json::to_value(policy.status).unwrap()
-    })
-    .await
+    wait_for_policy(client, name, type_, wanted, TIMEOUT)
+        .await
+        .unwrap()
 }
 
 /// An object read but for its status, since it may nest deeper than it could be read whole.
@@ -145,13 +104,15 @@ struct Outline {
 }
 
 async fn of_probe(client: &Client, name: &str, wanted: &str) -> String {
-    wait_for(name, "Ready", wanted, || async {
+    let status = || async {
         let path = format!("/apis/vap-status.dev/v1alpha1/policyprobes/{name}/status");
-        let request = http::Request::get(path).body(Vec::new()).unwrap();
-        let text = client.request_text(request).await.unwrap();
-        serde_json::from_str::<Outline>(&text).unwrap().status
-    })
-    .await
+        let request = http::Request::get(path).body(Vec::new())?;
+        let text = client.request_text(request).await?;
+        Ok(serde_json::from_str::<Outline>(&text)?.status)
+    };
+    wait_for(name, "Ready", wanted, TIMEOUT, status)
+        .await
+        .unwrap()
 }
 
 async fn series(controller: &Controller, policy: &str) -> usize {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, grant_rights, service_account};
+use e2e::controller::{Controller, control_plane};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
@@ -43,11 +43,7 @@ async fn main() -> Result<()> {
         (None, _) => None,
         _ => bail!(usage),
     };
-    let control_plane = ControlPlane::builder()
-        .user(service_account())
-        .start()
-        .await?;
-    grant_rights(&control_plane)?;
+    let control_plane = control_plane().await?;
     let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await?);
     if let Some(crds) = crds {
         return wildcards(&control_plane, &api, n_policies, &crds).await;

@@ -1,0 +1,65 @@
+//! Waiting for what the controller says of a policy or of a probe.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::Client;
+use kube::api::Api;
+use serde_json::Value;
+
+/// The condition `type_` of a status, as `True/Ready: message`; empty where there is none.
+#[must_use]
+pub fn condition(status: &Value, type_: &str) -> String {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let found = conditions.into_iter().flatten().find(|condition| {
+        let known = condition.get("type").and_then(Value::as_str);
+        known == Some(type_)
+    });
+    found.map_or(String::new(), |found| {
+        let text = |field| found.get(field).and_then(Value::as_str).unwrap_or_default();
+        format!("{}/{}: {}", text("status"), text("reason"), text("message"))
+    })
+}
+
+/// Waits until the condition `type_` of what `status` reads begins with `wanted`; returns it.
+///
+/// # Errors
+/// When `status` cannot be read, or the condition does not come within `timeout`; then with the status of `what`.
+pub async fn wait_for<F: Future<Output = Result<Value>>>(
+    what: &str,
+    type_: &str,
+    wanted: &str,
+    timeout: Duration,
+    status: impl Fn() -> F,
+) -> Result<String> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let status = status().await?;
+        let found = condition(&status, type_);
+        if found.starts_with(wanted) {
+            return Ok(found);
+        }
+        ensure!(
+            Instant::now() < deadline,
+            "{what}: {type_} is not {wanted}, but {found}\n{status:#}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// [`wait_for`] of the policy `name`.
+///
+/// # Errors
+/// As [`wait_for`].
+pub async fn wait_for_policy(
+    client: &Client,
+    name: &str,
+    type_: &str,
+    wanted: &str,
+    timeout: Duration,
+) -> Result<String> {
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let status = async || Ok(serde_json::to_value(api.get(name).await?.status)?);
+    wait_for(name, type_, wanted, timeout, status).await
+}
