@@ -6,6 +6,7 @@
 
 pub mod ast;
 pub mod ast_validators;
+pub mod base64;
 pub mod checker;
 pub mod civil;
 pub mod cost;

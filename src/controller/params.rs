@@ -83,6 +83,31 @@ pub(crate) struct Read {
     pub(crate) n_bytes: usize,
 }
 
+/// Why something that a probe needs cannot be had.
+#[derive(Clone, Debug)]
+pub(crate) struct Unavailable {
+    /// A sentence on it.
+    pub(crate) text: String,
+    /// Whether that may change by waiting alone.
+    pub(crate) is_passing: bool,
+}
+
+impl Unavailable {
+    pub(crate) fn passing(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            is_passing: true,
+        }
+    }
+
+    pub(crate) fn lasting(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            is_passing: false,
+        }
+    }
+}
+
 impl Drop for Kind {
     fn drop(&mut self) {
         self.task.abort();
@@ -121,13 +146,13 @@ impl Params {
     /// Reads an object that is listed, unless it was read before and has not changed since.
     ///
     /// # Errors
-    /// A sentence on why it could not be read, and whether it may be in a moment.
+    /// Why it could not be read.
     pub(crate) async fn read(
         &self,
         context: &Context,
         resource: &ApiResource,
         key: &Key,
-    ) -> Result<Option<Read>, (String, bool)> {
+    ) -> Result<Option<Read>, Unavailable> {
         {
             let kinds = self.lock();
             let kind = kinds.get(&resource.gvk);
@@ -150,12 +175,16 @@ impl Params {
             Err(error) => {
                 let reason = error.reason();
                 let is_lasting = matches!(reason, ErrorReason::Forbidden | ErrorReason::Decode);
-                return Err((unreadable(resource, "get", &error), !is_lasting));
+                return Err(Unavailable {
+                    text: unreadable(resource, "get", &error),
+                    is_passing: !is_lasting,
+                });
             }
         };
         let version = object.resource_version().unwrap_or_default();
-        let value = serde_json::to_value(object)
-            .map_err(|error| (format!("{namespace}/{name} cannot be read: {error}"), false))?;
+        let value = serde_json::to_value(object).map_err(|error| {
+            Unavailable::lasting(format!("{namespace}/{name} cannot be read: {error}"))
+        })?;
         let read = Read {
             version,
             n_bytes: value.to_string().len(),

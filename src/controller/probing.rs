@@ -23,7 +23,7 @@ use super::FIELD_MANAGER;
 use super::bound::{Bindings, bindings_of, param_resource};
 use super::context::Context;
 use super::error::{Error, within};
-use super::params::{Key, Listing, selected};
+use super::params::{Key, Listing, Unavailable, selected};
 use super::probe::Probe;
 use super::world::World;
 use crate::policy;
@@ -251,30 +251,6 @@ struct Fetched {
     namespaces: BTreeMap<String, Namespace>,
 }
 
-/// Why something that a probe needs cannot be had.
-#[derive(Clone, Debug)]
-struct Unavailable {
-    text: String,
-    /// Whether that may change by waiting alone.
-    is_passing: bool,
-}
-
-impl Unavailable {
-    fn passing(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            is_passing: true,
-        }
-    }
-
-    fn lasting(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            is_passing: false,
-        }
-    }
-}
-
 impl Fetched {
     async fn new(
         context: &Arc<Context>,
@@ -429,12 +405,9 @@ async fn params(
     let mut objects = Vec::with_capacity(wanted.len());
     let mut n_bytes = 0;
     for key in wanted {
-        let object = match context.params.read(context, resource, &key).await {
-            Ok(object) => object,
-            Err((text, true)) => return Err(Unavailable::passing(text)),
-            Err((text, false)) => return Err(Unavailable::lasting(text)),
+        let Some(object) = context.params.read(context, resource, &key).await? else {
+            continue;
         };
-        let Some(object) = object else { continue };
         n_bytes += object.n_bytes;
         if n_bytes > MAX_PARAMS_BYTES {
             return Err(Unavailable::lasting(format!(
@@ -464,8 +437,7 @@ struct Asked {
     /// Why a check of this case was not answered.
     failure: Option<String>,
     /// Why none is asked any more.
-    broken: Option<String>,
-    is_passing: bool,
+    broken: Option<Unavailable>,
 }
 
 impl std::fmt::Debug for ClusterAuthorizer {
@@ -491,14 +463,15 @@ impl ClusterAuthorizer {
 
     /// Whether checks that were not answered may be in a moment.
     fn is_passing(&self) -> bool {
-        self.lock().is_passing
+        let state = self.lock();
+        state.broken.as_ref().is_some_and(|why| why.is_passing)
     }
 
     /// Asks the API server.
     ///
     /// # Errors
-    /// Why it does not answer, and whether it may in a moment.
-    fn ask(&self, asked: &AuthorizerAttributes) -> Result<AuthorizerAnswer, (String, bool)> {
+    /// Why it does not answer.
+    fn ask(&self, asked: &AuthorizerAttributes) -> Result<AuthorizerAnswer, Unavailable> {
         let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review = review_of(asked);
         let params = PostParams::default();
@@ -506,17 +479,15 @@ impl ClusterAuthorizer {
         let asked = within(limit.min(TIMEOUT), api.create(&params, &review));
         match self.runtime.block_on(asked) {
             Ok(review) => Ok(answer(review)),
-            Err(error) if error.reason() == ErrorReason::Forbidden => Err((
-                format!(
+            Err(error) if error.reason() == ErrorReason::Forbidden => {
+                Err(Unavailable::lasting(format!(
                     "the API server cannot be asked who may do what ({error}): grant create on \
                      subjectaccessreviews.authorization.k8s.io in the ClusterRole vap-status-controller"
-                ),
-                false,
-            )),
-            Err(error) => Err((
-                format!("the API server does not answer who may do what: {error}"),
-                true,
-            )),
+                )))
+            }
+            Err(error) => Err(Unavailable::passing(format!(
+                "the API server does not answer who may do what: {error}"
+            ))),
         }
     }
 
@@ -532,7 +503,7 @@ impl Authorizer for ClusterAuthorizer {
             let same = state.answers.iter().find(|(known, _)| known == asked);
             match (&state.broken, same) {
                 (_, Some((_, answer))) => Some(Ok(answer.clone())),
-                (Some(text), None) => Some(Err((text.clone(), state.is_passing))),
+                (Some(why), None) => Some(Err(why.clone())),
                 (None, None) => None,
             }
         };
@@ -546,10 +517,10 @@ impl Authorizer for ClusterAuthorizer {
                 answer
             }
             // Those that follow would fail alike, each after the time that an answer may take.
-            Err((text, is_passing)) => {
+            Err(why) => {
+                let text = why.text.clone();
                 state.failure = Some(text.clone());
-                state.broken = Some(text.clone());
-                state.is_passing = is_passing;
+                state.broken = Some(why);
                 AuthorizerAnswer {
                     decision: AuthorizerDecision::NoOpinion,
                     reason: String::new(),

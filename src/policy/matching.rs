@@ -219,16 +219,17 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Whether it matches requests for `resource`.
-    fn matches(&self, resource: &ApiResource) -> bool {
-        let mut is_match = false;
-        self.for_each_name(resource, |_| is_match = true);
-        is_match
-    }
-
-    /// Whether it does not tell `resource` from others by its resource `name`: by wildcards alone.
-    fn is_by_wildcard(&self, name: &str, resource: &ApiResource) -> bool {
-        name.contains('*') || !self.groups.contains(&resource.gvr.group)
+    /// Whether it matches requests for `resource` by wildcards alone, which do not tell it from others; `None`
+    /// where it does not match. Hands on the names as [`Self::for_each_name`] does.
+    fn by_wildcard(&self, resource: &ApiResource, mut each: impl FnMut(&str)) -> Option<bool> {
+        let of_any_group = !self.groups.contains(&resource.gvr.group);
+        let mut by_wildcard = None;
+        self.for_each_name(resource, |name| {
+            let by_this = of_any_group || name.contains('*');
+            by_wildcard = Some(by_wildcard.unwrap_or(true) && by_this);
+            each(name);
+        });
+        by_wildcard
     }
 }
 
@@ -257,7 +258,9 @@ impl<'a> Exclusions<'a> {
         }
         let rules = &self.rules;
         let taken = self.of.entry(n).or_insert_with(|| {
-            let matching = rules.iter().filter(|rule| rule.matches(resource));
+            let matching = rules
+                .iter()
+                .filter(|rule| rule.by_wildcard(resource, |_| {}).is_some());
             Operations(matching.fold(0, |bits, rule| bits | rule.operations.0))
         });
         Operations(operations.0 & !taken.0)
@@ -273,12 +276,7 @@ pub(super) fn targets<'a>(
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
     for rule in rules(policy).iter().map(Rule::new) {
         for (n, resource) in mapper.resources.iter().enumerate() {
-            let mut by_wildcard = None;
-            rule.for_each_name(resource, |name| {
-                let is_by_wildcard = rule.is_by_wildcard(name, resource);
-                by_wildcard = Some(by_wildcard.unwrap_or(true) && is_by_wildcard);
-            });
-            let Some(by_wildcard) = by_wildcard else {
+            let Some(by_wildcard) = rule.by_wildcard(resource, |_| {}) else {
                 continue;
             };
             let operations = exclusions.without(rule.operations, n, resource);
@@ -318,13 +316,10 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
         let mut found: HashSet<String> = HashSet::new();
         for (idx, resource) in mapper.resources.iter().enumerate() {
-            let mut is_by_wildcard = None;
-            rule.for_each_name(resource, |name| {
+            let is_by_wildcard = rule.by_wildcard(resource, |name| {
                 if !found.contains(name) {
                     found.insert(name.to_owned());
                 }
-                let by_this = rule.is_by_wildcard(name, resource);
-                is_by_wildcard = Some(is_by_wildcard.unwrap_or(true) && by_this);
             });
             let Some(is_by_wildcard) = is_by_wildcard else {
                 continue;

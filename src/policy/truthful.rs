@@ -436,14 +436,7 @@ impl Judged {
             null.push(*first);
         }
         *n_evaluated += 1;
-        let visited = self.visited.entry(n).or_default();
-        if visited.is_empty() {
-            visited.clone_from(&outcome.visited);
-        } else {
-            for (known, visited) in visited.iter_mut().zip(&outcome.visited) {
-                *known |= visited;
-            }
-        }
+        add_visited(self.visited.entry(n).or_default(), &outcome.visited);
         if let Some(traces) = &mut self.traces {
             traces.push(Trace {
                 n,
@@ -503,6 +496,17 @@ impl Judged {
                 }
             }
             Finding::Refused(_) => {}
+        }
+    }
+}
+
+/// Adds to what was evaluated of an expression, by the ids of its nodes, what `visited` says.
+pub(super) fn add_visited(known: &mut Vec<bool>, visited: &[bool]) {
+    if known.is_empty() {
+        known.extend(visited);
+    } else {
+        for (known, visited) in known.iter_mut().zip(visited) {
+            *known |= visited;
         }
     }
 }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use super::compile::CompiledPolicy;
 use super::expressions::{PolicyExpression, TextLeft};
 use super::flow::Issue;
-use super::truthful::{Finding, Judged};
+use super::truthful::{self, Finding, Judged};
 use crate::cel::ast::ExprId;
 use crate::cel::diagnostic::Code;
 use crate::schema::Gvk;
@@ -76,7 +76,7 @@ impl Verdicts {
                 continue;
             }
             let sound = self.sound.entry(n).or_default();
-            merge(sound, visited);
+            truthful::add_visited(sound, &visited);
         }
     }
 
@@ -287,16 +287,5 @@ impl Shown {
             text.len()
         };
         (!self.is_full()).then_some(text)
-    }
-}
-
-/// Adds what `visited` has.
-fn merge(known: &mut Vec<bool>, visited: Vec<bool>) {
-    if known.is_empty() {
-        *known = visited;
-    } else {
-        for (known, visited) in known.iter_mut().zip(visited) {
-            *known |= visited;
-        }
     }
 }

@@ -56,18 +56,11 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
 
 /// The condition where the probes are known.
 fn of_known(probes: &[ProbeFacts]) -> Verdict {
-    let verdict = |status, reason, message: String, lacks| Verdict {
-        status,
-        reason,
-        message,
-        lacks,
-    };
     if probes.is_empty() {
-        return verdict(
+        return Verdict::new(
             ConditionStatus::Unknown,
             Reason::NoProbes,
-            "no PolicyProbe refers to the policy".to_owned(),
-            Lacks::Nothing,
+            "no PolicyProbe refers to the policy",
         );
     }
     let n_cases: usize = probes.iter().map(|probe| probe.n_cases).sum();
@@ -90,7 +83,7 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
     };
     let failed = all(|probe| &probe.failed);
     if !failed.is_empty() {
-        return verdict(
+        return Verdict::new(
             ConditionStatus::False,
             Reason::ProbesFailed,
             format!(
@@ -99,23 +92,22 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
                 message::count(n_cases, "case"),
                 describe(&failed)
             ),
-            Lacks::Nothing,
         );
     }
     if let Some((probe, problem)) = probes
         .iter()
         .find_map(|probe| Some((probe.name.as_str(), probe.problem.as_deref()?)))
     {
-        return verdict(
+        return Verdict::new(
             ConditionStatus::Unknown,
             Reason::ProbesPending,
             format!("{probe}: {problem}"),
-            Lacks::Decision,
-        );
+        )
+        .lacking(Lacks::Decision);
     }
     let pending = all(|probe| &probe.pending);
     if !pending.is_empty() {
-        return verdict(
+        return Verdict::new(
             ConditionStatus::Unknown,
             Reason::ProbesPending,
             format!(
@@ -124,14 +116,14 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
                 message::count(n_cases, "case"),
                 describe(&pending)
             ),
-            if probes.iter().any(|probe| probe.is_passing) {
-                Lacks::Evidence
-            } else {
-                Lacks::Decision
-            },
-        );
+        )
+        .lacking(if probes.iter().any(|probe| probe.is_passing) {
+            Lacks::Evidence
+        } else {
+            Lacks::Decision
+        });
     }
-    verdict(
+    Verdict::new(
         ConditionStatus::True,
         Reason::ProbesPassed,
         format!(
@@ -139,7 +131,6 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
             message::count(n_cases, "case"),
             message::count(probes.len(), "probe")
         ),
-        Lacks::Nothing,
     )
 }
 

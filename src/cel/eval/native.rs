@@ -5,6 +5,7 @@
 //!
 //! Source: cel-go `common/types`, `ConvertToNative` of each type.
 
+use crate::cel::base64;
 use crate::cel::civil::{format_rfc3339, format_seconds};
 use crate::cel::value::{EvalError, Map, Value};
 
@@ -191,7 +192,7 @@ impl Native {
     fn convert_bytes(self, value: &Value, bytes: &[u8]) -> Result<Value, EvalError> {
         match self {
             Self::Bytes => Ok(value.clone()),
-            Self::Json => Ok(base64(bytes).into()),
+            Self::Json => Ok(base64::encode(bytes).into()),
             _ => Err(self.no_conversion("Bytes")),
         }
     }
@@ -252,26 +253,6 @@ fn upper_camel_case(name: &str) -> String {
     }
 }
 
-/// Source: Go `encoding/base64`, `StdEncoding`.
-fn base64(bytes: &[u8]) -> String {
-    const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3).saturating_mul(4));
-    for chunk in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(chunk.get(n).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4_usize {
-            if n > chunk.len() {
-                text.push('=');
-                continue;
-            }
-            let index = bits >> (18_usize.saturating_sub(n.saturating_mul(6))) & 0x3f;
-            let symbol = usize::try_from(index).ok().and_then(|i| SYMBOLS.get(i));
-            text.push(char::from(symbol.copied().unwrap_or(b'A')));
-        }
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -285,7 +266,7 @@ mod tests {
             (b"abc", "YWJj"),
             (b"\xff\xfe\xfd\xfc", "//79/A=="),
         ] {
-            assert_eq!(base64(bytes), text);
+            assert_eq!(base64::encode(bytes), text);
         }
     }
 

@@ -16,10 +16,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
+use crate::cel::base64;
 use crate::cel::temporal::parse_timestamp;
 use crate::library::quantity::Quantity;
 use crate::schema::Gvk;
-use crate::schema::adapter::decode_base64;
 
 /// How deep objects may be nested: deeper than any built-in type that an object can hold.
 const MAX_DEPTH: u32 = 200;
@@ -425,31 +425,13 @@ fn bytes(value: &Json) -> Result<Json, String> {
             }
         };
         let read = items.iter().map(byte).collect::<Result<Vec<u8>, _>>()?;
-        return Ok(encode_base64(&read).into());
+        return Ok(base64::encode(&read).into());
     }
     let text = value.as_str().ok_or_else(|| mismatch(value, "bytes"))?;
-    match decode_base64(text) {
-        Ok(read) => Ok(encode_base64(&read).into()),
+    match base64::decode(text) {
+        Ok(read) => Ok(base64::encode(&read).into()),
         Err(at) => Err(format!("illegal base64 data at input byte {at}")),
     }
-}
-
-/// Base64 with padding.
-fn encode_base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits = (0..3).fold(0_usize, |bits, n| {
-            bits << 8 | usize::from(chunk.get(n).copied().unwrap_or_default())
-        });
-        for n in 0..4 {
-            let digit = DIGITS.get(bits >> (18 - 6 * n) & 63).copied();
-            // A chunk of so many bytes has one digit more.
-            let shown = digit.filter(|_| n <= chunk.len()).unwrap_or(b'=');
-            text.push(char::from(shown));
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
-mod base64;
 mod list;
 mod map;
 mod preserved;
@@ -16,9 +15,9 @@ mod value_schema;
 use std::sync::Arc;
 
 use super::go_time;
+use crate::cel::base64;
 use crate::cel::value::{EvalError, Map, Value};
 
-pub use base64::decode_base64;
 use list::{ListKind, TypedList};
 use map::TypedMap;
 use preserved::Preserved;
@@ -124,7 +123,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
         "date-time" => go_time::date_time(text)
             .map(Value::Timestamp)
             .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
-        "byte" => decode_base64(text).map(Value::bytes).map_err(|at| {
+        "byte" => base64::decode(text).map(Value::bytes).map_err(|at| {
             format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}")
         }),
         _ => Ok(Value::String(Arc::clone(text))),

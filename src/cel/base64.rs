@@ -1,13 +1,13 @@
-//! Base64, with Go's errors.
+//! Base64 as Go reads and writes it.
 
-/// Base64 with padding; line breaks count for nothing.
+/// Reads base64 with padding; line breaks count for nothing.
 ///
 /// # Errors
 ///
 /// The place of the first byte that is wrong, as Go tells it.
 ///
 /// Source: Go `encoding/base64/base64.go`, `Encoding.decodeQuantum`.
-pub fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
+pub fn decode(text: &str) -> Result<Vec<u8>, usize> {
     let mut symbols = text
         .bytes()
         .enumerate()
@@ -59,4 +59,27 @@ fn base64_digit(symbol: u8) -> Option<u32> {
         b'/' => 63,
         _ => return None,
     }))
+}
+
+/// Writes base64 with padding.
+///
+/// Source: Go `encoding/base64`, `StdEncoding`.
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
+    const SYMBOLS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3).saturating_mul(4));
+    for chunk in bytes.chunks(3) {
+        let byte = |n: usize| u32::from(chunk.get(n).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for n in 0..4_usize {
+            if n > chunk.len() {
+                text.push('=');
+                continue;
+            }
+            let index = bits >> (18_usize.saturating_sub(n.saturating_mul(6))) & 0x3f;
+            let symbol = usize::try_from(index).ok().and_then(|i| SYMBOLS.get(i));
+            text.push(char::from(symbol.copied().unwrap_or(b'A')));
+        }
+    }
+    text
 }
