@@ -35,6 +35,7 @@ use crate::probe::api::{AuthorizerSource, BindingSource, CaseStatus, Source as F
 use crate::probe::run::{self, Setting};
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
+use crate::status::message;
 use crate::status::probes::{ProbeFacts, ProbesState, probe_status};
 use crate::telemetry::metrics::{ErrorReason, ProbeSample, Source};
 
@@ -266,9 +267,8 @@ impl Fetched {
             Some(resource) => params(context, resource, probes, bindings.as_ref()).await,
             None => match policy::param_kind(policy) {
                 Some(gvk) => Err(Unavailable::lasting(format!(
-                    "paramKind {} {} is not served",
-                    gvk.api_version(),
-                    gvk.kind
+                    "paramKind {} is not served",
+                    message::kind(&gvk)
                 ))),
                 None => Ok(ParamList::default()),
             },

@@ -535,23 +535,12 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
 /// What type checking did not see, each with its reason.
 fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
-    let kinds = unchecked.map(|unchecked| {
-        let gvk = &unchecked.gvk;
-        let name = format!("{} {}", gvk.api_version(), gvk.kind);
-        (name, unchecked.reason.clone())
-    });
-    let kinds = message::by_reason(kinds).into_iter();
+    let kinds = message::unchecked(unchecked).into_iter();
     let params = types
         .params
         .iter()
         .filter(|(_, has_schema)| !has_schema)
-        .map(|(gvk, _)| {
-            format!(
-                "params of kind {} {} (no schema)",
-                gvk.api_version(),
-                gvk.kind
-            )
-        });
+        .map(|(gvk, _)| format!("params of kind {} (no schema)", message::kind(gvk)));
     let groups = match observed.matches {
         Checked::Done(matches) => matches.incomplete.as_slice(),
         Checked::BrokenOff => &[],

@@ -1,5 +1,8 @@
 //! How messages are put together: lists, counts and lengths.
 
+use crate::policy::typecheck::UncheckedKind;
+use crate::schema::Gvk;
+
 /// The greatest length of a condition's message, in bytes.
 ///
 /// The API allows 32,768; tables, chat messages and Flux events show much less.
@@ -43,7 +46,7 @@ pub(crate) fn list<T: AsRef<str>>(names: &[T]) -> String {
 
 /// `a, b and 7 more (no schema); c (too large)`: the names that share a reason stand together, in the order in
 /// which the reasons come first.
-pub(crate) fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
+fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for (name, reason) in items {
         match groups.iter_mut().find(|(known, _)| *known == reason) {
@@ -55,6 +58,17 @@ pub(crate) fn by_reason(items: impl IntoIterator<Item = (String, String)>) -> Ve
     groups
         .map(|(reason, names)| format!("{} ({reason})", list(&names)))
         .collect()
+}
+
+/// `rules.example.com/v1 ReplicaLimit`.
+pub(crate) fn kind(gvk: &Gvk) -> String {
+    format!("{} {}", gvk.api_version(), gvk.kind)
+}
+
+/// What type checking did not see of `kinds`, [`by_reason`].
+pub(crate) fn unchecked<'a>(kinds: impl IntoIterator<Item = &'a UncheckedKind>) -> Vec<String> {
+    let kinds = kinds.into_iter();
+    by_reason(kinds.map(|unchecked| (kind(&unchecked.gvk), unchecked.reason.clone())))
 }
 
 #[cfg(test)]

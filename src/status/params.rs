@@ -97,11 +97,6 @@ pub enum NotServed {
     },
 }
 
-/// `rules.example.com/v1 ReplicaLimit`.
-fn display(gvk: &Gvk) -> String {
-    format!("{} {}", gvk.api_version(), gvk.kind)
-}
-
 /// What the API server does while it cannot find the paramKind.
 ///
 /// Between the quotes is the API server's own text, as requests get to see it.
@@ -137,7 +132,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
                 Reason::ParamKindNotFound,
                 format!(
                     "nothing serves paramKind {} and no CustomResourceDefinition defines it{hint}; {}",
-                    display(gvk),
+                    message::kind(gvk),
                     consequence(gvk, fails_closed)
                 ),
             )
@@ -147,7 +142,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             Reason::ParamKindNotServed,
             format!(
                 "paramKind {} is not served: {}; {}",
-                display(gvk),
+                message::kind(gvk),
                 why_not_served(gvk, why),
                 consequence(gvk, fails_closed)
             ),
@@ -157,7 +152,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             Reason::DiscoveryIncomplete,
             format!(
                 "whether paramKind {} is served cannot be told: {} could not be discovered: {reason}",
-                display(gvk),
+                message::kind(gvk),
                 gvk.api_version()
             ),
         ),
@@ -176,7 +171,7 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
 
 /// The verdict about params of a kind that is served.
 fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
-    let is_served = format!("paramKind {} is served", display(gvk));
+    let is_served = format!("paramKind {} is served", message::kind(gvk));
     let verdict = |status, reason, text: &str, lacks| Verdict {
         status,
         reason,

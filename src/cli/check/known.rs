@@ -13,6 +13,7 @@ use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
+use crate::status::message;
 
 /// Why a group cannot be looked into, as a condition says it.
 const NO_CRD: &str = "no CustomResourceDefinition is among the input";
@@ -181,7 +182,7 @@ impl Known {
         let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
         let similar: BTreeSet<String> = candidates()
             .filter(|served| plain(&served.gvk.kind) == plain(&gvk.kind))
-            .map(|served| format!("{} {}", served.gvk.api_version(), served.gvk.kind))
+            .map(|served| message::kind(&served.gvk))
             .collect();
         if similar.is_empty() && !self.is_complete(&gvk.group) {
             return ParamKindState::Undiscovered {

@@ -336,10 +336,6 @@ fn display_kind(kind: &str) -> String {
     kind.trim_start_matches('/').replacen(", Kind=", " ", 1)
 }
 
-fn display(gvk: &Gvk) -> String {
-    format!("{} {}", gvk.api_version(), gvk.kind)
-}
-
 /// An expression that things are said of.
 struct Of<'a> {
     expression: &'a PolicyExpression,
@@ -508,7 +504,7 @@ fn params(
     let found = match &answers.params {
         ParamKindState::NotRequired | ParamKindState::Served(..) => return,
         ParamKindState::Undiscovered { gvk, .. } => {
-            let message = format!("nothing is known of paramKind {}", display(gvk));
+            let message = format!("nothing is known of paramKind {}", message::kind(gvk));
             let note = Severity::Note;
             let mut found = finding(policy, note, "unknown-param-kind", &message, place);
             found.help = Some(
@@ -542,9 +538,7 @@ fn coverage(
 ) {
     let typed = &answers.typed;
     let unchecked = typed.unchecked.iter().chain(&typed.by_wildcard.unchecked);
-    let mut gaps = message::by_reason(
-        unchecked.map(|unchecked| (display(&unchecked.gvk), unchecked.reason.clone())),
-    );
+    let mut gaps = message::unchecked(unchecked);
     let seen = typed.by_wildcard.unchecked.iter();
     let checked: BTreeSet<&Gvk> = typed
         .checked

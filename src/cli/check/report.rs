@@ -11,6 +11,7 @@ use super::policy::{Outcome, finding};
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::policy::typecheck::{Profile, Warning};
+use crate::status::message;
 
 /// What `kubectl vap check -o json` prints.
 ///
@@ -133,7 +134,6 @@ impl CheckReport {
     /// Adds a policy.
     pub fn add(&mut self, policy: &Object<ValidatingAdmissionPolicy>, outcome: Outcome) {
         self.findings.extend(outcome.findings);
-        let display = |gvk: &crate::schema::Gvk| format!("{} {}", gvk.api_version(), gvk.kind);
         let conditions = outcome.status.conditions.into_iter();
         let warning = |warning: Warning| WarningReport {
             field_ref: warning.field_ref,
@@ -153,13 +153,13 @@ impl CheckReport {
                 })
                 .collect(),
             expression_warnings: outcome.typed.warnings.into_iter().map(warning).collect(),
-            checked_kinds: outcome.typed.checked.iter().map(display).collect(),
+            checked_kinds: outcome.typed.checked.iter().map(message::kind).collect(),
             unchecked_kinds: outcome
                 .typed
                 .unchecked
                 .iter()
                 .map(|unchecked| UncheckedReport {
-                    kind: display(&unchecked.gvk),
+                    kind: message::kind(&unchecked.gvk),
                     reason: unchecked.reason.clone(),
                 })
                 .collect(),
