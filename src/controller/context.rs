@@ -8,13 +8,12 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
-use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
-use super::FIELD_MANAGER;
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
+use super::events::Events;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -69,7 +68,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
-    pub(crate) recorder: Recorder,
+    pub(crate) events: Events,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -85,20 +84,11 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Who publishes our events.
-fn reporter() -> Reporter {
-    Reporter {
-        controller: FIELD_MANAGER.to_owned(),
-        instance: std::env::var("HOSTNAME").ok(),
-    }
-}
-
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
-            recorder: Recorder::new(client.clone(), reporter()),
             client,
             settings,
             store: Store::default(),
@@ -110,6 +100,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),
             known: watch::Sender::default(),

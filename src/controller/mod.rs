@@ -86,6 +86,7 @@ impl Controller {
         tasks.spawn(watch::crds(Arc::clone(&context), signals.clone()));
         tasks.spawn(watch::api_services(Arc::clone(&context), signals));
         tasks.spawn(upkeep::upkeep(Arc::clone(&context)));
+        tasks.spawn(events::send(Arc::clone(&context)));
         tasks.spawn(Refresher::new(Arc::clone(&context)).run(received));
         reconcile::work(context, stop).await;
         // The watches end with the set.

@@ -180,6 +180,8 @@ pub struct Metrics {
     status_writes: Counter,
     check_panics: Counter,
     compilations: Counter,
+    events_dropped: Counter,
+    probe_write_errors: Family<ErrorLabels, Counter>,
     queue_length: Count,
     schema_lookups: Family<LookupLabels, Counter>,
     schema_documents: Count,
@@ -214,6 +216,8 @@ impl Metrics {
             status_writes: Counter::default(),
             check_panics: Counter::default(),
             compilations: Counter::default(),
+            events_dropped: Counter::default(),
+            probe_write_errors: Family::default(),
             queue_length: Count::default(),
             schema_lookups: Family::default(),
             schema_documents: Count::default(),
@@ -261,6 +265,16 @@ impl Metrics {
             "policy_compilations",
             "Times that a policy was parsed and compiled",
             metrics.compilations.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that were not published: too many at a time, or not taken by the API server",
+            metrics.events_dropped.clone(),
+        );
+        registry.register(
+            "probe_status_write_errors",
+            "Statuses of probes that could not be written, by reason; each is tried again",
+            metrics.probe_write_errors.clone(),
         );
         registry.register(
             "queue_length",
@@ -373,6 +387,18 @@ impl Metrics {
     /// Counts a policy that was parsed and compiled.
     pub fn policy_compiled(&self) {
         self.compilations.inc();
+    }
+
+    /// Counts an event that was not published.
+    pub fn event_dropped(&self) {
+        self.events_dropped.inc();
+    }
+
+    /// Counts a status of a probe that could not be written.
+    pub fn probe_write_failed(&self, reason: ErrorReason) {
+        self.probe_write_errors
+            .get_or_create(&ErrorLabels { reason })
+            .inc();
     }
 
     /// Sets how many policies wait.
