@@ -20,6 +20,9 @@ const WORKER_THREADS: usize = 2;
 /// How many policies are checked at once.
 const CHECK_THREADS: usize = 2;
 
+/// How many policies have their probes evaluated at once, apart from the checks.
+const PROBE_THREADS: usize = 2;
+
 /// The stack of each thread; only what is used of it takes memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
@@ -30,7 +33,7 @@ fn main() -> ExitCode {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
-        .max_blocking_threads(CHECK_THREADS)
+        .max_blocking_threads(CHECK_THREADS + PROBE_THREADS)
         .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build();

@@ -15,6 +15,7 @@ use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
 use super::params::Params;
+use super::probing::Prober;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
@@ -62,6 +63,7 @@ pub(crate) struct Context {
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
     pub(crate) probes: Probes,
+    pub(crate) prober: Prober,
     pub(crate) admissions: Arc<Admissions>,
     pub(crate) queue: Queue,
     pub(crate) schemas: SchemaCache,
@@ -95,6 +97,7 @@ impl Context {
             bindings: Bindings::default(),
             params: Params::default(),
             probes: Probes::default(),
+            prober: Prober::default(),
             admissions: Arc::default(),
             queue: Queue::default(),
             metrics,

@@ -87,6 +87,7 @@ impl Controller {
         tasks.spawn(watch::api_services(Arc::clone(&context), signals));
         tasks.spawn(upkeep::upkeep(Arc::clone(&context)));
         tasks.spawn(events::send(Arc::clone(&context)));
+        tasks.spawn(probing::work(Arc::clone(&context)));
         tasks.spawn(Refresher::new(Arc::clone(&context)).run(received));
         reconcile::work(context, stop).await;
         // The watches end with the set.

@@ -113,7 +113,7 @@ fn params_of(
 impl Facts {
     /// Whether waiting may lead to more.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.record.is_waiting() || self.probed().is_some_and(|probed| probed.is_passing)
+        self.record.is_waiting()
     }
 
     /// Whether the params were asked for and will be known soon; there is a sign when they are.

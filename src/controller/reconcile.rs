@@ -15,7 +15,7 @@ use super::context::Context;
 use super::error::Error;
 use super::events;
 use super::observe::observe;
-use super::probing::{self, Probed};
+use super::probing::Probed;
 use super::store::Origin;
 use crate::status::condition::{ConditionStatus, ConditionType};
 use crate::status::{DesiredStatus, compute};
@@ -53,20 +53,16 @@ impl Failure {
 
 /// Brings the status of the policy `name` up to date.
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
-    let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
         context.metrics.remove_policy(name);
         context.admissions.forget(name);
-        if let Ok(probed) = probing::probes_without_policy(context, name) {
-            probing::write_statuses(context, &probed, None, now).await?;
-        }
+        context.prober.add(name);
         return Ok(Done {
             outcome: Outcome::Deleted,
             is_waiting: false,
         });
     };
     let facts = observe(context, &entry, &context.world()).await?;
-    let generation = entry.policy.metadata.generation;
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.
         return Ok(Done {
@@ -74,14 +70,10 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     }
+    let now = (context.now)();
     let desired = compute(&facts.observed(&context.settings.ready_requires), now);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
     context.metrics.set_policy(name, sample(&desired, probes));
-    if let Some(probed) = facts.probed() {
-        let generation = Some(generation.unwrap_or_default());
-        probing::write_statuses(context, probed, generation, now).await?;
-    }
-
     let is_waiting = facts.is_waiting();
     if desired.is_met_by(entry.policy.status.as_ref()) {
         return Ok(Done {
@@ -235,7 +227,7 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
 }
 
 /// A number from 0 to 1 to spread retries with; it need not be hard to guess.
-fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();
     f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)
