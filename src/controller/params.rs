@@ -213,7 +213,7 @@ impl Params {
         let n_all = kinds.values().map(|kind| kind.n_unreadable).sum();
         context
             .metrics
-            .set_unreadable_objects(Source::Params, n_all);
+            .set_unreadable(Source::Params, n_all);
     }
 
     fn set(&self, gvk: &Gvk, listing: Listing) {

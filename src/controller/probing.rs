@@ -75,6 +75,12 @@ impl Probed {
         ProbesState::Known(self.probes.iter().map(facts).collect())
     }
 
+    /// Their names.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let name = |(probe, _): &(Arc<Probe>, _)| name_of(probe).to_owned();
+        self.probes.iter().map(name).collect()
+    }
+
     /// What metrics say of them.
     pub(crate) fn samples(&self) -> Vec<ProbeSample> {
         let sample = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeSample {

@@ -14,12 +14,12 @@ use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
 use super::events;
-use super::observe::observe;
-use super::probing::{self, Probed};
+use super::observe::{Facts, observe};
 use super::origin::Origin;
-use crate::status::condition::{ConditionStatus, ConditionType};
+use super::probing::{self, Probed};
+use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::{DesiredStatus, compute};
-use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample, ProbeSample};
+use crate::telemetry::metrics::{ConditionSample, ErrorReason, Outcome, PolicySample, ProbeSample};
 
 /// How long writes that were begun may take once the process is told to stop. A pod is killed some
 /// seconds later.
@@ -55,9 +55,11 @@ impl Failure {
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
     let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
-        context.metrics.remove_policy(name);
         context.admissions.forget(name);
-        if let Ok(probed) = probing::probes_without_policy(context, name) {
+        let probed = probing::probes_without_policy(context, name);
+        let probes = probed.as_ref().map(Probed::names).unwrap_or_default();
+        context.metrics.set_missing_policy(name, probes);
+        if let Ok(probed) = probed {
             probing::write_statuses(context, &probed, None, now).await?;
         }
         return Ok(Done {
@@ -76,7 +78,9 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     }
     let desired = compute(&facts.observed(&context.settings.ready_requires), now);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
-    context.metrics.set_policy(name, sample(&desired, probes));
+    context
+        .metrics
+        .set_policy(name, sample(&facts, &desired, probes));
     if let Some(probed) = facts.probed() {
         let generation = Some(generation.unwrap_or_default());
         probing::write_statuses(context, probed, generation, now).await?;
@@ -132,13 +136,18 @@ fn is_told(policy: &ValidatingAdmissionPolicy) -> bool {
     })
 }
 
-fn sample(desired: &DesiredStatus, probes: Vec<ProbeSample>) -> PolicySample {
+fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> PolicySample {
     let conditions = desired.conditions.iter().filter_map(|condition| {
-        let type_ = ConditionType::from_name(&condition.type_)?;
-        Some((type_.as_str(), ConditionStatus::of(condition).as_str()))
+        Some(ConditionSample {
+            type_: ConditionType::from_name(&condition.type_)?.as_str(),
+            status: ConditionStatus::of(condition).as_str(),
+            reason: Reason::from_name(&condition.reason)?.as_str(),
+        })
     });
     PolicySample {
         conditions: conditions.collect(),
+        failure_policy: facts.failure_policy(),
+        actions: facts.actions(),
         n_warnings: desired.expression_warnings.len(),
         probes,
     }

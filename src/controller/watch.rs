@@ -289,7 +289,7 @@ where
         }
         context
             .metrics
-            .set_unreadable_objects(source, unreadable.len());
+            .set_unreadable(source, unreadable.len());
     }
 }
 
