@@ -20,6 +20,7 @@ use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
+use super::supervisor::Supervisor;
 use super::world::World;
 use crate::policy::typecheck::Profile;
 use crate::probe::api::PolicyProbe;
@@ -70,6 +71,7 @@ pub(crate) struct Context {
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
     pub(crate) recorder: Recorder,
+    pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -99,6 +101,7 @@ impl Context {
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
             recorder: Recorder::new(client.clone(), reporter()),
+            supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
             store: Store::default(),

@@ -17,6 +17,7 @@ use super::events;
 use super::observe::observe;
 use super::probing::{self, Probed};
 use super::store::Origin;
+use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType};
 use crate::status::{DesiredStatus, compute};
 use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample, ProbeSample};
@@ -146,12 +147,15 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
         "caches are in step, reconciling"
     );
     let mut tasks = JoinSet::new();
+    let heartbeat = context.supervisor.heartbeat("workers", WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
     loop {
         let has_room = tasks.len() < context.settings.concurrency;
         tokio::select! {
             biased;
             () = &mut stop => break,
-            Some(_) = tasks.join_next() => {}
+            Some(_) = tasks.join_next() => heartbeat.beat(),
+            _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
             name = context.queue.next(), if has_room => {
                 let context = Arc::clone(&context);
                 tasks.spawn(async move { process(&context, &name).await });

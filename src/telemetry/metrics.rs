@@ -156,6 +156,11 @@ struct SourceErrorLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TaskLabels {
+    task: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct LookupLabels {
     result: Lookup,
 }
@@ -179,6 +184,7 @@ pub struct Metrics {
     reconcile_errors: Family<ErrorLabels, Counter>,
     status_writes: Counter,
     check_panics: Counter,
+    panics: Family<TaskLabels, Counter>,
     compilations: Counter,
     queue_length: Count,
     schema_lookups: Family<LookupLabels, Counter>,
@@ -213,6 +219,7 @@ impl Metrics {
             reconcile_errors: Family::default(),
             status_writes: Counter::default(),
             check_panics: Counter::default(),
+            panics: Family::default(),
             compilations: Counter::default(),
             queue_length: Count::default(),
             schema_lookups: Family::default(),
@@ -256,6 +263,11 @@ impl Metrics {
             "check_panics",
             "Checks of a policy that broke off on an internal error",
             metrics.check_panics.clone(),
+        );
+        registry.register(
+            "panics",
+            "Tasks of the process that panicked, which ends it",
+            metrics.panics.clone(),
         );
         registry.register(
             "policy_compilations",
@@ -368,6 +380,11 @@ impl Metrics {
     /// Counts a check that panicked.
     pub fn check_panicked(&self) {
         self.check_panics.inc();
+    }
+
+    /// Counts a task that panicked.
+    pub fn task_panicked(&self, task: &'static str) {
+        self.panics.get_or_create(&TaskLabels { task }).inc();
     }
 
     /// Counts a policy that was parsed and compiled.
