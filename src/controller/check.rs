@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::admissions::Admissions;
+use super::blocking;
 use super::openapi::Index;
 use super::schemas::SchemaCache;
 use super::world::World;
@@ -214,7 +215,7 @@ async fn guard<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, Interrupted> {
     let start = Instant::now();
-    let outcome = tokio::task::spawn_blocking(work).await;
+    let outcome = blocking::run(blocking::Kind::Check, work).await;
     metrics.checked(start.elapsed().as_secs_f64());
     match outcome {
         Ok(value) => Ok(Some(value)),

@@ -20,6 +20,7 @@ use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
+use super::supervisor::Supervisor;
 use super::world::World;
 use crate::policy::typecheck::Profile;
 use crate::probe::api::PolicyProbe;
@@ -66,12 +67,13 @@ pub(crate) struct Context {
     pub(crate) params: Params,
     pub(crate) probes: Probes,
     pub(crate) admissions: Arc<Admissions>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
     pub(crate) recorder: Recorder,
+    pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -98,9 +100,13 @@ fn reporter() -> Reporter {
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
+        let queue: Arc<Queue> = Arc::default();
+        let backlog = Arc::clone(&queue);
+        metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
             recorder: Recorder::new(client.clone(), reporter()),
+            supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
             store: Store::default(),
@@ -108,7 +114,7 @@ impl Context {
             params: Params::default(),
             probes: Probes::default(),
             admissions: Arc::default(),
-            queue: Queue::default(),
+            queue,
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),

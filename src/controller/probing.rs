@@ -23,6 +23,7 @@ use super::FIELD_MANAGER;
 use super::bound::{Bindings, bindings_of, param_resource};
 use super::context::Context;
 use super::error::{Error, within};
+use super::origin::Origin;
 use super::params::{Key, Listing, Unavailable, selected};
 use super::probe::Probe;
 use super::world::World;
@@ -238,7 +239,9 @@ pub(crate) async fn write_statuses(
         match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
             Ok(written) => {
                 context.metrics.status_written();
-                context.probes.put_answer(written);
+                for name in context.probes.put(written, Origin::Answered) {
+                    context.queue.add(&name);
+                }
             }
             Err(error)
                 if matches!(

@@ -17,6 +17,7 @@ use super::events;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
 use super::probing::{self, Probed};
+use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::{DesiredStatus, compute};
 use crate::telemetry::metrics::{ConditionSample, ErrorReason, Outcome, PolicySample, ProbeSample};
@@ -165,12 +166,15 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
         "caches are in step, reconciling"
     );
     let mut tasks = JoinSet::new();
+    let heartbeat = context.supervisor.heartbeat("workers", WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
     loop {
         let has_room = tasks.len() < context.settings.concurrency;
         tokio::select! {
             biased;
             () = &mut stop => break,
-            Some(_) = tasks.join_next() => {}
+            Some(_) = tasks.join_next() => heartbeat.beat(),
+            _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
             name = context.queue.next(), if has_room => {
                 let context = Arc::clone(&context);
                 tasks.spawn(async move { process(&context, &name).await });
@@ -190,7 +194,6 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
 /// Reconciles one name of the queue and gives it back.
 async fn process(context: &Arc<Context>, name: &str) {
     let start = Instant::now();
-    context.metrics.set_queue_length(context.queue.len());
     let done = AssertUnwindSafe(reconcile(context, name))
         .catch_unwind()
         .await;

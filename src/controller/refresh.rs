@@ -16,6 +16,7 @@ use super::discovery::Discovery;
 use super::error::Error;
 use super::openapi::{Index, OpenApi};
 use super::settle::{Progress, Settling};
+use super::supervisor::REFRESH_LIMIT;
 use super::world::{Change, World};
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
@@ -83,7 +84,10 @@ impl Refresher {
     /// Runs as long as there are signals.
     pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<Signal>) {
         let mut recoveries = self.context.readiness.recoveries();
+        let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
+        let heartbeat = self.context.supervisor.heartbeat("refresher", limit);
         loop {
+            heartbeat.beat();
             tokio::select! {
                 signal = signals.recv() => {
                     let Some(signal) = signal else { return };

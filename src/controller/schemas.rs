@@ -14,6 +14,7 @@ use kube::Client;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use super::blocking;
 use super::error::Error;
 use super::http;
 use super::openapi::Index;
@@ -197,7 +198,7 @@ impl SchemaCache {
             let types: Types = parsed.decl_types(&mut interner).into_iter().collect();
             Ok(Arc::new(types))
         };
-        match tokio::task::spawn_blocking(read).await {
+        match blocking::run(blocking::Kind::Schemas, read).await {
             Ok(types) => types.map_err(Error::Decode),
             Err(_) => Err(Error::Decode("reading the document panicked".to_owned())),
         }
