@@ -10,5 +10,7 @@ pub mod demo;
 pub mod kubernetes;
 pub mod live;
 pub mod parity;
+pub mod random;
+pub mod trouble;
 
 pub use control_plane::{ControlPlane, User};
