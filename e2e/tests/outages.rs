@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use e2e::conditions::wait_for_policy;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, PARAMS_ROLE, control_plane, grant_params, install_probes};
-use e2e::trouble::outage;
+use e2e::trouble::{Trouble, outage};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -165,6 +165,12 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         .await
         .unwrap();
     controller.announce(outage());
+    controller.announce([
+        Trouble::error("cannot watch validatingadmissionpolicybindings").certain(),
+        Trouble::error("we may not list configmaps: grant get, list and watch").certain(),
+        Trouble::sync("bindings", "forbidden").certain(),
+        Trouble::sync("params", "forbidden").certain(),
+    ]);
     // A watch that goes on is not asked for its right again; a restart ends it at once.
     control_plane.kill_api_server();
     control_plane.start_api_server_again().await.unwrap();

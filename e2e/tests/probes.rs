@@ -15,6 +15,7 @@ use std::time::Duration;
 use e2e::conditions::{wait_for, wait_for_policy};
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, control_plane, grant_params, install_probes};
+use e2e::trouble::Trouble;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -261,6 +262,11 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     )
     .await
     .unwrap();
+    controller.announce([
+        Trouble::error("we may not list limits.e2e.example.com: grant get, list and watch")
+            .certain(),
+        Trouble::sync("params", "forbidden").certain(),
+    ]);
     let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": we may \
                   not list limits.e2e.example.com: grant get, list and watch on limits.e2e.example.com";
     of_probe(&client, "from-cluster", wanted).await;
