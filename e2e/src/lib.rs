@@ -7,6 +7,7 @@ pub mod control_plane;
 pub mod controller;
 pub mod corpus;
 pub mod demo;
+pub mod fault_proxy;
 pub mod kubernetes;
 pub mod live;
 pub mod parity;
