@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::telemetry::Metrics;
+use crate::telemetry::logging::panic_message;
 
 /// How long a watch may give no sign of life. One of its requests lives two minutes at most, and a start
 /// or a pause is shorter.
@@ -156,7 +157,7 @@ impl Supervisor {
 
     fn note(&self, lost: Lost) {
         if lost.panic.is_some() {
-            self.metrics.task_panicked(lost.task);
+            self.metrics.panicked(lost.task);
         }
         self.lost.send_if_modified(|first| {
             let is_first = first.is_none();
@@ -174,11 +175,7 @@ impl Supervisor {
 
 /// What a panic said, in one line.
 fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
+    let text = panic_message(payload);
     text.lines().collect::<Vec<_>>().join(" ")
 }
 

@@ -382,8 +382,11 @@ impl Metrics {
         self.check_panics.inc();
     }
 
-    /// Counts a task that panicked.
-    pub fn task_panicked(&self, task: &'static str) {
+    /// Counts a request whose head of an answer, or whose failure, came after `seconds`.
+    pub fn requested(&self, _verb: &'static str, _code: Option<u16>, _seconds: f64) {}
+
+    /// Counts a panic of `task`.
+    pub fn panicked(&self, task: &'static str) {
         self.panics.get_or_create(&TaskLabels { task }).inc();
     }
 
