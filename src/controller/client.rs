@@ -21,6 +21,8 @@ use kube::{Client, Config};
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
+use crate::telemetry::metrics::{Code, Verb};
+
 /// How long a connection may take to come about, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -36,9 +38,8 @@ const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration
 /// How long what was sent may go without TCP's acknowledgement.
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Takes the verb of a request, the HTTP status of the answer, or nothing where there was none, and the
-/// seconds that it took.
-pub(super) type Measure = Arc<dyn Fn(&'static str, Option<u16>, f64) + Send + Sync>;
+/// Takes the verb of a request, how it was answered, and the seconds that it took.
+pub(super) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
 
 /// A client of the API server that `config` names.
 ///
@@ -139,7 +140,7 @@ where
         let mut running = Running {
             verb: verb(&request),
             start: Instant::now(),
-            code: None,
+            code: Code::Error,
             measure: Arc::clone(&self.measure),
         };
         let answer = self.inner.call(request);
@@ -155,15 +156,15 @@ where
 
 /// A request that was sent. It is measured when it is dropped, so that one that was given up counts too.
 struct Running {
-    verb: &'static str,
+    verb: Verb,
     start: Instant,
-    code: Option<u16>,
+    code: Code,
     measure: Measure,
 }
 
 impl Running {
     fn answered(&mut self, status: StatusCode) {
-        self.code = Some(status.as_u16());
+        self.code = Code::Status(status.as_u16());
     }
 }
 
@@ -176,7 +177,7 @@ impl Drop for Running {
 /// The verb of a request, as RBAC and audit logs name it.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/request/requestinfo.go`, `RequestInfoFactory.NewRequestInfo`.
-fn verb(request: &Request<Body>) -> &'static str {
+fn verb(request: &Request<Body>) -> Verb {
     let is_one = |segments: &[&str]| match segments {
         [_, _] => true,
         ["namespaces", _, rest @ ..] => rest.len() >= 2,
@@ -185,28 +186,28 @@ fn verb(request: &Request<Body>) -> &'static str {
     };
     match request.method().as_str() {
         "GET" | "HEAD" => {}
-        "POST" => return "create",
-        "PUT" => return "update",
-        "PATCH" => return "patch",
-        "DELETE" => return "delete",
-        _ => return "other",
+        "POST" => return Verb::Create,
+        "PUT" => return Verb::Update,
+        "PATCH" => return Verb::Patch,
+        "DELETE" => return Verb::Delete,
+        _ => return Verb::Other,
     }
     let query = request.uri().query().unwrap_or_default();
     let is_watch = |part: &str| matches!(part, "watch=true" | "watch=1" | "watch");
     if query.split('&').any(is_watch) {
-        return "watch";
+        return Verb::Watch;
     }
     let path = request.uri().path().trim_matches('/');
     let segments: Vec<&str> = path.split('/').collect();
     match segments.as_slice() {
         ["api", _, resource @ ..] | ["apis", _, _, resource @ ..] if !resource.is_empty() => {
             if is_one(resource) {
-                "get"
-            } else {
-                "list"
-            }
+ Verb::Get
+} else {
+Verb::List
+}
         }
-        _ => "get",
+        _ => Verb::Get,
     }
 }
 

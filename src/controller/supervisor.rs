@@ -122,6 +122,7 @@ impl Supervisor {
 
     /// Runs `work`, which must not end: that it did, or that it panicked, is what [`Self::lost`] tells.
     pub(crate) async fn supervised(&self, task: &'static str, work: impl Future<Output = ()>) {
+        self.metrics.supervised(task);
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
         let panic = outcome.err().map(|payload| message(payload.as_ref()));
         self.note(Lost { task, panic });
@@ -133,6 +134,7 @@ impl Supervisor {
         task: &'static str,
         work: impl Future<Output = T>,
     ) -> Option<T> {
+        self.metrics.supervised(task);
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(outcome) => Some(outcome),
             Err(payload) => {
@@ -256,7 +258,8 @@ mod tests {
             supervisor.lost().await.to_string(),
             "the task upkeep ended, which it never should"
         );
-        assert!(!metrics.encode().unwrap().contains("vap_panics_total{"));
+        let text = metrics.encode().unwrap();
+        assert!(text.contains("vap_panics_total{task=\"upkeep\"} 0\n"), "{text}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -46,3 +46,10 @@ pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
         Gvk::new("", text(&declared.api_version), text(&declared.kind))
     }))
 }
+
+/// Whether errors deny requests: failurePolicy Fail, the default.
+#[must_use]
+pub fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
+    let spec = policy.spec.as_ref();
+    spec.and_then(|spec| spec.failure_policy.as_deref()) != Some("Ignore")
+}

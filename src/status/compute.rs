@@ -21,6 +21,7 @@ pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
 use super::probes::ProbesState;
 use super::{bindings, message, params, probes, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
+use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
 use crate::schema::Gvk;
@@ -312,15 +313,6 @@ fn standing(
     }
     let reason = Reason::from_name(&last.reason)?;
     Some(Verdict::new(status, reason, last.message.clone()))
-}
-
-/// Whether errors deny requests: failurePolicy Fail, the default.
-fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
-    policy
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.failure_policy.as_deref())
-        != Some("Ignore")
 }
 
 /// What an expression that fails does to a request.

@@ -260,13 +260,7 @@ fn expression_warnings(
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
-    let fails_closed = policy
-        .value
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.failure_policy.as_deref())
-        != Some("Ignore");
-    let help = if fails_closed {
+    let help = if crate::policy::fails_closed(&policy.value) {
         "with failurePolicy Fail, a request for which it fails is denied"
     } else {
         "with failurePolicy Ignore, a request for which it fails is let through unchecked"
