@@ -79,8 +79,9 @@ fn wrong_use(text: &str) -> ExitCode {
 async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let listener = server::bind(arguments.listen).await?;
-    let client = startup::client().await?;
     let metrics = Arc::new(Metrics::new());
+    let identity = startup::identity();
+    let client = startup::client(&identity, &metrics).await?;
     let controller = Controller::new(client.clone(), arguments.settings(), Arc::clone(&metrics));
 
     let readiness = controller.readiness();

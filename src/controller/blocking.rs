@@ -65,7 +65,7 @@ mod tests {
         let hung: Vec<_> = (0..PROBE_THREADS + 5)
             .map(|_| {
                 let blocked = std::sync::Arc::clone(&blocked);
-                let work = move || drop(blocked.lock().unwrap().recv());
+                let work = move || blocked.lock().unwrap().recv().is_ok();
                 tokio::spawn(run(Kind::Probes, work))
             })
             .collect();

@@ -12,6 +12,7 @@ pub mod blocking;
 mod bound;
 mod by_policy;
 mod check;
+mod client;
 mod complaints;
 mod context;
 mod crds;

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::telemetry::Metrics;
+use crate::telemetry::logging::panic_message;
 
 /// How long a watch may give no sign of life. One of its requests lives two minutes at most, and a start
 /// or a pause is shorter.
@@ -121,6 +122,7 @@ impl Supervisor {
 
     /// Runs `work`, which must not end: that it did, or that it panicked, is what [`Self::lost`] tells.
     pub(crate) async fn supervised(&self, task: &'static str, work: impl Future<Output = ()>) {
+        self.metrics.supervised(task);
         let outcome = AssertUnwindSafe(work).catch_unwind().await;
         let panic = outcome.err().map(|payload| message(payload.as_ref()));
         self.note(Lost { task, panic });
@@ -132,6 +134,7 @@ impl Supervisor {
         task: &'static str,
         work: impl Future<Output = T>,
     ) -> Option<T> {
+        self.metrics.supervised(task);
         match AssertUnwindSafe(work).catch_unwind().await {
             Ok(outcome) => Some(outcome),
             Err(payload) => {
@@ -174,11 +177,7 @@ impl Supervisor {
 
 /// What a panic said, in one line.
 fn message(payload: &(dyn Any + Send)) -> String {
-    let text = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
+    let text = panic_message(payload);
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
@@ -259,7 +258,8 @@ mod tests {
             supervisor.lost().await.to_string(),
             "the task upkeep ended, which it never should"
         );
-        assert!(!metrics.encode().unwrap().contains("vap_panics_total{"));
+        let text = metrics.encode().unwrap();
+        assert!(text.contains("vap_panics_total{task=\"upkeep\"} 0\n"), "{text}");
     }
 
     #[tokio::test(start_paused = true)]

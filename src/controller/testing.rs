@@ -1,4 +1,4 @@
-//! An API server for tests: a function from requests to answers, behind a real client.
+//! An API server for tests: a function from requests to answers, behind the layers of the real client.
 
 use std::convert::Infallible;
 use std::future::ready;
@@ -94,7 +94,11 @@ pub(crate) fn client(
             let bytes = body.collect().await?.to_bytes();
             let request = Seen {
                 method: head.method,
-                path: head.uri.to_string(),
+                path: head
+                    .uri
+                    .path_and_query()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
                 if_none_match: head
                     .headers
                     .get(header::IF_NONE_MATCH)
@@ -103,12 +107,14 @@ pub(crate) fn client(
             };
             seen.lock().unwrap().push(request.clone());
             match answer(&request) {
-                Some(reply) => ready(Ok::<_, kube::Error>(response(reply, &request))).await,
+                Some(reply) => ready(Ok::<_, tower::BoxError>(response(reply, &request))).await,
                 None => std::future::pending().await,
             }
         }
     });
-    (Client::new(service, "default"), log)
+    let config = kube::Config::new(http::Uri::from_static("http://api.invalid"));
+    let client = super::client::stack(&config, service, Arc::new(|_, _, _| {})).unwrap();
+    (client, log)
 }
 
 /// The body of an answer.
