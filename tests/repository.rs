@@ -18,6 +18,14 @@ fn yaml(path: &str) -> Value {
     serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The documents of a YAML file that holds several.
+fn documents(path: &str) -> Vec<Value> {
+    let parse = |text: &str| -> Value {
+        serde_norway::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    read(path).split("\n---\n").map(parse).collect()
+}
+
 /// The strings of a YAML list, or none where it is missing.
 fn strings(value: &Value) -> Vec<String> {
     let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
@@ -148,15 +156,18 @@ fn the_version_is_one() {
     let version = env!("CARGO_PKG_VERSION");
     let image = format!("vap-status-controller:{version}");
     let deployment = yaml("config/controller/deployment.yaml");
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(container["image"].as_str(), Some(image.as_str()));
+    let job = yaml("config/clear/job.yaml");
+    for workload in [&deployment, &job] {
+        let container = &workload["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"].as_str(), Some(image.as_str()));
+    }
     assert!(read("dev").contains(&image), "dev builds another version");
     let labels = &yaml("config/default/kustomization.yaml")["labels"][0]["pairs"];
     assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
 }
 
 #[test]
-fn the_cluster_role_writes_statuses_events_and_questions_only() {
+fn the_cluster_role_writes_statuses_only() {
     let role = yaml("config/rbac/cluster_role.yaml");
     for rule in role["rules"].as_sequence().unwrap() {
         for key in ["apiGroups", "resources", "verbs"] {
@@ -165,21 +176,40 @@ fn the_cluster_role_writes_statuses_events_and_questions_only() {
                 "a wildcard: {rule:?}"
             );
         }
-        let writes: Vec<_> = strings(&rule["verbs"])
-            .into_iter()
-            .filter(|verb| !["get", "list", "watch"].contains(&verb.as_str()))
-            .collect();
+        let reads_only = strings(&rule["verbs"])
+            .iter()
+            .all(|verb| ["get", "list", "watch"].contains(&verb.as_str()));
         let resources = strings(&rule["resources"]);
-        let may_write = resources.iter().all(|resource| {
-            resource.ends_with("/status")
-                || ["events", "subjectaccessreviews"].contains(&resource.as_str())
-        });
+        let are_statuses = resources
+            .iter()
+            .all(|resource| resource.ends_with("/status"));
         assert_eq!(
-            !resources.is_empty() && may_write,
-            !writes.is_empty(),
+            !resources.is_empty() && are_statuses,
+            !reads_only,
             "{rule:?}"
         );
     }
+}
+
+#[test]
+fn what_is_written_beside_statuses_is_limited_to_a_namespace() {
+    let rule = |path: &str, index: usize| documents(path)[0]["rules"][index].clone();
+    let namespace = |path: &str| documents(path)[0]["metadata"]["namespace"].clone();
+
+    let lease = "config/rbac/lease.yaml";
+    assert_eq!(namespace(lease).as_str(), Some("vap-status-system"));
+    assert_eq!(strings(&rule(lease, 0)["verbs"]), ["create"]);
+    let held = rule(lease, 1);
+    assert_eq!(strings(&held["resourceNames"]), ["vap-status-controller"]);
+    assert_eq!(strings(&held["verbs"]), ["get", "update"]);
+    assert!(rule(lease, 2).is_null());
+
+    // Source: `k8s.io/client-go` `tools/events/event_recorder.go`, `makeEvent`: what has no namespace has its
+    // events in `default`.
+    let events = "config/rbac/events.yaml";
+    assert_eq!(namespace(events).as_str(), Some("default"));
+    assert_eq!(strings(&rule(events, 0)["verbs"]), ["create", "patch"]);
+    assert!(rule(events, 1).is_null());
 }
 
 /// What the restricted pod security standard asks for; the namespace's labels make the API server
@@ -187,9 +217,17 @@ fn the_cluster_role_writes_statuses_events_and_questions_only() {
 ///
 /// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
 #[test]
-fn the_pod_is_restricted() {
-    let deployment = yaml("config/controller/deployment.yaml");
-    let pod = &deployment["spec"]["template"]["spec"];
+fn the_pods_are_restricted() {
+    for path in ["config/controller/deployment.yaml", "config/clear/job.yaml"] {
+        is_restricted(&yaml(path)["spec"]["template"]["spec"]);
+    }
+    let namespace = yaml("config/controller/namespace.yaml");
+    let enforced = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
+    assert_eq!(enforced.as_str(), Some("restricted"));
+}
+
+#[track_caller]
+fn is_restricted(pod: &Value) {
     assert_eq!(pod["securityContext"]["runAsNonRoot"].as_bool(), Some(true));
     let seccomp = &pod["securityContext"]["seccompProfile"]["type"];
     assert_eq!(seccomp.as_str(), Some("RuntimeDefault"));
@@ -200,7 +238,4 @@ fn the_pod_is_restricted() {
         assert_eq!(strings(&context["capabilities"]["drop"]), ["ALL"]);
         assert!(context["capabilities"]["add"].is_null());
     }
-    let namespace = yaml("config/controller/namespace.yaml");
-    let enforced = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
-    assert_eq!(enforced.as_str(), Some("restricted"));
 }
