@@ -47,15 +47,20 @@ fn prometheus_rule_carries_the_tested_rules() {
     );
 }
 
-#[test]
-fn every_alert_is_tested() {
-    let tests = read("config/alerts/tests.yaml");
+/// All alerts, as `config/alerts/rules.yaml` has them.
+fn alerts() -> Vec<Value> {
     let rules = yaml("config/alerts/rules.yaml");
     let groups = rules["groups"].as_sequence().unwrap();
     let alerts = groups
         .iter()
         .flat_map(|group| group["rules"].as_sequence().unwrap());
-    for alert in alerts {
+    alerts.cloned().collect()
+}
+
+#[test]
+fn every_alert_is_tested() {
+    let tests = read("config/alerts/tests.yaml");
+    for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
         // Once for its silence, at least once for its firing.
         assert!(tests.matches(name).count() > 1, "{name} has no test");
@@ -69,6 +74,58 @@ fn every_alert_is_tested() {
             alert["labels"]["severity"].is_string(),
             "{name}: no severity"
         );
+    }
+}
+
+#[test]
+fn every_alert_has_a_runbook_and_a_line_of_the_readme() {
+    let readme = read("README.md");
+    let mut names = BTreeSet::new();
+    for alert in alerts() {
+        let name = alert["alert"].as_str().unwrap();
+        let severity = alert["labels"]["severity"].as_str().unwrap();
+        assert_eq!(
+            alert["annotations"]["runbook_url"].as_str(),
+            Some(format!("https://vap-status.dev/runbooks/{name}").as_str()),
+        );
+        let page = read(&format!("docs/runbooks/{name}.md"));
+        assert!(page.starts_with(&format!("# {name}\n\nSeverity: {severity}.\n")));
+        let sections: Vec<_> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("## "))
+            .collect();
+        let wanted = [
+            "Meaning",
+            "Effect on requests",
+            "Diagnosis",
+            "What to do",
+            "Silencing",
+        ];
+        assert_eq!(sections, wanted, "docs/runbooks/{name}.md");
+        let row = format!("| [`{name}`](docs/runbooks/{name}.md) | {severity} | ");
+        assert!(readme.contains(&row), "README.md has no row `{row}`");
+        names.insert(format!("{name}.md"));
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks");
+    let pages: BTreeSet<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(pages, names, "a page without an alert");
+}
+
+/// An alert that wakes somebody looks at the bindings: without one no request is affected.
+#[test]
+fn critical_alerts_are_about_bound_policies() {
+    for alert in alerts() {
+        if alert["labels"]["severity"].as_str() == Some("critical") {
+            let expr = alert["expr"].as_str().unwrap();
+            assert!(expr.contains("and on (policy) max by (policy) (vap_policy_info{"));
+            assert!(
+                expr.contains("actions!=\"\"") || expr.contains("Deny"),
+                "{expr}"
+            );
+        }
     }
 }
 
