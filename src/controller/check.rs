@@ -60,9 +60,12 @@ impl Record {
 
     /// Whether a check of `policy` in `world` would find the same.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
-        self.is_of(policy)
-            && self.revision == world.revision
-            && !self.is_waiting()
+        self.is_of(policy) && !self.is_waiting() && self.is_current_in(world)
+    }
+
+    /// Whether all that it was made of is in `world` what it was.
+    pub(crate) fn is_current_in(&self, world: &World) -> bool {
+        self.revision == world.revision
             && self
                 .documents
                 .iter()

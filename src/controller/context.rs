@@ -38,6 +38,8 @@ pub struct Settings {
     pub refresh_interval: Duration,
     /// How many statuses are written at once.
     pub concurrency: usize,
+    /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
+    pub watch_timeout: Duration,
 }
 
 /// What is known, as far as it must be before a verdict can be given.

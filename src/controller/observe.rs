@@ -71,6 +71,10 @@ pub(crate) async fn observe(
         .await?;
         let record = Arc::new(record);
         store.note(name, &record);
+        // What changed during the check touched nobody, as it was not known what the policy depends on.
+        if !record.is_current_in(&context.world()) {
+            context.queue.add(name);
+        }
         record
     };
     let bindings = bound::bindings_of(context, &policy);

@@ -9,14 +9,14 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::apply::apply;
+use super::apply::{Written, apply};
 use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
 use super::events;
 use super::observe::{Facts, observe};
+use super::origin::Origin;
 use super::probing::{self, Probed};
-use super::store::Origin;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::{DesiredStatus, compute};
 use crate::telemetry::metrics::{ConditionSample, ErrorReason, Outcome, PolicySample, ProbeSample};
@@ -93,16 +93,26 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting,
         });
     }
-    let Some(written) = apply(context, &entry.policy, &desired).await? else {
-        // It is gone; the watch will say so.
-        return Ok(Done {
-            outcome: Outcome::Deleted,
-            is_waiting: false,
-        });
+    let written = match apply(context, &entry.policy, &desired).await? {
+        Written::Applied(written) => *written,
+        // The watch tells of what it is now; should it be late, the policy comes back after a pause.
+        Written::Conflict => {
+            return Ok(Done {
+                outcome: Outcome::Conflict,
+                is_waiting: true,
+            });
+        }
+        // The watch will say so.
+        Written::Gone => {
+            return Ok(Done {
+                outcome: Outcome::Deleted,
+                is_waiting: false,
+            });
+        }
     };
     tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
     events::publish(context, &entry.policy, &desired);
-    context.store.put(written, Origin::Update);
+    context.store.put(written, Origin::Answered);
     Ok(Done {
         outcome: Outcome::Applied,
         is_waiting,

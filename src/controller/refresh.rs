@@ -181,26 +181,10 @@ impl Refresher {
                 has_failed = true;
             }
         }
-        self.note_watches();
         let progress = self.progress();
         self.has_failed = has_failed;
         self.last = Instant::now();
         self.due = self.last + self.pause(has_failed, progress);
-    }
-
-    /// Notes the watches that are in step: where nothing changes they give no sign themselves.
-    fn note_watches(&self) {
-        for source in [
-            Source::Policies,
-            Source::Bindings,
-            Source::Probes,
-            Source::Crds,
-            Source::ApiServices,
-        ] {
-            if self.context.readiness.is_in_step(source) {
-                self.context.metrics.synced(source);
-            }
-        }
     }
 
     /// Compares what was seen with the CRDs, and publishes it if it fits.
