@@ -64,7 +64,7 @@ pub(crate) struct Context {
     pub(crate) params: Params,
     pub(crate) probes: Probes,
     pub(crate) admissions: Arc<Admissions>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
@@ -96,8 +96,9 @@ fn reporter() -> Reporter {
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
+        let queue: Arc<Queue> = Arc::default();
         Self {
-            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
+            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             recorder: Recorder::new(client.clone(), reporter()),
             client,
             settings,
@@ -106,7 +107,7 @@ impl Context {
             params: Params::default(),
             probes: Probes::default(),
             admissions: Arc::default(),
-            queue: Queue::default(),
+            queue,
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
