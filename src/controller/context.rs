@@ -104,7 +104,7 @@ impl Context {
         let backlog = Arc::clone(&queue);
         metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
-            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
+            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             recorder: Recorder::new(client.clone(), reporter()),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
