@@ -20,6 +20,7 @@ use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
+use super::supervisor::Supervisor;
 use super::world::World;
 use crate::policy::typecheck::Profile;
 use crate::probe::api::PolicyProbe;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub refresh_interval: Duration,
     /// How many statuses are written at once.
     pub concurrency: usize,
+    /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
+    pub watch_timeout: Duration,
 }
 
 /// What is known, as far as it must be before a verdict can be given.
@@ -65,12 +68,13 @@ pub(crate) struct Context {
     pub(crate) probes: Probes,
     pub(crate) prober: Prober,
     pub(crate) admissions: Arc<Admissions>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
     pub(crate) events: Events,
+    pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -89,8 +93,12 @@ impl fmt::Debug for Context {
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
+        let queue: Arc<Queue> = Arc::default();
+        let backlog = Arc::clone(&queue);
+        metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
-            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
+            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
+            supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
             store: Store::default(),
@@ -99,7 +107,7 @@ impl Context {
             probes: Probes::default(),
             prober: Prober::default(),
             admissions: Arc::default(),
-            queue: Queue::default(),
+            queue,
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),

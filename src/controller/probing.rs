@@ -30,6 +30,7 @@ use self::namespaces::{Given, Namespaces, Version};
 use super::context::Context;
 use super::probe::Probe;
 use super::queue::Queue;
+use super::supervisor::WORK_LIMIT;
 use super::world::World;
 use crate::probe::api::CaseStatus;
 use crate::probe::run;
@@ -269,6 +270,15 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// The names of the probes of the policy of that name, as far as they are known.
+pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
+    let probes = probes_of(context, policy).unwrap_or_default();
+    probes
+        .iter()
+        .map(|probe| name_of(probe).to_owned())
+        .collect()
+}
+
 /// The probes of the policy of that name, or why they are not known.
 fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.refusal(Source::Probes) {
@@ -326,11 +336,14 @@ pub(crate) async fn work(context: Arc<Context>) {
 
 async fn work_lane(context: &Arc<Context>, lane: Lane) {
     let mut tasks = JoinSet::new();
+    let heartbeat = context.supervisor.heartbeat(lane.name(), WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
     loop {
         let has_room = tasks.len() < lane.concurrency();
         tokio::select! {
             biased;
-            Some(_) = tasks.join_next() => {}
+            Some(_) = tasks.join_next() => heartbeat.beat(),
+            _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
             name = context.prober.queue(lane).next(), if has_room => {
                 let context = Arc::clone(context);
                 tasks.spawn(async move { process(&context, &name, lane).await });

@@ -17,9 +17,11 @@ const MIN_PAUSE: Duration = Duration::from_millis(20);
 /// Ends watches of params that no policy needs any more, and sees to probes that depend on namespaces or
 /// permissions, whose changes nobody tells us: a little at a time, and not all at once.
 pub(crate) async fn upkeep(context: Arc<Context>) {
+    let heartbeat = context.supervisor.heartbeat("upkeep", 5 * INTERVAL);
     let mut begin = Instant::now();
     loop {
         tokio::time::sleep_until(begin + INTERVAL).await;
+        heartbeat.beat();
         begin = Instant::now();
         context.params.retain(&context.store.param_kinds());
         let chores = chores(&context);
@@ -28,6 +30,7 @@ pub(crate) async fn upkeep(context: Arc<Context>) {
         let mut due = begin;
         for chore in chores {
             see_to(&context, chore).await;
+            heartbeat.beat();
             due += pause;
             tokio::time::sleep_until(due).await;
         }

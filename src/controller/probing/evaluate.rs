@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
+use super::super::blocking;
 use super::super::context::Context;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
@@ -35,6 +36,14 @@ pub(super) enum Lane {
 }
 
 impl Lane {
+    /// The name of the task that works on it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "probes",
+            Self::Slow => "slow-probes",
+        }
+    }
+
     /// How many policies are worked on at once, most of them waiting for the API server.
     pub(super) const fn concurrency(self) -> usize {
         match self {
@@ -205,13 +214,14 @@ impl Job {
         let (started, begun) = oneshot::channel();
         let job = Arc::clone(self);
         let cases = Mutex::new(cases);
-        let mut work = tokio::task::spawn_blocking(move || {
+        let work = blocking::run(blocking::Kind::Probes, move || {
             let _permit = permit;
             started.send(()).ok();
             let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
             job.run(&mut cases);
             cases
         });
+        let mut work = tokio::spawn(work);
         // A thread may have to be waited for, which is no fault of these probes.
         drop(begun.await);
         let begin = Instant::now();
@@ -228,7 +238,7 @@ impl Job {
             }
         };
         *left = left.saturating_sub(begin.elapsed());
-        match outcome {
+        match outcome.and_then(std::convert::identity) {
             Ok(cases) => Some(cases),
             Err(error) => {
                 if error.is_panic() {

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::super::FIELD_MANAGER;
 use super::super::context::Context;
 use super::super::error::{Error, within};
+use super::super::origin::Origin;
 use super::super::probe::Probe;
 use super::inputs::Generation;
 use super::{Probed, name_of};
@@ -111,7 +112,9 @@ async fn write_one(
     let patch = Patch::Apply(&applied);
     let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await?;
     context.metrics.status_written();
-    context.probes.put_answer(written);
+    for name in context.probes.put(written, Origin::Answered) {
+        context.queue.add(&name);
+    }
     Ok(())
 }
 

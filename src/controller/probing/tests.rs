@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use kube::Resource;
 
 use super::super::context::Context;
+use super::super::origin::Origin;
 use super::super::probe::Probe;
 use super::super::reconcile::{Done, reconcile};
-use super::super::store::Origin;
 use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
 use super::super::world::tests::world;
@@ -93,7 +93,7 @@ fn assert_compiled(context: &Context, n_times: usize) {
 }
 
 fn put(context: &Context, policy: ValidatingAdmissionPolicy) {
-    assert!(context.store.put(policy, Origin::Update));
+    assert!(context.store.put(policy, Origin::Watched));
 }
 
 /// Runs the probes from now on.
@@ -157,20 +157,24 @@ fn server(
 async fn a_generation_is_compiled_once_whatever_else_changes() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
-    context.probes.put(probe(1, 6, "FromCluster"));
+    context
+        .probes
+        .put(probe(1, 6, "FromCluster"), Origin::Watched);
     reconciled(&context, &log, 1).await;
     // Nothing binds the policy, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
     let first = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
 
-    context.bindings.put(binding());
+    context.bindings.put(binding(), Origin::Watched);
     reconciled(&context, &log, 2).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed"]);
-    context.probes.put(probe(2, 5, "FromCluster"));
+    context
+        .probes
+        .put(probe(2, 5, "FromCluster"), Origin::Watched);
     reconciled(&context, &log, 3).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed"]);
-    context.probes.put(probe(3, 7, "Implied"));
+    context.probes.put(probe(3, 7, "Implied"), Origin::Watched);
     reconciled(&context, &log, 4).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
@@ -204,7 +208,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
     start(&context);
-    context.probes.put(probe(1, 6, "Implied"));
+    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Passed"], "{:#?}", log.lock().unwrap());
     assert_compiled(&context, 2);
@@ -214,7 +218,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     reconcile(&context, "a").await.unwrap();
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
-    context.probes.put(probe(1, 6, "Implied"));
+    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
     reconciled(&context, &log, 2).await;
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
     context.store.remove("a");
@@ -238,7 +242,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
             }),
         );
         start(&context);
-        context.probes.put(probe(1, 6, "Implied"));
+        context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
         let applied = Done {
             outcome: Outcome::Applied,
             is_waiting: false,
@@ -278,7 +282,7 @@ async fn a_write_says_which_state_of_the_probe_it_is_about() {
     start(&context);
     let mut old = probe(4, 6, "Implied").clone();
     old.meta_mut().uid = Some("u".to_owned());
-    context.probes.put(old);
+    context.probes.put(old, Origin::Watched);
     reconciled(&context, &log, 1).await;
     let log = log.lock().unwrap();
     let write = log
@@ -297,16 +301,16 @@ async fn a_write_says_which_state_of_the_probe_it_is_about() {
 async fn a_probe_that_cannot_be_read_says_so_with_and_without_a_policy() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);
-    let unread = |policy: &str| -> Probe {
+    let unread = |policy: &str, version: &str| -> Probe {
         serde_json::from_value(json!({
-            "metadata": {"name": "p", "generation": 1},
+            "metadata": {"name": "p", "generation": 1, "resourceVersion": version},
             "spec": {"policyName": policy, "bindings": "Later", "cases": []},
         }))
         .unwrap()
     };
-    context.probes.put(unread("a"));
+    context.probes.put(unread("a", "1"), Origin::Watched);
     reconciled(&context, &log, 1).await;
-    context.probes.put(unread("gone"));
+    context.probes.put(unread("gone", "1000"), Origin::Watched);
     reconcile(&context, "gone").await.unwrap();
     until(|| outcomes(&log).len() == 2).await;
     let log = log.lock().unwrap();

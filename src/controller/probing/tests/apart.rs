@@ -74,11 +74,13 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
     for n in 0..4 {
         let name = format!("slow{n}");
         put(&context, long_policy(&name));
-        context.probes.put(probe_of(&name, &name, 256));
+        context
+            .probes
+            .put(probe_of(&name, &name, 256), Origin::Watched);
         context.prober.add(&name);
     }
     // All of them are being evaluated, or wait for that.
-    context.probes.put(probe_of("a", "p", 1));
+    context.probes.put(probe_of("a", "p", 1), Origin::Watched);
     context.prober.add("a");
     let begin = std::time::Instant::now();
     until(|| last_written(&log, "p").is_some()).await;
@@ -116,7 +118,7 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     known.set(Arc::clone(&context)).unwrap();
     let mut asking = probe_of("a", "p", 1);
     asking.object_mut().spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
-    context.probes.put(asking);
+    context.probes.put(asking, Origin::Watched);
     start(&context);
     (context, log)
 }
@@ -128,7 +130,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
         other.metadata.uid = Some("other".to_owned());
         other.metadata.generation = Some(1);
         other.metadata.resource_version = Some("50".to_owned());
-        context.store.put(other, Origin::Update);
+        context.store.put(other, Origin::Watched);
     });
     context.prober.add("a");
     until(|| {
@@ -168,7 +170,8 @@ async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
     let (context, log) = meddled(|context| {
         let mut other = probe_of("a", "p", 2);
         other.object_mut().metadata.uid = Some("other".to_owned());
-        context.probes.put(other);
+        other.object_mut().metadata.resource_version = Some("2".to_owned());
+        context.probes.put(other, Origin::Watched);
     });
     context.prober.add("a");
     until(|| {

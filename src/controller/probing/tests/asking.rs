@@ -19,7 +19,7 @@ fn asking(
     let mut second = asking.spec.cases[0].clone();
     second.name = "again".to_owned();
     asking.object_mut().spec.cases.push(second);
-    context.probes.put(asking);
+    context.probes.put(asking, Origin::Watched);
     start(&context);
     (context, log)
 }

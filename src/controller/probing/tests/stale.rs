@@ -20,7 +20,7 @@ fn put_probes(context: &Context, n: usize) {
         let request = &mut object.spec.cases[0].request;
         request.namespace_object = None;
         request.namespace = Some("team".to_owned());
-        context.probes.put(probe);
+        context.probes.put(probe, Origin::Watched);
     }
 }
 
@@ -114,12 +114,13 @@ async fn what_looks_at_no_namespace_reads_none() {
     selecting.spec.match_resources =
         serde_json::from_value(json!({"namespaceSelector": {"matchLabels": {"tier": "test"}}}))
             .unwrap();
-    context.bindings.put(selecting);
+    context.bindings.put(selecting, Origin::Watched);
     for n in 0..3 {
         let mut bound = Probe::clone(&context.probes.of("a").unwrap()[n]);
         bound.object_mut().spec.bindings = crate::probe::api::BindingSource::FromCluster;
         bound.object_mut().metadata.generation = Some(2);
-        context.probes.put(bound);
+        bound.object_mut().metadata.resource_version = Some("2".to_owned());
+        context.probes.put(bound, Origin::Watched);
     }
     reconciled(&context, &log, 6).await;
     assert_eq!(n_reads(&log), 1);
@@ -134,7 +135,7 @@ async fn chores_are_spread_over_the_minute() {
         request.namespace_object = None;
         request.namespace = Some(format!("n{n}"));
         probe.object_mut().metadata.name = Some(format!("p{n}"));
-        context.probes.put(probe);
+        context.probes.put(probe, Origin::Watched);
     }
     reconciled(&context, &log, 6).await;
     assert_eq!(n_reads(&log), 6);
@@ -154,7 +155,7 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     let mut later = probe(1, 6, "Implied");
     later.object_mut().spec.cases[0].request.object = Some(json!({
         "apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "five"}}));
-    context.probes.put(later);
+    context.probes.put(later, Origin::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Pending"]);
     let change = Change {
