@@ -14,6 +14,7 @@ use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
+use super::pace::Pace;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -71,6 +72,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
+    pub(crate) pace: Pace,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
@@ -108,6 +110,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            pace: Pace::default(),
             events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),

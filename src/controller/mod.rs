@@ -25,6 +25,7 @@ mod mapper;
 mod observe;
 mod openapi;
 mod origin;
+mod pace;
 mod params;
 mod probe;
 mod probing;
