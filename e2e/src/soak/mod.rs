@@ -31,6 +31,13 @@ const RECOVERED_AFTER: Duration = Duration::from_secs(30);
 /// The same, where only the client itself can notice that a connection is dead.
 const NOTICED_AFTER: Duration = Duration::from_secs(150);
 
+/// The longest pause between two changes, and that before a change that races with the one before it.
+const PAUSE: Duration = Duration::from_millis(150);
+const SHORT_PAUSE: Duration = Duration::from_millis(30);
+
+/// How long the faults go on behind the last change.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
 /// How long a connection in a black hole lives on when all is quiet.
 const BLACK_HOLE: Duration = Duration::from_secs(5);
 
@@ -53,7 +60,7 @@ pub struct Settings {
     /// How long to go on when each entry of `rounds` has had its turn.
     pub time: Duration,
     /// How many changes a round has.
-    pub n_changes: u64,
+    pub n_changes: usize,
     /// Whether the kind of probes is there.
     pub has_probes: bool,
     /// Whether there is an aggregated API, which is down.
@@ -70,7 +77,7 @@ impl Settings {
             seed,
             rounds,
             time: Duration::ZERO,
-            n_changes: 20,
+            n_changes: 40,
             has_probes: true,
             has_aggregated_api: false,
             black_holes_stay: false,
@@ -102,7 +109,7 @@ pub struct Report {
     /// How many rounds there were.
     pub n_rounds: usize,
     /// How many changes.
-    pub n_changes: u64,
+    pub n_changes: usize,
     /// How many statuses these concerned, each change counted.
     pub n_concerned: u64,
     /// How many statuses were written.
@@ -228,19 +235,29 @@ impl<'a> Soak<'a> {
         let mut changes = Vec::new();
         let mut n_concerned = 0;
         let n_written = self.controller.total("vap_status_writes_total").await?;
-        for _ in 0..self.settings.n_changes {
-            let change = self
-                .world
-                .change(self.settings.has_probes, &mut self.random);
+        let mut second = None;
+        while changes.len() < self.settings.n_changes {
+            let (change, pause) = match second.take() {
+                Some(change) => (change, SHORT_PAUSE),
+                None => (
+                    self.world
+                        .change(self.settings.has_probes, &mut self.random),
+                    PAUSE,
+                ),
+            };
+            let pause = self.random.duration(pause);
+            tokio::time::sleep(pause).await;
             n_concerned += self.world.n_concerned(change);
             self.world.apply(change);
             n_concerned += self.world.n_concerned(change);
             changes.push(change);
             objects::make(&self.client, change).await?;
-            let pause = self.random.duration(Duration::from_millis(150));
-            tokio::time::sleep(pause).await;
+            second = self.world.second(change, &mut self.random);
         }
-        self.report.n_changes += self.settings.n_changes;
+        if !faults.is_empty() {
+            tokio::time::sleep(AFTERMATH).await;
+        }
+        self.report.n_changes += changes.len();
         self.proxy.quiet();
         let quiet = Instant::now();
         for touched in self.proxy.take_unreadable() {

@@ -223,6 +223,21 @@ impl World {
         }
     }
 
+    /// A second change of what `change` was about, to follow at once: a race.
+    pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
+        match change {
+            Change::Policy(slot, Some(_)) if random.permille(500) => {
+                let edition = Edition {
+                    is_misspelt: random.permille(300),
+                    number: random.below(3),
+                };
+                let exists = random.permille(700);
+                Some(Change::Policy(slot, exists.then_some(edition)))
+            }
+            _ => None,
+        }
+    }
+
     /// Makes a change.
     pub fn apply(&mut self, change: Change) {
         fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
