@@ -11,8 +11,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::admissions::Admissions;
+use super::blocking;
 use super::openapi::Index;
-use super::schemas::SchemaCache;
+use super::schemas::{Asked, Missing, SchemaCache};
 use super::world::World;
 use crate::policy;
 use crate::policy::admission::Admission;
@@ -33,6 +34,8 @@ pub(crate) struct Record {
     /// The documents that it asked for, with their addresses at that time.
     documents: Vec<(GroupVersion, Option<String>)>,
     group_versions: BTreeSet<GroupVersion>,
+    /// The documents of them that could not be had.
+    missing: Vec<Missing>,
     pub(crate) outcome: Outcome,
 }
 
@@ -61,17 +64,17 @@ impl Record {
     /// Whether a check of `policy` in `world` would find the same.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
         self.is_of(policy)
-            && self.revision == world.revision
-            && !self.is_waiting()
+            && self.missing.iter().all(Missing::is_still_missing)
+            && self.is_current_in(world)
+    }
+
+    /// Whether all that it was made of is in `world` what it was.
+    pub(crate) fn is_current_in(&self, world: &World) -> bool {
+        self.revision == world.revision
             && self
                 .documents
                 .iter()
                 .all(|(gv, address)| world.index.get(gv) == address.as_ref())
-    }
-
-    /// Whether it lacks schemas that could not be had.
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(&self.outcome, Outcome::Done { waiting, .. } if !waiting.is_empty())
     }
 
     /// The group versions whose schemas it depends on.
@@ -102,6 +105,8 @@ struct Examined {
 ///
 /// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
+///
+/// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
 pub(crate) async fn check(
     policy: &Arc<ValidatingAdmissionPolicy>,
     world: &World,
@@ -109,13 +114,14 @@ pub(crate) async fn check(
     profile: Profile,
     metrics: &Metrics,
     admissions: Option<Arc<Admissions>>,
-) -> Result<Record, Interrupted> {
-    let record = |group_versions: BTreeSet<GroupVersion>, outcome| Record {
+) -> Result<Option<Record>, Interrupted> {
+    let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| Record {
         uid: policy.metadata.uid.clone(),
         generation: policy.metadata.generation,
         revision: world.revision,
         documents: addresses(&group_versions, &world.index),
         group_versions,
+        missing,
         outcome,
     };
     let name = policy.metadata.name.as_deref().unwrap_or_default();
@@ -152,18 +158,18 @@ pub(crate) async fn check(
         group_versions,
     }) = examined.await?
     else {
-        return Ok(record(
-            BTreeSet::new(),
-            Outcome::BrokenOff { matched: None },
-        ));
+        let outcome = Outcome::BrokenOff { matched: None };
+        return Ok(Some(record(BTreeSet::new(), Vec::new(), outcome)));
     };
 
-    let schemas = schemas.get(&group_versions, &world.index).await;
-    let waiting = schemas
-        .waiting
-        .iter()
-        .map(|(gv, reason)| (gv.to_string(), reason.clone()))
-        .collect();
+    let asked = schemas.get(name, &group_versions, &world.index).await;
+    let Asked::There(schemas) = asked else {
+        return Ok(None);
+    };
+    let waiting = schemas.waiting.iter();
+    let waiting = waiting.map(|(gv, missing)| (gv.to_string(), missing.reason.clone()));
+    let waiting = waiting.collect();
+    let missing = schemas.waiting.values().cloned().collect();
     let mapper = Arc::clone(&world.mapper);
     let typed = guard(name, metrics, move || {
         let typed = Typed::from(type_check(&compiled, &mapper, &schemas, profile));
@@ -186,7 +192,7 @@ pub(crate) async fn check(
             matched: Some(matched),
         },
     };
-    Ok(record(group_versions, outcome))
+    Ok(Some(record(group_versions, missing, outcome)))
 }
 
 fn addresses(
@@ -211,7 +217,7 @@ async fn guard<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, Interrupted> {
     let start = Instant::now();
-    let outcome = tokio::task::spawn_blocking(work).await;
+    let outcome = blocking::run(blocking::Kind::Check, work).await;
     metrics.checked(start.elapsed().as_secs_f64());
     match outcome {
         Ok(value) => Ok(Some(value)),

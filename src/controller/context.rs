@@ -8,18 +8,18 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
-use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
-use super::FIELD_MANAGER;
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
+use super::events::Events;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
+use super::supervisor::Supervisor;
 use super::world::World;
 use crate::policy::typecheck::Profile;
 use crate::probe::api::PolicyProbe;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub refresh_interval: Duration,
     /// How many statuses are written at once.
     pub concurrency: usize,
+    /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
+    pub watch_timeout: Duration,
 }
 
 /// What is known, as far as it must be before a verdict can be given.
@@ -64,12 +66,13 @@ pub(crate) struct Context {
     pub(crate) params: Params,
     pub(crate) probes: Probes,
     pub(crate) admissions: Arc<Admissions>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
-    pub(crate) recorder: Recorder,
+    pub(crate) events: Events,
+    pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -85,20 +88,15 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Who publishes our events.
-fn reporter() -> Reporter {
-    Reporter {
-        controller: FIELD_MANAGER.to_owned(),
-        instance: std::env::var("HOSTNAME").ok(),
-    }
-}
-
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
+        let queue: Arc<Queue> = Arc::default();
+        let backlog = Arc::clone(&queue);
+        metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
-            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
-            recorder: Recorder::new(client.clone(), reporter()),
+            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
+            supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
             store: Store::default(),
@@ -106,10 +104,11 @@ impl Context {
             params: Params::default(),
             probes: Probes::default(),
             admissions: Arc::default(),
-            queue: Queue::default(),
+            queue,
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),
             known: watch::Sender::default(),

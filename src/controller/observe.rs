@@ -21,6 +21,7 @@ use crate::status::compute::{
 };
 use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
+use crate::telemetry::metrics;
 
 /// What was observed, owned.
 #[derive(Debug)]
@@ -33,11 +34,14 @@ pub(crate) struct Facts {
 }
 
 /// Observes a policy in `world`.
+///
+/// The answer is `None` where schemas are on their way that it is not judged without; there is a sign when
+/// they are there.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
     world: &World,
-) -> Result<Facts, Interrupted> {
+) -> Result<Option<Facts>, Interrupted> {
     let policy = Arc::clone(&entry.policy);
     let known = entry
         .record
@@ -68,8 +72,15 @@ pub(crate) async fn observe(
             admissions,
         )
         .await?;
+        let Some(record) = record else {
+            return Ok(None);
+        };
         let record = Arc::new(record);
         store.note(name, &record);
+        // What changed during the check touched nobody, as it was not known what the policy depends on.
+        if !record.is_current_in(&context.world()) {
+            context.queue.add(name);
+        }
         record
     };
     let bindings = bound::bindings_of(context, &policy);
@@ -82,13 +93,13 @@ pub(crate) async fn observe(
         Err(state) => state,
     };
     let probes = probing::run_probes(context, &policy, world).await;
-    Ok(Facts {
+    Ok(Some(Facts {
         policy,
         record,
         params,
         bindings,
         probes,
-    })
+    }))
 }
 
 /// What is known of the paramKind of `policy` and of the params that its bindings refer to.
@@ -111,9 +122,10 @@ fn params_of(
 }
 
 impl Facts {
-    /// Whether waiting may lead to more.
+    /// Whether trying again may lead to more. Schemas that could not be had are no reason: there is a sign when
+    /// they are there.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.record.is_waiting() || self.probed().is_some_and(|probed| probed.is_passing)
+        self.probed().is_some_and(|probed| probed.is_passing)
     }
 
     /// Whether the params were asked for and will be known soon; there is a sign when they are.
@@ -124,6 +136,29 @@ impl Facts {
     /// What the probes came to, where they are known.
     pub(crate) fn probed(&self) -> Option<&Probed> {
         self.probes.as_ref().ok()
+    }
+
+    /// The policy's failurePolicy, as metrics say it.
+    pub(crate) fn failure_policy(&self) -> &'static str {
+        if policy::fails_closed(&self.policy) {
+            "Fail"
+        } else {
+            "Ignore"
+        }
+    }
+
+    /// What the bindings do, as metrics say it.
+    pub(crate) fn actions(&self) -> String {
+        match &self.bindings {
+            BindingsState::Known(bindings) => metrics::actions(
+                bindings
+                    .iter()
+                    .flat_map(|binding| binding.actions.iter().map(String::as_str)),
+            ),
+            BindingsState::Unread | BindingsState::NotPermitted(_) => {
+                metrics::ACTIONS_UNKNOWN.to_owned()
+            }
+        }
     }
 
     /// The facts as they are computed with.
