@@ -81,6 +81,20 @@ async fn differences(
             ));
         }
         let conditions = status.conditions.unwrap_or_default();
+        let unexpected = conditions
+            .iter()
+            .filter(|condition| !expected.contains_key(condition.type_.as_str()));
+        differences.extend(unexpected.map(|condition| {
+            format!(
+                "{} ({:?}): {} is not foretold, and is {}/{}: {}",
+                slot.name(),
+                slot.shape,
+                condition.type_,
+                condition.status,
+                condition.reason,
+                condition.message
+            )
+        }));
         for (type_, verdict) in &expected {
             let found = conditions
                 .iter()

@@ -26,6 +26,11 @@ pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
         .iter()
         .find_map(|(_, verdict)| verdict.starts_with("False/").then_some(*verdict));
     conditions.insert("Ready", failing.unwrap_or("True/Ready"));
+    // No CRD and no param can mend a warning about Kubernetes' own kinds.
+    let has_own_kinds = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);
+    if has_own_kinds && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings") {
+        conditions.insert("Stalled", "True/ExpressionWarnings");
+    }
     let bound = match world.bindings.get(&slot) {
         Some(_) => "True/BindingsFound",
         None => "False/NoBindings",
