@@ -14,6 +14,7 @@ use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
 use super::events;
+use super::exclude;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
 use super::probing::{self, Probed};
@@ -68,6 +69,9 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     };
+    if let Some(excluded) = entry.excluded {
+        return exclude::leave(context, &entry.policy, excluded).await;
+    }
     let Some(facts) = observe(context, &entry, &context.world()).await? else {
         // Schemas are on their way, which gives a sign.
         return Ok(Done {
@@ -182,6 +186,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
     tracing::info!(
         policies = context.queue.len(),
+        excluded = context.store.n_excluded(),
         "caches are in step, reconciling"
     );
     let mut tasks = JoinSet::new();
