@@ -382,8 +382,14 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
         return false;
     };
     let Some(entry) = context.store.get(name) else {
-        return without_policy(context, name, probes).await;
+        let why = format!("there is no ValidatingAdmissionPolicy {name}");
+        return not_evaluated(context, name, probes, &why, None).await;
     };
+    if entry.excluded.is_some() {
+        let why = "the policy is excluded by an option of vap-status-controller";
+        let generation = Some(entry.policy.metadata.generation.unwrap_or_default());
+        return not_evaluated(context, name, probes, why, generation).await;
+    }
     if probes.is_empty() {
         prober.forget(name);
         return false;
@@ -486,13 +492,18 @@ async fn run(
     }
 }
 
-/// Tells the probes of a policy that does not exist so; whether to come back after a pause.
-async fn without_policy(context: &Context, name: &str, probes: Vec<Arc<Probe>>) -> bool {
+/// Tells the probes of a policy why they are not evaluated; whether to come back after a pause.
+async fn not_evaluated(
+    context: &Context,
+    name: &str,
+    probes: Vec<Arc<Probe>>,
+    why: &str,
+    generation: Option<i64>,
+) -> bool {
     context.prober.forget(name);
     context.admissions.forget(name);
-    let why = format!("there is no ValidatingAdmissionPolicy {name}");
-    let probed = Probed::pending(probes, &why, false);
-    statuses::write(context, name, &probed, None).await
+    let probed = Probed::pending(probes, why, false);
+    statuses::write(context, name, &probed, generation).await
 }
 
 #[cfg(test)]
