@@ -15,6 +15,7 @@ use super::FIELD_MANAGER;
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
+use super::leadership::Leadership;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -74,6 +75,7 @@ pub(crate) struct Context {
     pub(crate) complaints: Complaints,
     pub(crate) recorder: Recorder,
     pub(crate) supervisor: Supervisor,
+    pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -104,6 +106,7 @@ impl Context {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
             recorder: Recorder::new(client.clone(), reporter()),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
+            leadership: Leadership::default(),
             client,
             settings,
             store: Store::default(),

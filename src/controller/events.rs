@@ -41,8 +41,11 @@ pub(crate) fn publish(
     let context = Arc::clone(context);
     tokio::spawn(async move {
         for event in events {
+            let Some(deadline) = context.leadership.may_write() else {
+                return;
+            };
             let published = context.recorder.publish(&event, &reference);
-            if let Err(error) = within(TIMEOUT, published).await
+            if let Err(error) = within(TIMEOUT, deadline.within(published)).await
                 && context.complaints.are_due("events")
             {
                 tracing::warn!(
