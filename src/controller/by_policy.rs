@@ -218,7 +218,10 @@ pub(crate) mod tests {
     fn a_binding_touches_the_policy_it_leaves_too() {
         let bindings = Bindings::default();
         assert_eq!(bindings.put(binding("a", "p"), Origin::Watched), ["p"]);
-        assert_eq!(bindings.put(binding("a", "p"), Origin::Watched), Vec::<String>::new());
+        assert_eq!(
+            bindings.put(binding("a", "p"), Origin::Watched),
+            Vec::<String>::new()
+        );
         assert_eq!(bindings.put(binding("a", "q"), Origin::Watched), ["p", "q"]);
         bindings.put(binding("b", "q"), Origin::Watched);
         assert_eq!(bindings.retain(&["b".to_owned()].into()), ["q"]);

@@ -68,7 +68,7 @@ pub(crate) struct Context {
     pub(crate) params: Params,
     pub(crate) probes: Probes,
     pub(crate) admissions: Arc<Admissions>,
-    pub(crate) queue: Queue,
+    pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
@@ -102,6 +102,9 @@ fn reporter() -> Reporter {
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
+        let queue: Arc<Queue> = Arc::default();
+        let backlog = Arc::clone(&queue);
+        metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
             recorder: Recorder::new(client.clone(), reporter()),
@@ -114,7 +117,7 @@ impl Context {
             params: Params::default(),
             probes: Probes::default(),
             admissions: Arc::default(),
-            queue: Queue::default(),
+            queue,
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),

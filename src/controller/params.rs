@@ -211,9 +211,7 @@ impl Params {
             kind.n_unreadable = n;
         }
         let n_all = kinds.values().map(|kind| kind.n_unreadable).sum();
-        context
-            .metrics
-            .set_unreadable(Source::Params, n_all);
+        context.metrics.set_unreadable(Source::Params, n_all);
     }
 
     fn set(&self, gvk: &Gvk, listing: Listing) {
@@ -298,7 +296,8 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
     };
-    let mut watch = ListWatch::<PartialObjectMeta<DynamicObject>>::new(context.client.clone(), plan);
+    let mut watch =
+        ListWatch::<PartialObjectMeta<DynamicObject>>::new(context.client.clone(), plan);
     let mut backoff = Backoff::default();
     let mut trouble = Trouble::default();
     let mut unreadable = UnreadableObjects::new(resource_name(&resource));
@@ -329,13 +328,17 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
                     building.insert(key, meta.clone());
                 }
                 unreadable.note(&context, object);
-                context.params.set_unreadable(&context, gvk, unreadable.len());
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 continue;
             }
             Sign::InitDone => {
                 is_listing = false;
                 unreadable.end_list();
-                context.params.set_unreadable(&context, gvk, unreadable.len());
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 let listed = std::mem::take(&mut building);
                 let is_news = !is_known || *known != listed;
                 known = Arc::new(listed);

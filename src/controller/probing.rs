@@ -244,7 +244,9 @@ pub(crate) async fn write_statuses(
         match written.await {
             Ok(written) => {
                 context.metrics.status_written();
-                context.probes.put(written, Origin::Answered);
+                for name in context.probes.put(written, Origin::Answered) {
+                    context.queue.add(&name);
+                }
             }
             Err(error)
                 if matches!(

@@ -84,7 +84,9 @@ impl Readiness {
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
         // Probes are not there in every cluster; where their kind is served they are to be read.
-        let probes = states.contains_key(&Source::Probes).then_some(Source::Probes);
+        let probes = states
+            .contains_key(&Source::Probes)
+            .then_some(Source::Probes);
         NEEDED
             .into_iter()
             .chain(probes)

@@ -201,7 +201,6 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
 /// Reconciles one name of the queue and gives it back.
 async fn process(context: &Arc<Context>, name: &str) {
     let start = Instant::now();
-    context.metrics.set_queue_length(context.queue.len());
     let done = AssertUnwindSafe(reconcile(context, name))
         .catch_unwind()
         .await;

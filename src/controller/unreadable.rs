@@ -43,7 +43,10 @@ impl UnreadableObjects {
     pub(super) fn note(&mut self, context: &Context, object: Unreadable) {
         let Unreadable { name, problem } = object;
         let resource = &self.resource;
-        if context.complaints.are_due(&format!("unreadable {resource}")) {
+        if context
+            .complaints
+            .are_due(&format!("unreadable {resource}"))
+        {
             tracing::warn!(
                 resource,
                 name,

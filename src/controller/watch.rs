@@ -20,6 +20,7 @@ use super::error::Error;
 use super::list_watch::{Form, ListWatch, Listing, Plan, Sign};
 use super::origin::Origin;
 use super::refresh::Signal;
+use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -249,8 +250,14 @@ where
     let mut backoff = Backoff::default();
     let mut unreadable = UnreadableObjects::new(resource_name::<K>());
     let mut is_listing = false;
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context
+        .supervisor
+        .heartbeat(format!("watch-{}", source.as_str()), limit);
     loop {
-        match watch.next().await {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        match sign {
             Sign::Init => {
                 is_listing = true;
                 unreadable.begin_list();
@@ -287,9 +294,7 @@ where
                 backoff.rest(&context.readiness).await;
             }
         }
-        context
-            .metrics
-            .set_unreadable(source, unreadable.len());
+        context.metrics.set_unreadable(source, unreadable.len());
     }
 }
 

@@ -12,10 +12,10 @@
 //!
 //! Source: client-go `tools/cache/reflector.go`; KEP-3157 (streamed lists); KEP-956 (bookmarks).
 
+mod event;
 mod lines;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -24,11 +24,11 @@ use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Collected, Limited};
 use kube::Client;
 use kube::client::Body;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
+pub(crate) use self::event::Unreadable;
+use self::event::{Page, Told};
 use self::lines::{Line, Lines};
 use super::error::{Error, empty_body};
 use super::http::{MAX_DOCUMENT_BYTES, MAX_ERROR_BYTES, message};
@@ -41,11 +41,6 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// How long a watch must have lived for its end to be the ordinary one.
 const LEAST_LIFE: Duration = Duration::from_secs(1);
-
-/// Marks the bookmark that ends a streamed list.
-///
-/// Source: apimachinery `pkg/apis/meta/v1/types.go`, `InitialEventsAnnotationKey`.
-const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// What is asked for of each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,9 +55,7 @@ impl Form {
     const fn of_list(self) -> &'static str {
         match self {
             Self::Whole => "application/json",
-            Self::Metadata => {
-                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-            }
+            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
         }
     }
 
@@ -120,15 +113,6 @@ pub(crate) enum Sign<K> {
     Failed(Error),
 }
 
-/// An object that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable {
-    /// Its name, with its namespace before it where it has one; empty where that cannot be read either.
-    pub(crate) name: String,
-    /// What is wrong with it.
-    pub(crate) problem: String,
-}
-
 /// Lists and watches the objects of a kind.
 pub(crate) struct ListWatch<K> {
     client: Client,
@@ -157,6 +141,12 @@ enum State<K> {
     },
     /// The watch is to be taken up after this state of the cluster.
     Resuming { version: String },
+    /// The watch is on, as the end of a streamed list has shown, and it was not told yet.
+    Begun {
+        version: String,
+        lines: Lines,
+        end: Instant,
+    },
     /// The watch is on.
     Watching {
         version: String,
@@ -165,76 +155,6 @@ enum State<K> {
         end: Instant,
         is_silent: bool,
     },
-}
-
-/// What follows the items of a page.
-enum Page {
-    /// The page after this mark, the first where it is empty.
-    After(String),
-    /// Nothing: this was the state of the cluster that the list tells of.
-    None { version: String },
-}
-
-/// One line of a watch.
-#[derive(Deserialize)]
-struct WatchEvent<'a> {
-    #[serde(rename = "type", borrow)]
-    type_: Cow<'a, str>,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-/// One page of a list.
-#[derive(Deserialize)]
-struct ListPage<'a> {
-    #[serde(default)]
-    metadata: Option<PageMetadata>,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMetadata {
-    resource_version: Option<String>,
-    #[serde(rename = "continue")]
-    continue_: Option<String>,
-}
-
-/// As much of any object as it takes to go on.
-#[derive(Default, Deserialize)]
-struct Outline {
-    #[serde(default)]
-    metadata: Option<OutlineMetadata>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OutlineMetadata {
-    name: Option<String>,
-    namespace: Option<String>,
-    resource_version: Option<String>,
-}
-
-/// The annotations of a bookmark.
-#[derive(Default, Deserialize)]
-struct Bookmark {
-    #[serde(default)]
-    metadata: BookmarkMetadata,
-}
-
-#[derive(Default, Deserialize)]
-struct BookmarkMetadata {
-    #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
-}
-
-/// What a line of a watch comes to.
-enum Told<K> {
-    Applied(Result<K, Unreadable>),
-    Deleted(Result<K, Unreadable>),
-    Bookmark { ends_list: bool },
-    Error(Error),
 }
 
 impl<K: DeserializeOwned> ListWatch<K> {
@@ -259,6 +179,20 @@ impl<K: DeserializeOwned> ListWatch<K> {
                 State::Streaming { lines, end } => self.stream(lines, end).await,
                 State::Paging { items, next } => self.page(items, next).await,
                 State::Resuming { version } => Some(self.resume(version).await),
+                State::Begun {
+                    version,
+                    lines,
+                    end,
+                } => {
+                    self.state = State::Watching {
+                        version,
+                        lines,
+                        since: Instant::now(),
+                        end,
+                        is_silent: false,
+                    };
+                    Some(Sign::Alive)
+                }
                 State::Watching {
                     version,
                     lines,
@@ -290,7 +224,10 @@ impl<K: DeserializeOwned> ListWatch<K> {
                 Some(Sign::Init)
             }
             Err(error) if is_streaming_refused(&error) => {
-                tracing::debug!(path = self.plan.path, "the API server does not stream lists");
+                tracing::debug!(
+                    path = self.plan.path,
+                    "the API server does not stream lists"
+                );
                 self.plan.listing = Listing::Paged(page);
                 None
             }
@@ -307,7 +244,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
             }
             Err(error) => return Some(Sign::Failed(error)),
         };
-        let (told, version) = match read(&line) {
+        let (told, version) = match event::read(&line) {
             Ok(told) => told,
             Err(error) => return Some(Sign::Failed(error)),
         };
@@ -315,12 +252,10 @@ impl<K: DeserializeOwned> ListWatch<K> {
             Told::Error(error) => return Some(failed(error)),
             Told::Bookmark { ends_list: true } => {
                 // A list takes its own time from that of the watch that it began.
-                self.state = State::Watching {
+                self.state = State::Begun {
                     version: version.unwrap_or_default(),
                     lines,
-                    since: Instant::now(),
                     end,
-                    is_silent: false,
                 };
                 return Some(Sign::InitDone);
             }
@@ -409,7 +344,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
                 return Some(Sign::Failed(error));
             }
         };
-        let (told, new_version) = match read(&line) {
+        let (told, new_version) = match event::read(&line) {
             Ok(told) => told,
             // Where an event was lost, only a list can tell what it was.
             Err(error) => return Some(Sign::Failed(error)),
@@ -471,18 +406,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
             .map_err(|_| Error::Timeout(START_TIMEOUT + START_TIMEOUT))?
             .map_err(|error| broken(&error.to_string()))?
             .to_bytes();
-        let page: ListPage<'_> =
-            serde_json::from_slice(&body).map_err(|error| Error::Decode(error.to_string()))?;
-        let items = page.items.unwrap_or_default();
-        let items = items.into_iter().map(|item| object(item)).collect();
-        let metadata = page.metadata.unwrap_or_default();
-        let next = match metadata.continue_.filter(|mark| !mark.is_empty()) {
-            Some(mark) => Page::After(mark),
-            None => Page::None {
-                version: metadata.resource_version.unwrap_or_default(),
-            },
-        };
-        Ok((items, next))
+        event::read_page(&body)
     }
 
     /// Sends a GET and reads the head of its answer.
@@ -565,71 +489,6 @@ fn form_urlencoded(mark: &str) -> String {
         }
     }
     query
-}
-
-/// Reads a line of a watch, with the resource version of its object.
-fn read<K: DeserializeOwned>(line: &[u8]) -> Result<(Told<K>, Option<String>), Error> {
-    let decode = |error: serde_json::Error| Error::Decode(error.to_string());
-    let event: WatchEvent<'_> = serde_json::from_slice(line).map_err(decode)?;
-    let outline = outline(event.object);
-    let version = outline
-        .resource_version
-        .filter(|version| !version.is_empty());
-    let told = match &*event.type_ {
-        "ADDED" | "MODIFIED" => Told::Applied(object(event.object)),
-        "DELETED" => Told::Deleted(object(event.object)),
-        "BOOKMARK" => {
-            let bookmark: Bookmark =
-                serde_json::from_str(event.object.get()).unwrap_or_default();
-            let annotations = bookmark.metadata.annotations.unwrap_or_default();
-            let ends_list = annotations
-                .get(INITIAL_EVENTS_END)
-                .is_some_and(|value| value == "true");
-            Told::Bookmark { ends_list }
-        }
-        "ERROR" => {
-            let status: ErrorStatus = serde_json::from_str(event.object.get()).map_err(decode)?;
-            Told::Error(Error::Status {
-                code: status.code.unwrap_or(500),
-                message: status.message.unwrap_or_default(),
-            })
-        }
-        other => {
-            return Err(Error::Decode(format!("a watch event of the type `{other}`")));
-        }
-    };
-    Ok((told, version))
-}
-
-/// As much of a `Status` as is told.
-#[derive(Deserialize)]
-struct ErrorStatus {
-    #[serde(default)]
-    code: Option<u16>,
-    #[serde(default)]
-    message: Option<String>,
-}
-
-fn outline(object: &RawValue) -> OutlineMetadata {
-    let outline: Outline = serde_json::from_str(object.get()).unwrap_or_default();
-    outline.metadata.unwrap_or_default()
-}
-
-/// Reads an object.
-fn object<K: DeserializeOwned>(object: &RawValue) -> Result<K, Unreadable> {
-    serde_json::from_str(object.get()).map_err(|error| {
-        let OutlineMetadata {
-            name, namespace, ..
-        } = outline(object);
-        let name = name.unwrap_or_default();
-        Unreadable {
-            name: match namespace {
-                Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-                _ => name,
-            },
-            problem: error.to_string(),
-        }
-    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::*;
 use crate::controller::crds::tests::crd;
-use crate::controller::store::Origin;
+use crate::controller::origin::Origin;
 use crate::controller::testing::{Reply, Seen, client, paths};
 use crate::controller::tests::settings;
 use crate::telemetry::Metrics;
@@ -68,7 +68,7 @@ fn cluster() -> Cluster {
         ("on-others", "other.example.com"),
     ] {
         let policy = serde_json::from_value(policy(name, group)).unwrap();
-        context.store.put(policy, Origin::Update);
+        context.store.put(policy, Origin::Watched);
     }
     let (signals, received) = unbounded_channel();
     tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
