@@ -53,9 +53,7 @@ impl Timing {
             return Err("--lease-duration must be longer than --renew-deadline".to_owned());
         }
         if self.renew_deadline <= self.retry_period.mul_f64(JITTER_FACTOR) {
-            return Err(
-                "--renew-deadline must be longer than 1.2 times --retry-period".to_owned(),
-            );
+            return Err("--renew-deadline must be longer than 1.2 times --retry-period".to_owned());
         }
         Ok(())
     }
@@ -360,7 +358,10 @@ mod tests {
                 timing(10_000, 10_000, 2000),
                 "--lease-duration must be longer",
             ),
-            (timing(15_000, 2400, 2000), "--renew-deadline must be longer"),
+            (
+                timing(15_000, 2400, 2000),
+                "--renew-deadline must be longer",
+            ),
             (timing(15_500, 10_000, 2000), "whole seconds"),
         ] {
             let error = timing.check().unwrap_err();

@@ -95,7 +95,10 @@ impl Controller {
     /// could lead.
     pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
         let readiness = self.context.readiness.clone();
-        let leadership = self.election.is_some().then(|| self.context.leadership.clone());
+        let leadership = self
+            .election
+            .is_some()
+            .then(|| self.context.leadership.clone());
         move || {
             let leadership = leadership.iter();
             let lease = leadership.map(|leadership| ("lease", leadership.problem()));

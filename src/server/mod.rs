@@ -16,7 +16,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -33,6 +32,9 @@ const MAX_CONNECTIONS: usize = 32;
 
 /// How many answers of `/metrics` are on their way at once; each may be large.
 const MAX_SCRAPES: usize = 4;
+
+/// How much of an answer is handed out at once, in bytes.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// How long a client may take to send the head of a request, and how long an idle connection lives.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -164,7 +166,8 @@ struct Connection {
 impl Connections {
     /// Makes room for one more: where all are taken, the oldest that is not being answered ends.
     fn make_room(&mut self) -> Arc<()> {
-        self.open.retain(|connection| !connection.task.is_finished());
+        self.open
+            .retain(|connection| !connection.task.is_finished());
         if self.open.len() >= MAX_CONNECTIONS {
             let is_idle = |connection: &Connection| connection.answering.strong_count() <= 1;
             let idle = self.open.iter().position(is_idle).unwrap_or_default();
@@ -183,10 +186,11 @@ impl Connections {
     }
 }
 
-/// The body of an answer, with what is taken until it is sent.
+/// The body of an answer, with what is taken until it is sent. It is handed out in pieces: hyper takes a
+/// piece for sent as soon as it has it.
 #[derive(Debug, Default)]
 struct Answer {
-    text: Full<Bytes>,
+    text: Bytes,
     _scrape: Option<OwnedSemaphorePermit>,
     _connection: Option<Arc<()>>,
 }
@@ -203,7 +207,7 @@ impl Answer {
 impl From<String> for Answer {
     fn from(text: String) -> Self {
         Self {
-            text: Full::from(text),
+            text: Bytes::from(text),
             ..Self::default()
         }
     }
@@ -215,17 +219,21 @@ impl Body for Answer {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
+        _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.text).poll_frame(context)
+        if self.text.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.text.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.text.split_to(length)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.text.is_end_stream()
+        self.text.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.text.size_hint()
+        SizeHint::with_exact(u64::try_from(self.text.len()).unwrap_or(u64::MAX))
     }
 }
 

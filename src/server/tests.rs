@@ -94,13 +94,25 @@ fn other_requests_are_told_what_there_is() {
         404,
         "there are /livez, /readyz and /metrics\n",
     );
-    let response = answer(&Method::POST, "/readyz", false, &health(READY), Endpoints::All);
+    let response = answer(
+        &Method::POST,
+        "/readyz",
+        false,
+        &health(READY),
+        Endpoints::All,
+    );
     assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[test]
 fn metrics_have_their_content_type() {
-    let response = answer(&Method::GET, "/metrics", false, &health(READY), Endpoints::All);
+    let response = answer(
+        &Method::GET,
+        "/metrics",
+        false,
+        &health(READY),
+        Endpoints::All,
+    );
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()[header::CONTENT_TYPE], CONTENT_TYPE);
     assert!(response.body().ends_with("# EOF\n"));
@@ -108,7 +120,9 @@ fn metrics_have_their_content_type() {
 
 #[tokio::test]
 async fn a_busy_port_says_what_to_do() {
-    let first = bind("127.0.0.1:0".parse().unwrap(), "--listen").await.unwrap();
+    let first = bind("127.0.0.1:0".parse().unwrap(), "--listen")
+        .await
+        .unwrap();
     let address = first.local_addr().unwrap();
     let error = bind(address, "--metrics-listen").await.unwrap_err();
     assert!(
@@ -123,7 +137,9 @@ async fn a_busy_port_says_what_to_do() {
 
 #[tokio::test]
 async fn answers_over_a_socket() {
-    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen").await.unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(serve(listener, health(UNREADY), Endpoints::All));
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -138,7 +154,9 @@ async fn answers_over_a_socket() {
 
 /// Starts a server and tells where.
 async fn start(endpoints: Endpoints, health: Health) -> std::net::SocketAddr {
-    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen").await.unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener, health, endpoints));
     address

@@ -184,11 +184,24 @@ impl Elector {
                 outcome => return outcome,
             }
         }
-        let live = self.leases.get_opt(&self.election.name).await?;
+        let live = self.get().await?;
         match self.decide_and_write(live).await {
             // Another was faster. It is looked at the next time.
             Err(error) if error.reason() == ErrorReason::Conflict => Ok(false),
             outcome => outcome,
+        }
+    }
+
+    async fn get(&self) -> Result<Option<Lease>, Error> {
+        match self
+            .leases
+            .get(&self.election.name)
+            .await
+            .map_err(Error::from)
+        {
+            Ok(lease) => Ok(Some(lease)),
+            Err(error) if error.reason() == ErrorReason::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -221,7 +234,9 @@ impl Elector {
     async fn write(&mut self, lease: &Lease, exists: bool) -> Result<(), Error> {
         let params = PostParams::default();
         let written = if exists {
-            self.leases.replace(&self.election.name, &params, lease).await?
+            self.leases
+                .replace(&self.election.name, &params, lease)
+                .await?
         } else {
             self.leases.create(&params, lease).await?
         };
@@ -266,7 +281,7 @@ impl Elector {
     async fn try_release(&mut self) -> Result<bool, Error> {
         loop {
             // It may have been written since it was seen, by an attempt that was given up.
-            let Some(mut lease) = self.leases.get_opt(&self.election.name).await? else {
+            let Some(mut lease) = self.get().await? else {
                 return Ok(false);
             };
             let spec = lease.spec.get_or_insert_default();

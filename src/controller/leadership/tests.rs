@@ -273,7 +273,27 @@ async fn a_write_that_is_never_answered_ends_before_another_leads() {
     let lost = first.task.await.unwrap().unwrap_err();
     let text = "the Lease vap/lease could not be renewed for ";
     assert!(lost.starts_with(text), "{lost}");
-    assert!(lost.ends_with(": no answer within 5 s"), "{lost}");
+    assert!(lost.contains(": no answer within "), "{lost}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_election_that_hangs_ends_writing_all_the_same() {
+    let server = Shared::default();
+    let first = start(&server, "a");
+    first.leads().await;
+    let second = start(&server, "b");
+    seconds(30).await;
+    // Nothing renews the Lease any more, and nobody says so.
+    first.task.abort();
+    let leadership = first.context.leadership.clone();
+    let mut end = Instant::now();
+    while let Some(deadline) = leadership.may_write() {
+        end = deadline.end;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(!second.may_write());
+    second.leads().await;
+    assert!(end < Instant::now());
 }
 
 #[tokio::test(start_paused = true)]
@@ -377,7 +397,7 @@ async fn the_lease_says_when_the_leader_was_in_step() {
     let metadata = annotations(&server);
     assert_eq!(
         metadata["annotations"]["vap-status.dev/in-step-at"],
-        "2026-09-21T13:33:20Z"
+        "2026-09-21T14:13:20Z"
     );
 }
 
@@ -427,14 +447,14 @@ async fn two_never_write_at_once_whatever_happens() {
         },
     ];
     let mut n_turns = 0;
-    for seed in 1..=30_u64 {
-        let timing = timings[usize::try_from(seed % 2).unwrap()];
+    for seed in 1..=16_u64 {
+        let timing = timings[usize::from(seed % 4 != 0)];
         let mut random = seed * 7919;
         let server = Shared::default();
         let begin = |name| start_with(context_of(&server, name), name, timing);
         let mut instances = NAMES.map(begin);
         let mut writes: Vec<(&str, Deadline)> = Vec::new();
-        for _ in 0..2000 {
+        for _ in 0..1500 {
             tokio::time::sleep(Duration::from_millis(20 + below(&mut random, 200))).await;
             writes.retain(|(_, deadline)| Instant::now() < deadline.end);
             for (name, instance) in NAMES.into_iter().zip(&instances) {
@@ -450,16 +470,16 @@ async fn two_never_write_at_once_whatever_happens() {
             let i = usize::try_from(below(&mut random, 3)).unwrap();
             let name = NAMES[i];
             let mut server = server.lock().unwrap();
-            match below(&mut random, 60) {
+            match below(&mut random, 24) {
                 0 => drop(server.cut.insert(name)),
                 1 => drop(server.mute.insert(name)),
                 2 => server.refused = Some((name, 500)),
-                3..=9 => {
+                3..=4 => {
                     server.cut.clear();
                     server.mute.clear();
                     server.refused = None;
                 }
-                10 => {
+                5 => {
                     drop(server);
                     instances[i].kill();
                     instances[i] = begin(name);
@@ -477,5 +497,5 @@ async fn two_never_write_at_once_whatever_happens() {
         }
     }
     // The test is worth something only where the Lease passed from one to the other.
-    assert!(n_turns > 200, "{n_turns}");
+    assert!(n_turns > 50, "{n_turns}");
 }
