@@ -15,6 +15,7 @@ use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
 use super::exclude::Exclusion;
+use super::leadership::Leadership;
 use super::pace::Pace;
 use super::params::Params;
 use super::probing::Prober;
@@ -80,6 +81,7 @@ pub(crate) struct Context {
     pub(crate) pace: Pace,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
+    pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -105,6 +107,7 @@ impl Context {
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
+            leadership: Leadership::default(),
             client,
             settings,
             store,
@@ -179,9 +182,12 @@ impl Context {
         }
     }
 
-    /// Puts all policies into the queue.
+    /// Puts all policies into the queue, also those that exist as names in probes alone.
     pub(crate) fn touch_all(&self) {
         for name in self.store.names() {
+            self.queue.add(&name);
+        }
+        for name in self.probes.policies() {
             self.queue.add(&name);
         }
     }

@@ -110,7 +110,12 @@ async fn write_one(
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let patch = Patch::Apply(&applied);
-    let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await?;
+    let Some(deadline) = context.leadership.may_write() else {
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        return Ok(());
+    };
+    let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
+    let written = deadline.within(written).await?;
     context.metrics.status_written();
     for name in context.probes.put(written, Origin::Answered) {
         context.queue.add(&name);
