@@ -15,6 +15,8 @@ use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
 use super::exclude::Exclusion;
+use super::leadership::Leadership;
+use super::pace::Pace;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -74,8 +76,10 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
+    pub(crate) pace: Pace,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
+    pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -101,6 +105,7 @@ impl Context {
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
+            leadership: Leadership::default(),
             client,
             settings,
             store,
@@ -112,6 +117,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            pace: Pace::default(),
             events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),

@@ -104,8 +104,28 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting,
         });
     }
+    if !context.pace.may_write(name) {
+        if context.complaints.are_due("pace") {
+            tracing::warn!(
+                policy = name,
+                "the status was written 30 times in a minute and is another each time: does a second \
+                 vap-status-controller write it, of another version or with other flags? Waiting"
+            );
+        }
+        return Ok(Done {
+            outcome: Outcome::Conflict,
+            is_waiting: true,
+        });
+    }
     let written = match apply(context, &entry.policy, &desired).await? {
         Written::Applied(written) => *written,
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        Written::Observed => {
+            return Ok(Done {
+                outcome: Outcome::Observed,
+                is_waiting,
+            });
+        }
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Done {
