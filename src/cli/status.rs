@@ -81,6 +81,7 @@ async fn lease(client: Client, args: &StatusArgs) -> Seen {
             }
         }
         Ok(Ok(None)) => Seen::Missing,
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Seen::Missing,
         Ok(Err(kube::Error::Api(status))) => Seen::Unreadable(one_line(&status.message)),
         Ok(Err(error)) => Seen::Unreadable(innermost(&error)),
         Err(_) => Seen::Unreadable(format!("no answer within {} s", limit.as_secs())),
