@@ -82,6 +82,18 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
+/// Grants the controller's user to ask the API server who may do what, as the component of that name does.
+///
+/// # Errors
+/// When kubectl refuses the manifests.
+pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
+    let role = repository().join("config/components/subject-access-reviews/cluster_role.yaml");
+    run_kubectl(
+        control_plane,
+        &["apply".as_ref(), "-f".as_ref(), role.as_os_str()],
+    )
+}
+
 /// Runs kubectl as the administrator; what it complains of is the error.
 fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
     let outcome = control_plane.kubectl()?.args(arguments).output()?;

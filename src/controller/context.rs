@@ -8,13 +8,12 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
-use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
-use super::FIELD_MANAGER;
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
+use super::events::Events;
 use super::leadership::Leadership;
 use super::params::Params;
 use super::queue::Queue;
@@ -73,7 +72,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
-    pub(crate) recorder: Recorder,
+    pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
@@ -91,14 +90,6 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Who publishes our events.
-fn reporter() -> Reporter {
-    Reporter {
-        controller: FIELD_MANAGER.to_owned(),
-        instance: std::env::var("HOSTNAME").ok(),
-    }
-}
-
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
@@ -106,8 +97,7 @@ impl Context {
         let backlog = Arc::clone(&queue);
         metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
-            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
-            recorder: Recorder::new(client.clone(), reporter()),
+            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
             leadership: Leadership::default(),
             client,
@@ -121,6 +111,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),
             known: watch::Sender::default(),

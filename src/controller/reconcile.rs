@@ -68,7 +68,13 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     };
-    let facts = observe(context, &entry, &context.world()).await?;
+    let Some(facts) = observe(context, &entry, &context.world()).await? else {
+        // Schemas are on their way, which gives a sign.
+        return Ok(Done {
+            outcome: Outcome::Unchanged,
+            is_waiting: false,
+        });
+    };
     let generation = entry.policy.metadata.generation;
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.

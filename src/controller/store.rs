@@ -145,10 +145,16 @@ impl Store {
     /// The group versions whose schemas policies were checked against.
     pub(crate) fn needed_schemas(&self) -> BTreeSet<GroupVersion> {
         let entries = self.lock();
-        entries
+        let mut needed = BTreeSet::new();
+        for gv in entries
             .values()
-            .flat_map(|entry| entry.dependencies.schemas.iter().cloned())
-            .collect()
+            .flat_map(|entry| &entry.dependencies.schemas)
+        {
+            if !needed.contains(gv) {
+                needed.insert(gv.clone());
+            }
+        }
+        needed
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {

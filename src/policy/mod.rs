@@ -6,6 +6,7 @@ pub mod admission;
 pub mod compile;
 pub mod cost;
 mod environment;
+pub mod exempt;
 pub mod expressions;
 mod flow;
 pub mod matching;
