@@ -27,7 +27,11 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-const N_POLICIES: u64 = 20;
+const N_POLICIES: u64 = 40;
+
+/// The pause between two changes. Each policy changes every four seconds: the controller writes the status of
+/// one policy 30 times a minute at most.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a pod has to end itself.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -208,7 +212,7 @@ fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHan
                 .await
                 .unwrap();
             n += 1;
-            tokio::time::sleep(Duration::from_millis(25)).await;
+            tokio::time::sleep(PAUSE).await;
         }
         n - N_POLICIES
     })
