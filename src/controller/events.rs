@@ -164,12 +164,12 @@ pub(crate) async fn send(context: Arc<Context>) {
     loop {
         let event = context.events.next().await;
         tokio::time::sleep_until(bucket.take(Instant::now())).await;
+        // What turned while another instance led is told by that one.
         let Some(deadline) = context.leadership.may_write() else {
-            // Another leads by now, and this process ends.
-            context.metrics.event_dropped();
             continue;
         };
-        if let Err(error) = deadline.within(sent.send(&context, &event)).await {
+        let sent = deadline.within(sent.send(&context, &event)).await;
+        if let Err(error) = sent {
             context.metrics.event_dropped();
             if context.complaints.are_due("events") {
                 tracing::warn!(

@@ -218,8 +218,8 @@ pub(crate) async fn leave(
         Outcome::Unchanged
     } else if let Some(deadline) = context.leadership.may_write() {
         let policies = context.policies();
-        let cleared = clear::clear(&policies, &policy.metadata, true);
-        match deadline.within(cleared).await? {
+        let cleared = deadline.within(clear::clear(&policies, &policy.metadata, true));
+        match cleared.await? {
             Written::Applied(written) => {
                 context.metrics.status_written();
                 tracing::info!(policy = name, "cleared the status of an excluded policy");
@@ -228,6 +228,7 @@ pub(crate) async fn leave(
             }
             Written::Conflict => Outcome::Conflict,
             Written::Gone => Outcome::Deleted,
+            Written::Observed => Outcome::Observed,
         }
     } else {
         Outcome::Observed
