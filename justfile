@@ -69,6 +69,10 @@ k8s-e2e *args:
 conformance *args:
     @./dev conformance {{args}}
 
+# random changes under faults, beside a model: `soak [--minutes N] [--seed N] [--faults all|none|each|pairs|LIST]`
+soak *args:
+    @./dev soak {{args}}
+
 # a real control plane, sample policies, the controller, the table, a live change
 demo *args:
     @./dev demo {{args}}

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::admissions::Admissions;
 use super::blocking;
 use super::openapi::Index;
-use super::schemas::SchemaCache;
+use super::schemas::{Asked, Missing, SchemaCache};
 use super::world::World;
 use crate::policy;
 use crate::policy::admission::Admission;
@@ -34,6 +34,8 @@ pub(crate) struct Record {
     /// The documents that it asked for, with their addresses at that time.
     documents: Vec<(GroupVersion, Option<String>)>,
     group_versions: BTreeSet<GroupVersion>,
+    /// The documents of them that could not be had.
+    missing: Vec<Missing>,
     pub(crate) outcome: Outcome,
 }
 
@@ -61,7 +63,9 @@ impl Record {
 
     /// Whether a check of `policy` in `world` would find the same.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
-        self.is_of(policy) && !self.is_waiting() && self.is_current_in(world)
+        self.is_of(policy)
+            && self.missing.iter().all(Missing::is_still_missing)
+            && self.is_current_in(world)
     }
 
     /// Whether all that it was made of is in `world` what it was.
@@ -71,11 +75,6 @@ impl Record {
                 .documents
                 .iter()
                 .all(|(gv, address)| world.index.get(gv) == address.as_ref())
-    }
-
-    /// Whether it lacks schemas that could not be had.
-    pub(crate) fn is_waiting(&self) -> bool {
-        matches!(&self.outcome, Outcome::Done { waiting, .. } if !waiting.is_empty())
     }
 
     /// The group versions whose schemas it depends on.
@@ -106,6 +105,8 @@ struct Examined {
 ///
 /// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
+///
+/// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
 pub(crate) async fn check(
     policy: &Arc<ValidatingAdmissionPolicy>,
     world: &World,
@@ -113,13 +114,14 @@ pub(crate) async fn check(
     profile: Profile,
     metrics: &Metrics,
     admissions: Option<Arc<Admissions>>,
-) -> Result<Record, Interrupted> {
-    let record = |group_versions: BTreeSet<GroupVersion>, outcome| Record {
+) -> Result<Option<Record>, Interrupted> {
+    let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| Record {
         uid: policy.metadata.uid.clone(),
         generation: policy.metadata.generation,
         revision: world.revision,
         documents: addresses(&group_versions, &world.index),
         group_versions,
+        missing,
         outcome,
     };
     let name = policy.metadata.name.as_deref().unwrap_or_default();
@@ -156,18 +158,18 @@ pub(crate) async fn check(
         group_versions,
     }) = examined.await?
     else {
-        return Ok(record(
-            BTreeSet::new(),
-            Outcome::BrokenOff { matched: None },
-        ));
+        let outcome = Outcome::BrokenOff { matched: None };
+        return Ok(Some(record(BTreeSet::new(), Vec::new(), outcome)));
     };
 
-    let schemas = schemas.get(&group_versions, &world.index).await;
-    let waiting = schemas
-        .waiting
-        .iter()
-        .map(|(gv, reason)| (gv.to_string(), reason.clone()))
-        .collect();
+    let asked = schemas.get(name, &group_versions, &world.index).await;
+    let Asked::There(schemas) = asked else {
+        return Ok(None);
+    };
+    let waiting = schemas.waiting.iter();
+    let waiting = waiting.map(|(gv, missing)| (gv.to_string(), missing.reason.clone()));
+    let waiting = waiting.collect();
+    let missing = schemas.waiting.values().cloned().collect();
     let mapper = Arc::clone(&world.mapper);
     let typed = guard(name, metrics, move || {
         let typed = Typed::from(type_check(&compiled, &mapper, &schemas, profile));
@@ -190,7 +192,7 @@ pub(crate) async fn check(
             matched: Some(matched),
         },
     };
-    Ok(record(group_versions, outcome))
+    Ok(Some(record(group_versions, missing, outcome)))
 }
 
 fn addresses(

@@ -8,13 +8,14 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
-use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
-use super::FIELD_MANAGER;
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
+use super::events::Events;
+use super::pace::Pace;
+use super::exclude::Exclusion;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub ready_requires: BTreeSet<ConditionType>,
     /// How often the API server is asked what it serves, besides whenever a CRD changes.
     pub refresh_interval: Duration,
+    /// Which policies are left alone.
+    pub exclusion: Exclusion,
     /// How many statuses are written at once.
     pub concurrency: usize,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
@@ -72,7 +75,8 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
-    pub(crate) recorder: Recorder,
+    pub(crate) pace: Pace,
+    pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
@@ -89,27 +93,19 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Who publishes our events.
-fn reporter() -> Reporter {
-    Reporter {
-        controller: FIELD_MANAGER.to_owned(),
-        instance: std::env::var("HOSTNAME").ok(),
-    }
-}
-
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
         metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
+        let store = Store::new(settings.exclusion.clone());
         Self {
-            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics)),
-            recorder: Recorder::new(client.clone(), reporter()),
+            schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
-            store: Store::default(),
+            store,
             bindings: Bindings::default(),
             params: Params::default(),
             probes: Probes::default(),
@@ -118,6 +114,8 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            pace: Pace::default(),
+            events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),
             known: watch::Sender::default(),

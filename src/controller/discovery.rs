@@ -60,7 +60,11 @@ impl Discovery {
             let accept = ACCEPT_AGGREGATED_DISCOVERY_V2;
             let document = http::get(client, path, accept, root.etag.as_deref()).await?;
             let Some(document) = document else { continue };
-            let mut served = match parse(&document.body)? {
+            // Megabytes, where there are many CRDs: not for a thread that has other tasks.
+            let body = document.body;
+            let answer = tokio::task::spawn_blocking(move || parse(&body)).await;
+            let broke_off = || Error::Decode("reading the document broke off".to_owned());
+            let mut served = match answer.map_err(|_| broke_off())?? {
                 Answer::Aggregated(served) => served,
                 Answer::Groups(group_versions) => each(client, group_versions).await,
             };

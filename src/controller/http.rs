@@ -1,16 +1,18 @@
 //! Reading documents from the API server: conditional, bounded in time and in size.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Collected, Limited};
 use hyper::body::Bytes;
 use kube::Client;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::{Error, empty_body, within};
 
 /// How long a document may take.
-pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How large a document may be, in bytes; the largest of Kubernetes' own has 2 MiB.
 pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
@@ -25,6 +27,46 @@ pub(crate) struct Document {
     pub(crate) etag: Option<String>,
     /// Its content.
     pub(crate) body: Bytes,
+    /// Its share of what documents may take in memory.
+    _share: Option<OwnedSemaphorePermit>,
+}
+
+/// How much memory the documents may take together that are being read.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget {
+    kib: Arc<Semaphore>,
+    max_bytes: usize,
+}
+
+/// The part of a budget that a document gets whose length is not told, as a divisor.
+const UNKNOWN_SHARE: usize = 4;
+
+impl Budget {
+    /// A budget of so many bytes, which is the greatest length of a document too.
+    pub(crate) fn new(max_bytes: usize) -> Self {
+        Self {
+            kib: Arc::new(Semaphore::new(max_bytes / 1024)),
+            max_bytes,
+        }
+    }
+
+    /// A share for a document of so many bytes, once there is room for it, and how many bytes that allows.
+    async fn share(
+        &self,
+        n_bytes: Option<usize>,
+    ) -> Result<(Option<OwnedSemaphorePermit>, usize), Error> {
+        let allowed = n_bytes.unwrap_or(self.max_bytes / UNKNOWN_SHARE);
+        if allowed > self.max_bytes {
+            return Err(Error::Decode(format!(
+                "it is longer than {} MiB",
+                self.max_bytes >> 20
+            )));
+        }
+        let kib = u32::try_from(allowed / 1024).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        let share = Arc::clone(&self.kib).acquire_many_owned(kib).await.ok();
+        Ok((share, allowed))
+    }
 }
 
 /// Gets the document at `path`, or `None` where it still is the one with the tag `known`.
@@ -36,6 +78,30 @@ pub(crate) async fn get(
     path: &str,
     accept: &str,
     known: Option<&str>,
+) -> Result<Option<Document>, Error> {
+    read(client, path, accept, known, None).await
+}
+
+/// Gets a document as [`get`] does, once `budget` has room for it.
+///
+/// # Errors
+/// Those of [`get`], and where it is longer than the budget.
+pub(crate) async fn get_within(
+    client: &Client,
+    path: &str,
+    accept: &str,
+    known: Option<&str>,
+    budget: &Budget,
+) -> Result<Option<Document>, Error> {
+    read(client, path, accept, known, Some(budget)).await
+}
+
+async fn read(
+    client: &Client,
+    path: &str,
+    accept: &str,
+    known: Option<&str>,
+    budget: Option<&Budget>,
 ) -> Result<Option<Document>, Error> {
     let mut request = Request::get(path).header(header::ACCEPT, accept);
     if let Some(etag) = known {
@@ -57,7 +123,15 @@ pub(crate) async fn get(
                 });
             }
         }
-        let body = Limited::new(body, MAX_DOCUMENT_BYTES)
+        let (share, max_bytes) = match budget {
+            Some(budget) => {
+                let n_bytes = head.headers.get(header::CONTENT_LENGTH);
+                let n_bytes = n_bytes.and_then(|length| length.to_str().ok()?.parse().ok());
+                budget.share(n_bytes).await?
+            }
+            None => (None, MAX_DOCUMENT_BYTES),
+        };
+        let body = Limited::new(body, max_bytes)
             .collect()
             .await
             .map_err(|error| Error::Decode(error.to_string()))?
@@ -69,6 +143,7 @@ pub(crate) async fn get(
         Ok(Some(Document {
             etag: etag.map(str::to_owned),
             body,
+            _share: share,
         }))
     })
     .await

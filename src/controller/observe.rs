@@ -34,11 +34,14 @@ pub(crate) struct Facts {
 }
 
 /// Observes a policy in `world`.
+///
+/// The answer is `None` where schemas are on their way that it is not judged without; there is a sign when
+/// they are there.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
     world: &World,
-) -> Result<Facts, Interrupted> {
+) -> Result<Option<Facts>, Interrupted> {
     let policy = Arc::clone(&entry.policy);
     let known = entry
         .record
@@ -69,6 +72,9 @@ pub(crate) async fn observe(
             admissions,
         )
         .await?;
+        let Some(record) = record else {
+            return Ok(None);
+        };
         let record = Arc::new(record);
         store.note(name, &record);
         // What changed during the check touched nobody, as it was not known what the policy depends on.
@@ -87,13 +93,13 @@ pub(crate) async fn observe(
         Err(state) => state,
     };
     let probes = probing::run_probes(context, &policy, world).await;
-    Ok(Facts {
+    Ok(Some(Facts {
         policy,
         record,
         params,
         bindings,
         probes,
-    })
+    }))
 }
 
 /// What is known of the paramKind of `policy` and of the params that its bindings refer to.
@@ -116,9 +122,10 @@ fn params_of(
 }
 
 impl Facts {
-    /// Whether waiting may lead to more.
+    /// Whether trying again may lead to more. Schemas that could not be had are no reason: there is a sign when
+    /// they are there.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.record.is_waiting() || self.probed().is_some_and(|probed| probed.is_passing)
+        self.probed().is_some_and(|probed| probed.is_passing)
     }
 
     /// Whether the params were asked for and will be known soon; there is a sign when they are.

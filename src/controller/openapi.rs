@@ -6,6 +6,7 @@
 //! Source: kube-openapi `pkg/handler3/handler.go`.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
 
 use kube::Client;
 use serde::Deserialize;
@@ -21,9 +22,16 @@ const PATH: &str = "/openapi/v3";
 pub(crate) type Index = BTreeMap<GroupVersion, String>;
 
 /// Follows the index.
+///
+/// The aggregator gives it no entity tag, so that its text tells whether it is another.
+///
+/// Source: kube-aggregator `pkg/controllers/openapiv3/aggregator/aggregator.go`, `ServeHTTP`.
 #[derive(Debug, Default)]
 pub(crate) struct OpenApi {
     etag: Option<String>,
+    hasher: RandomState,
+    /// The hash of the text that was read last.
+    hash: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -49,8 +57,13 @@ impl OpenApi {
         let Some(document) = document else {
             return Ok(None);
         };
+        let hash = self.hasher.hash_one(&document.body);
+        if self.hash == Some(hash) {
+            return Ok(None);
+        }
         let index = parse(&document.body)?;
         self.etag = document.etag;
+        self.hash = Some(hash);
         Ok(Some(index))
     }
 }
@@ -105,6 +118,23 @@ mod tests {
         );
         assert_eq!(openapi.refresh(&client).await.unwrap(), None);
         assert_eq!(paths(&log), ["/openapi/v3", "/openapi/v3"]);
+    }
+
+    #[tokio::test]
+    async fn the_same_text_is_the_same_index_without_a_tag() {
+        let address = std::sync::Mutex::new("/openapi/v3/api/v1?hash=1");
+        let shared = std::sync::Arc::new(address);
+        let served = std::sync::Arc::clone(&shared);
+        let (client, _) = client(move |_| {
+            let address = *served.lock().unwrap();
+            let index = json!({"paths": {"api/v1": {"serverRelativeURL": address}}});
+            Some(Reply::json(&index))
+        });
+        let mut openapi = OpenApi::default();
+        assert!(openapi.refresh(&client).await.unwrap().is_some());
+        assert_eq!(openapi.refresh(&client).await.unwrap(), None);
+        *shared.lock().unwrap() = "/openapi/v3/api/v1?hash=2";
+        assert!(openapi.refresh(&client).await.unwrap().is_some());
     }
 
     #[tokio::test]

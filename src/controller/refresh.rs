@@ -15,7 +15,7 @@ use super::crds::{Crd, Crds};
 use super::discovery::Discovery;
 use super::error::Error;
 use super::openapi::{Index, OpenApi};
-use super::settle::{Progress, Settling};
+use super::settle::{Held, LIMIT, Progress, Settling};
 use super::supervisor::REFRESH_LIMIT;
 use super::world::{Change, World};
 use crate::schema::GroupVersion;
@@ -24,6 +24,13 @@ use crate::telemetry::metrics::{ErrorReason, Source};
 
 /// The shortest and the longest time between two looks while something is expected to show.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// How much longer the pause between two looks is than a look takes, at the least: in a storm of CRDs each
+/// may be megabytes to read, for the API server too.
+const PACE: u32 = 4;
+
+/// How often schemas that nobody needs any more are dropped.
+const CLEANING: Duration = Duration::from_secs(60);
 
 /// The longest pause after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
@@ -54,11 +61,43 @@ pub(crate) struct Refresher {
     index: Option<Arc<Index>>,
     /// Whether a picture was published.
     is_published: bool,
+    /// When all of the first picture had been read.
+    complete_since: Option<Instant>,
     /// Whether something could not be read at the last look.
     has_failed: bool,
     step: Duration,
     due: Instant,
     last: Instant,
+    /// The least time between the last look and the next.
+    rest: Duration,
+    evidence: Evidence,
+    cleaned: Instant,
+}
+
+/// A clock that goes while looks work: what does not show in that time is evidence.
+#[derive(Debug)]
+struct Evidence {
+    time: Instant,
+    read_at: Instant,
+}
+
+impl Evidence {
+    fn new(now: Instant) -> Self {
+        Self {
+            time: now,
+            read_at: now,
+        }
+    }
+
+    /// The time at `now`; it has stood still since it was read last where that `is_lost`.
+    fn at(&mut self, now: Instant, is_lost: bool) -> Instant {
+        let elapsed = now.saturating_duration_since(self.read_at);
+        self.read_at = now;
+        if !is_lost {
+            self.time += elapsed;
+        }
+        self.time
+    }
 }
 
 impl Refresher {
@@ -74,10 +113,14 @@ impl Refresher {
             mapper: None,
             index: None,
             is_published: false,
+            complete_since: None,
             has_failed: false,
             step: STEPS.0,
             due: now,
             last: now,
+            rest: STEPS.0,
+            evidence: Evidence::new(now),
+            cleaned: now,
         }
     }
 
@@ -99,6 +142,7 @@ impl Refresher {
                 () = tokio::time::sleep_until(self.due) => self.refresh().await,
                 Ok(()) = recoveries.changed(), if self.has_failed => {
                     self.due = self.due.min(Instant::now().max(self.last + STEPS.1));
+                    self.context.schemas.hurry(None);
                 }
             }
         }
@@ -107,6 +151,7 @@ impl Refresher {
     /// Takes in a signal.
     fn note(&mut self, signal: Signal) {
         let now = Instant::now();
+        let time = self.evidence.at(now, self.has_failed);
         let none = Index::new();
         let index = self.index.as_deref().unwrap_or(&none);
         let is_news = match signal {
@@ -115,7 +160,7 @@ impl Refresher {
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {
-                        self.settling.note(old, new, &none, now);
+                        self.settling.note(name, (old, new), &none, time);
                     }
                 }
                 let is_news = !self.are_crds_listed || self.crds != listed;
@@ -127,29 +172,32 @@ impl Refresher {
                 let old = self.crds.get(&name);
                 let is_news = old != Some(&crd);
                 if is_news {
-                    self.settling.note(old, Some(&crd), index, now);
+                    self.settling.note(&name, (old, Some(&crd)), index, time);
                     self.crds.insert(name, crd);
                 }
                 is_news
             }
             Signal::CrdDeleted(name) => {
                 let old = self.crds.remove(&name);
-                self.settling.note(old.as_ref(), None, index, now);
+                self.settling.note(&name, (old.as_ref(), None), index, time);
                 old.is_some()
             }
             Signal::ApiServiceChanged(gv) => {
-                self.settling.note_possible(gv, index, now);
+                self.context.schemas.hurry(Some(&gv));
+                self.settling.note_possible(gv, index, time);
                 true
             }
         };
         if is_news {
             self.step = STEPS.0;
-            self.due = self.due.min(now.max(self.last + STEPS.0));
+            self.due = self.due.min(now.max(self.last + self.rest));
         }
     }
 
     /// Looks what is served now, and says when to look again.
     async fn refresh(&mut self) {
+        let start = Instant::now();
+        self.evidence.at(start, self.has_failed);
         let client = &self.context.client;
         let (resources, index) =
             tokio::join!(self.discovery.refresh(client), self.openapi.refresh(client));
@@ -185,14 +233,36 @@ impl Refresher {
                 has_failed = true;
             }
         }
-        let progress = self.progress();
+        if self.has_failed && !has_failed {
+            self.step = STEPS.0;
+        }
         self.has_failed = has_failed;
         self.last = Instant::now();
-        self.due = self.last + self.pause(has_failed, progress);
+        let time = self.evidence.at(self.last, has_failed);
+        // What was seen before says nothing of what must show by now.
+        let progress = if has_failed {
+            Progress::Contradiction
+        } else {
+            self.progress(time)
+        };
+        self.rest = STEPS.0.max(PACE * (self.last - start)).min(STEPS.1);
+        self.due = self.last + self.pause(has_failed, progress).max(self.rest);
+        self.clean();
     }
 
-    /// Compares what was seen with the CRDs, and publishes it if it fits.
-    fn progress(&mut self) -> Progress {
+    /// Drops schemas that nobody needs any more.
+    fn clean(&mut self) {
+        if self.is_published && self.cleaned.elapsed() >= CLEANING {
+            self.cleaned = Instant::now();
+            let Context { schemas, store, .. } = &*self.context;
+            schemas.retain(&store.needed_schemas(), |policy| {
+                store.get(policy).is_some()
+            });
+        }
+    }
+
+    /// Compares what was seen with the CRDs, and publishes what fits.
+    fn progress(&mut self, now: Instant) -> Progress {
         let (Some(mapper), Some(index)) = (self.mapper.clone(), self.index.clone()) else {
             return Progress::Contradiction;
         };
@@ -200,12 +270,17 @@ impl Refresher {
             return Progress::Contradiction;
         }
         let world = self.context.world();
-        let now = Instant::now();
-        let progress = self
+        let (progress, held) = self
             .settling
-            .progress(&self.crds, &mapper, &index, &world.index, now);
-        if progress != Progress::Contradiction {
-            self.publish(mapper, index);
+            .progress(&self.crds, &mapper, &index, &world, now);
+        if self.is_published {
+            self.publish(mapper, index, &held);
+        } else {
+            // Before the first picture there is nothing that could stand for what is held back.
+            let since = *self.complete_since.get_or_insert(now);
+            if progress != Progress::Contradiction || now >= since + LIMIT {
+                self.publish(mapper, index, &Held::default());
+            }
         }
         progress
     }
@@ -222,35 +297,33 @@ impl Refresher {
         pause
     }
 
-    /// Makes a new picture of what was seen, if it is another, and queues the policies it touches.
-    fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>) {
+    /// Makes a new picture of what was seen, but for what is held back, and queues the policies it touches.
+    fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Held) {
         let context = &self.context;
         let old = context.world();
-        let is_same = *old.mapper == *mapper;
-        let crds = if *old.crds == self.crds {
-            Arc::clone(&old.crds)
-        } else {
-            Arc::new(self.crds.clone())
+        let mapper = match held.mapper(&old.mapper, &mapper) {
+            Some(mapper) => Arc::new(mapper),
+            None => mapper,
         };
+        let index = match held.index(&old.index, &index) {
+            Some(index) => Arc::new(index),
+            None => index,
+        };
+        let is_same = old.mapper == mapper;
         let revision = if is_same {
             old.revision
         } else {
             old.revision + 1
         };
-        let mapper = if is_same {
-            Arc::clone(&old.mapper)
-        } else {
-            mapper
-        };
+        let crds = held.crds(&old.crds, &self.crds);
         let new = World {
-            mapper,
+            mapper: same_or(&old.mapper, mapper),
             revision,
-            index,
-            crds,
+            index: same_or(&old.index, index),
+            crds: same_or(&old.crds, Arc::new(crds)),
         };
         if self.is_published {
             let change = Change::between(&old, &new);
-            context.schemas.retain(&context.store.needed_schemas());
             if change.is_empty() {
                 return;
             }
@@ -300,6 +373,15 @@ impl Refresher {
             complaints.trouble(source, reason, &text);
             readiness.failed(source, text);
         }
+    }
+}
+
+/// The one that is known, where the other is the same.
+fn same_or<T: PartialEq>(known: &Arc<T>, new: Arc<T>) -> Arc<T> {
+    if **known == *new {
+        Arc::clone(known)
+    } else {
+        new
     }
 }
 

@@ -2,48 +2,46 @@
 //!
 //! A document is fetched when a policy first asks for a kind of it, turned into types and dropped.
 //! It is fetched again when its address in the index changes. However many policies ask at once, one
-//! document is fetched once, and one at a time, as documents are large.
+//! document is fetched once, by a task of its own ([`load`]). Who asks waits for a moment at most, as
+//! documents of aggregated APIs come from servers that may hang: then it goes away, and its policy is put
+//! into the queue when the document is there, or when it is not worth waiting for any more.
+
+mod load;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::Client;
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::blocking;
-use super::error::Error;
-use super::http;
+use self::load::Loader;
 use super::openapi::Index;
+use super::queue::Queue;
 use crate::schema::decl_type::DeclType;
 use crate::schema::error::SchemaError;
-use crate::schema::intern::Interner;
-use crate::schema::openapi::OpenApiDocument;
 use crate::schema::resolver::{Resolution, SchemaResolver};
 use crate::schema::{GroupVersion, Gvk};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::Lookup;
 
-/// How long a failure is remembered: policies that ask in the meantime get the same answer, rather
-/// than a request each.
-const FAILURE_LIFETIME: Duration = Duration::from_secs(2);
+/// How long who asks for a document waits for it, from when it was first asked for.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// How long a policy is not judged for want of documents that are on their way, where others of them are
+/// on their way each time that it is looked at: an operator may be installing CRDs for minutes.
+const MAX_PARKED: Duration = Duration::from_secs(5);
 
 /// The types of one document, or why a kind has none.
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// Types by group version.
 pub(crate) struct SchemaCache {
-    client: Client,
-    metrics: Arc<Metrics>,
-    documents: Mutex<HashMap<GroupVersion, Slot>>,
-    interner: Arc<Mutex<Interner>>,
-    /// Whether a document was given up since the types that nobody holds were last dropped.
-    has_garbage: AtomicBool,
-    /// One document is read at a time.
-    loading: Semaphore,
+    shared: Arc<Shared>,
 }
 
 impl fmt::Debug for SchemaCache {
@@ -52,174 +50,312 @@ impl fmt::Debug for SchemaCache {
     }
 }
 
-/// The place of a document.
-#[derive(Clone, Debug)]
-struct Slot {
-    address: String,
-    state: Arc<tokio::sync::Mutex<State>>,
+/// What those who ask and the tasks that load share.
+struct Shared {
+    loader: Loader,
+    metrics: Arc<Metrics>,
+    queue: Arc<Queue>,
+    state: Mutex<State>,
+    /// Tells when a document is there, or is not waited for any more.
+    news: watch::Sender<()>,
 }
 
-#[derive(Debug, Default)]
-enum State {
-    #[default]
-    Empty,
+#[derive(Default)]
+struct State {
+    documents: HashMap<GroupVersion, Document>,
+    /// Policies that are not judged before documents are there that are on their way.
+    parked: HashMap<String, Parked>,
+    /// Whether a document was given up since the types that nobody holds were last dropped.
+    has_garbage: bool,
+}
+
+/// The place of a document.
+struct Document {
+    address: String,
+    asked_at: Instant,
+    load: Load,
+    /// Rises when who went away without the document should look again.
+    version: Arc<AtomicU64>,
+    /// The policies that asked for it and went away without.
+    waiting: BTreeSet<String>,
+    /// Ends the pause before the next attempt.
+    hurry: Arc<Notify>,
+    task: AbortHandle,
+}
+
+impl Drop for Document {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// How far a document is.
+enum Load {
+    /// It is on its way.
+    Coming,
+    /// It cannot be had now, for this reason; the task goes on trying.
+    Missing(String),
+    /// It is there.
     Loaded(Arc<Types>),
-    Failed {
-        reason: String,
-        until: Instant,
-    },
+}
+
+/// A policy that waits for documents.
+struct Parked {
+    since: Instant,
+    n_coming: usize,
+}
+
+/// What was found where documents were asked for.
+pub(crate) enum Asked {
+    /// All documents, but for those that are not worth waiting for.
+    There(Schemas),
+    /// Some are on their way; the policy is put into the queue when they are there.
+    Coming,
 }
 
 impl SchemaCache {
-    /// An empty cache.
-    pub(crate) fn new(client: Client, metrics: Arc<Metrics>) -> Self {
-        Self {
-            client,
+    /// An empty cache; policies that wait for a document are put into `queue` when it is there.
+    pub(crate) fn new(client: Client, metrics: Arc<Metrics>, queue: Arc<Queue>) -> Self {
+        let shared = Shared {
+            loader: Loader::new(client),
             metrics,
-            documents: Mutex::default(),
-            interner: Arc::default(),
-            has_garbage: AtomicBool::new(false),
-            loading: Semaphore::new(1),
+            queue,
+            state: Mutex::default(),
+            news: watch::Sender::default(),
+        };
+        Self {
+            shared: Arc::new(shared),
         }
     }
 
-    /// The types of `group_versions`, of those that `index` has.
+    /// The types of `group_versions`, of those that `index` has, for the policy of that name.
     pub(crate) async fn get(
         &self,
+        policy: &str,
         group_versions: &BTreeSet<GroupVersion>,
         index: &Index,
-    ) -> Schemas {
-        let mut schemas = Schemas::default();
-        for group_version in group_versions {
-            let Some(address) = index.get(group_version) else {
-                continue;
+    ) -> Asked {
+        let mut news = self.shared.news.subscribe();
+        loop {
+            news.mark_unchanged();
+            let until = match self.shared.look(policy, group_versions, index) {
+                Look::There(schemas) => return Asked::There(schemas),
+                Look::Coming(None) => return Asked::Coming,
+                Look::Coming(Some(until)) => until,
             };
-            match self.types(group_version, address).await {
-                Ok(types) => schemas
-                    .documents
-                    .insert(group_version.clone(), types)
-                    .map(drop),
-                Err(reason) => schemas
-                    .waiting
-                    .insert(group_version.clone(), reason)
-                    .map(drop),
-            };
+            // The sender lives as long as `self`.
+            drop(tokio::time::timeout_at(until, news.changed()).await);
         }
-        schemas
     }
 
-    /// The types of one document.
-    async fn types(&self, gv: &GroupVersion, address: &str) -> Result<Arc<Types>, String> {
-        let slot = self.slot(gv, address);
-        let mut state = slot.state.lock().await;
-        match &*state {
-            State::Loaded(types) => {
-                self.metrics.schema_lookup(Lookup::Hit);
-                return Ok(Arc::clone(types));
-            }
-            State::Failed { reason, until } if Instant::now() < *until => {
-                return Err(reason.clone());
-            }
-            State::Failed { .. } | State::Empty => {}
+    /// Ends the pauses of the documents that could not be had: of this group version, or of all.
+    pub(crate) fn hurry(&self, group_version: Option<&GroupVersion>) {
+        let state = self.shared.lock();
+        let wanted = |gv: &&GroupVersion| group_version.is_none_or(|wanted| wanted == *gv);
+        let documents = state.documents.iter().filter(|(gv, _)| wanted(gv));
+        documents.for_each(|(_, document)| document.hurry.notify_one());
+    }
+
+    /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`, and
+    /// types that were in forgotten ones only.
+    pub(crate) fn retain(&self, needed: &BTreeSet<GroupVersion>, exists: impl Fn(&str) -> bool) {
+        let has_garbage = {
+            let mut state = self.shared.lock();
+            state.parked.retain(|policy, _| exists(policy));
+            let before = state.documents.len();
+            state.documents.retain(|gv, document| {
+                document.waiting.retain(|policy| exists(policy));
+                needed.contains(gv) || !document.waiting.is_empty()
+            });
+            let n_documents = state.documents.len();
+            self.shared.metrics.set_schema_documents(n_documents);
+            std::mem::take(&mut state.has_garbage) || n_documents < before
+        };
+        if has_garbage {
+            self.shared.loader.purge();
         }
-        match self.load(address).await {
-            Ok(types) => {
-                self.metrics.schema_lookup(Lookup::Fetched);
-                tracing::debug!(group_version = %gv, kinds = types.len(), "read schemas");
-                *state = State::Loaded(Arc::clone(&types));
-                Ok(types)
-            }
-            Err(error) => {
-                self.metrics.schema_lookup(Lookup::Failed);
-                tracing::warn!(group_version = %gv, %error, "cannot get schemas, will try again");
-                let reason = error.to_string();
-                let until = Instant::now() + FAILURE_LIFETIME;
-                *state = State::Failed {
-                    reason: reason.clone(),
-                    until,
-                };
-                Err(reason)
+    }
+}
+
+/// What a look at the documents finds.
+enum Look {
+    There(Schemas),
+    /// Some are on their way; worth waiting for until then.
+    Coming(Option<Instant>),
+}
+
+impl Shared {
+    /// Looks at the documents, and has those loaded that nobody asked for before.
+    fn look(
+        self: &Arc<Self>,
+        policy: &str,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> Look {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut coming = Vec::new();
+        let mut schemas = Schemas::default();
+        let mut until: Option<Instant> = None;
+        for gv in group_versions {
+            let Some(address) = index.get(gv) else {
+                continue;
+            };
+            let document = self.document(&mut state, gv, address, now);
+            match &document.load {
+                Load::Loaded(types) => {
+                    schemas.documents.insert(gv.clone(), Arc::clone(types));
+                }
+                Load::Missing(reason) => {
+                    let missing = Missing::new(reason.clone(), &document.version);
+                    document.waiting.insert(policy.to_owned());
+                    schemas.waiting.insert(gv.clone(), missing);
+                }
+                Load::Coming => {
+                    until = until.max(Some(document.asked_at + GRACE));
+                    let reason = "it is being read".to_owned();
+                    coming.push((gv, Missing::new(reason, &document.version)));
+                }
             }
         }
+        if !coming.is_empty() {
+            if let Some(until) = until.filter(|until| now < *until) {
+                return Look::Coming(Some(until));
+            }
+            for (gv, _) in &coming {
+                if let Some(document) = state.documents.get_mut(*gv) {
+                    document.waiting.insert(policy.to_owned());
+                }
+            }
+            let n_coming = coming.len();
+            let parked = state.parked.entry(policy.to_owned());
+            let parked = parked.or_insert(Parked {
+                since: now,
+                n_coming,
+            });
+            parked.n_coming = n_coming;
+            if now < parked.since + MAX_PARKED {
+                return Look::Coming(None);
+            }
+            let coming = coming.into_iter();
+            schemas
+                .waiting
+                .extend(coming.map(|(gv, missing)| (gv.clone(), missing)));
+        }
+        state.parked.remove(policy);
+        for _ in &schemas.documents {
+            self.metrics.schema_lookup(Lookup::Hit);
+        }
+        Look::There(schemas)
     }
 
     /// The place of the document at `address`; that of an older document is given up.
-    fn slot(&self, gv: &GroupVersion, address: &str) -> Slot {
-        let mut documents = self
-            .documents
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match documents.get(gv) {
-            Some(slot) if slot.address == address => slot.clone(),
-            _ => {
-                let slot = Slot {
+    fn document<'a>(
+        self: &Arc<Self>,
+        state: &'a mut State,
+        gv: &GroupVersion,
+        address: &str,
+        now: Instant,
+    ) -> &'a mut Document {
+        let known = state.documents.remove(gv);
+        let is_known = |document: &Document| document.address == address;
+        let document = match known {
+            Some(document) if is_known(&document) => document,
+            older => {
+                state.has_garbage |= older.is_some();
+                // Who waits for the older one waits for this one; its policy is not judged by the other.
+                let waiting = older
+                    .map(|mut older| std::mem::take(&mut older.waiting))
+                    .unwrap_or_default();
+                let hurry = Arc::default();
+                let load = load::until_there(
+                    Arc::clone(self),
+                    gv.clone(),
+                    address.to_owned(),
+                    Arc::clone(&hurry),
+                );
+                Document {
                     address: address.to_owned(),
-                    state: Arc::default(),
-                };
-                if documents.insert(gv.clone(), slot.clone()).is_some() {
-                    self.has_garbage.store(true, Ordering::Relaxed);
+                    asked_at: now,
+                    load: Load::Coming,
+                    version: Arc::default(),
+                    waiting,
+                    hurry,
+                    task: tokio::spawn(load).abort_handle(),
                 }
-                self.metrics.set_schema_documents(documents.len());
-                slot
+            }
+        };
+        let document = state.documents.entry(gv.clone()).insert_entry(document);
+        document.into_mut()
+    }
+
+    /// Notes how far the document at `address` is, and puts the policies into the queue that wait for that.
+    fn note(&self, gv: &GroupVersion, address: &str, load: Load) {
+        let mut state = self.lock();
+        let State {
+            documents, parked, ..
+        } = &mut *state;
+        let Some(document) = documents
+            .get_mut(gv)
+            .filter(|known| known.address == address)
+        else {
+            return;
+        };
+        let was_coming = matches!(document.load, Load::Coming);
+        let is_there = matches!(load, Load::Loaded(_));
+        document.load = load;
+        document.version.fetch_add(1, Ordering::Relaxed);
+        // Who was judged without the document is judged again once it is there, or once it is known why not.
+        let mut touched = Vec::new();
+        for policy in &document.waiting {
+            match parked.get_mut(policy) {
+                Some(parked) => {
+                    parked.n_coming = parked.n_coming.saturating_sub(usize::from(was_coming));
+                    if parked.n_coming == 0 {
+                        touched.push(policy.clone());
+                    }
+                }
+                None => touched.push(policy.clone()),
             }
         }
-    }
-
-    async fn fetch(&self, address: &str) -> Result<Option<http::Document>, Error> {
-        http::get(&self.client, address, "application/json", None).await
-    }
-
-    async fn load(&self, address: &str) -> Result<Arc<Types>, Error> {
-        let _turn = self.loading.acquire().await;
-        let document = match self.fetch(address).await {
-            // The document has changed since we read the index: the address without the hash has it as
-            // it is now. It is read again under its new address when the index tells that.
-            Err(Error::Status {
-                code: 301 | 302 | 307 | 308,
-                ..
-            }) => {
-                self.fetch(address.split('?').next().unwrap_or(address))
-                    .await?
-            }
-            fetched => fetched?,
-        };
-        let Some(document) = document else {
-            return Err(Error::Status {
-                code: 304,
-                message: String::new(),
-            });
-        };
-        let interner = Arc::clone(&self.interner);
-        let read = move || {
-            let parsed = OpenApiDocument::parse(&document.body);
-            drop(document);
-            let parsed = parsed.map_err(|error| error.to_string())?;
-            let mut interner = interner.lock().unwrap_or_else(PoisonError::into_inner);
-            let types: Types = parsed.decl_types(&mut interner).into_iter().collect();
-            Ok(Arc::new(types))
-        };
-        match blocking::run(blocking::Kind::Schemas, read).await {
-            Ok(types) => types.map_err(Error::Decode),
-            Err(_) => Err(Error::Decode("reading the document panicked".to_owned())),
+        if is_there {
+            document.waiting.clear();
+        }
+        let n_documents = documents.len();
+        drop(state);
+        self.metrics.set_schema_documents(n_documents);
+        self.news.send_replace(());
+        for policy in touched {
+            self.queue.add(&policy);
         }
     }
 
-    /// Forgets all documents but those of `needed`, and types that were in forgotten ones only.
-    pub(crate) fn retain(&self, needed: &BTreeSet<GroupVersion>) {
-        let mut documents = self
-            .documents
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let before = documents.len();
-        documents.retain(|gv, _| needed.contains(gv));
-        self.metrics.set_schema_documents(documents.len());
-        let has_garbage = self.has_garbage.swap(false, Ordering::Relaxed);
-        if has_garbage || documents.len() < before {
-            self.interner
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .purge();
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A document that a check did without.
+#[derive(Clone, Debug)]
+pub(crate) struct Missing {
+    /// Why.
+    pub(crate) reason: String,
+    version: u64,
+    versions: Arc<AtomicU64>,
+}
+
+impl Missing {
+    fn new(reason: String, versions: &Arc<AtomicU64>) -> Self {
+        Self {
+            reason,
+            version: versions.load(Ordering::Relaxed),
+            versions: Arc::clone(versions),
         }
+    }
+
+    /// Whether another check would do without it as well, and for the same reason.
+    pub(crate) fn is_still_missing(&self) -> bool {
+        self.versions.load(Ordering::Relaxed) == self.version
     }
 }
 
@@ -227,8 +363,8 @@ impl SchemaCache {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schemas {
     documents: BTreeMap<GroupVersion, Arc<Types>>,
-    /// Documents that are published and could not be had now, with the reason.
-    pub(crate) waiting: BTreeMap<GroupVersion, String>,
+    /// Documents that are published and could not be had now.
+    pub(crate) waiting: BTreeMap<GroupVersion, Missing>,
 }
 
 impl SchemaResolver for Schemas {
@@ -248,12 +384,14 @@ impl SchemaResolver for Schemas {
                 .get(&gvk.group_version())
                 .or(self.waiting.values().next())
             {
-                Some(reason) => Resolution::Unavailable(reason.clone()),
+                Some(missing) => Resolution::Unavailable(missing.reason.clone()),
                 None => Resolution::NotFound,
             },
         }
     }
 }
 
+#[cfg(test)]
+mod stalls;
 #[cfg(test)]
 mod tests;

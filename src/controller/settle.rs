@@ -2,8 +2,11 @@
 //!
 //! A CRD is a change at once; what the API server serves on account of it follows some time later, in
 //! several steps (discovery, then the OpenAPI document). A verdict from the middle of it would be
-//! overthrown a moment later. So a picture is held back while it contradicts the CRDs, for a limited
-//! time: an API server that does not catch up is a fact as well.
+//! overthrown a moment later. So what contradicts a CRD is held back, that is, taken as it was before, for
+//! a limited time: an API server that does not catch up is a fact as well. Nothing else is held back: an
+//! operator may be installing hundreds of CRDs.
+//!
+//! Time is that of looks that worked: an API server that does not answer is no evidence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,15 +15,19 @@ use tokio::time::Instant;
 
 use super::crds::{Crd, Crds};
 use super::openapi::Index;
-use crate::schema::rest_mapper::RestMapper;
+use super::world::World;
+use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvr};
 
-/// How long a picture may contradict the CRDs before it is taken for the truth.
+/// How long a picture may contradict a CRD before it is taken for the truth.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a document that must change holds a picture back. It is shorter, as the change may have
+/// How long a document that must change holds a CRD back. It is shorter, as the change may have
 /// been seen before the CRD that caused it.
 const DOCUMENT_LIMIT: Duration = Duration::from_secs(3);
+
+/// How long a CRD is held back in all, however often it changes.
+const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 
 /// How long a document is expected to change after the CRD did, without holding anything up.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
@@ -30,12 +37,24 @@ const MAY_CHANGE: Duration = Duration::from_secs(5);
 pub(crate) struct Settling {
     /// What is not there although it should be, and since when.
     missing: BTreeMap<Missing, Instant>,
-    /// Resources that were of a CRD and must not be listed any more, and until when.
-    leaving: BTreeMap<Gvr, Instant>,
-    /// Documents that must change, with their address before and until when.
-    changing: BTreeMap<GroupVersion, (Option<String>, Instant)>,
+    /// Resources that were of a CRD and must not be listed any more, with its name and until when.
+    leaving: BTreeMap<Gvr, (String, Instant)>,
+    /// Documents that must change on account of the CRD of that name.
+    changing: BTreeMap<(GroupVersion, String), Changing>,
     /// Documents that may change, with their address before and until when.
     may_change: BTreeMap<GroupVersion, (Option<String>, Instant)>,
+    /// The CRDs that are held back, and since when.
+    held: BTreeMap<String, Instant>,
+}
+
+/// A document that must change.
+#[derive(Debug)]
+struct Changing {
+    /// Its address before.
+    address: Option<String>,
+    /// The resources that come or go with it.
+    resources: BTreeSet<Gvr>,
+    until: Instant,
 }
 
 /// What should be there.
@@ -51,7 +70,7 @@ enum Missing {
 /// How far the API server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The picture contradicts the CRDs: hold it back.
+    /// The picture contradicts the CRDs: some of it is held back.
     Contradiction,
     /// The picture is consistent, and more is expected to show soon.
     Expecting,
@@ -59,13 +78,73 @@ pub(crate) enum Progress {
     Settled,
 }
 
+/// The parts of a picture that are taken as they were before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    crds: BTreeSet<String>,
+    resources: BTreeSet<Gvr>,
+    documents: BTreeSet<GroupVersion>,
+}
+
+impl Held {
+    fn is_empty(&self) -> bool {
+        self.crds.is_empty() && self.resources.is_empty() && self.documents.is_empty()
+    }
+
+    /// The CRDs, but for those held back, which are as `before`.
+    pub(crate) fn crds(&self, before: &Crds, now: &Crds) -> Crds {
+        let mut crds = now.clone();
+        for name in &self.crds {
+            match before.get(name) {
+                Some(crd) => drop(crds.insert(name.clone(), crd.clone())),
+                None => drop(crds.remove(name)),
+            }
+        }
+        crds
+    }
+
+    /// The resources, but for those held back, which are as `before`; `None` where that is all of `now`.
+    pub(crate) fn mapper(&self, before: &RestMapper, now: &RestMapper) -> Option<RestMapper> {
+        if self.resources.is_empty() {
+            return None;
+        }
+        let group_versions: BTreeSet<GroupVersion> =
+            self.resources.iter().map(Gvr::group_version).collect();
+        let is_held = |served: &&ApiResource| {
+            let gvr = &served.gvr;
+            let main = gvr.resource.split('/').next().unwrap_or_default();
+            group_versions.contains(&gvr.group_version())
+                && self
+                    .resources
+                    .contains(&Gvr::new(&*gvr.group, &*gvr.version, main))
+        };
+        let new = now.resources.iter().filter(|served| !is_held(served));
+        let old = before.resources.iter().filter(is_held);
+        let mut mapper = RestMapper::new(new.chain(old).cloned().collect());
+        mapper.incomplete.clone_from(&now.incomplete);
+        Some(mapper)
+    }
+
+    /// The index, but for documents held back, which are as `before`; `None` where that is all of `now`.
+    pub(crate) fn index(&self, before: &Index, now: &Index) -> Option<Index> {
+        if self.documents.is_empty() {
+            return None;
+        }
+        let mut index = now.clone();
+        let old = self.documents.iter();
+        let old = old.filter_map(|gv| Some((gv.clone(), before.get(gv)?.clone())));
+        index.extend(old);
+        Some(index)
+    }
+}
+
 impl Settling {
-    /// Notes that a CRD changed from `old` to `new`, at a time when the index was `index`; an empty one
-    /// where that is not known, so that a document need only exist.
+    /// Notes that the CRD `name` changed from `old` to `new`, at a time when the index was `index`; an empty
+    /// one where that is not known, so that a document need only exist.
     pub(crate) fn note(
         &mut self,
-        old: Option<&Crd>,
-        new: Option<&Crd>,
+        name: &str,
+        (old, new): (Option<&Crd>, Option<&Crd>),
         index: &Index,
         now: Instant,
     ) {
@@ -73,20 +152,27 @@ impl Settling {
             crd.into_iter().flat_map(Crd::resources).collect()
         };
         let (before, after) = (resources(old), resources(new));
-        let mut changing: BTreeSet<GroupVersion> = BTreeSet::new();
+        let mut changing: BTreeMap<GroupVersion, BTreeSet<Gvr>> = BTreeMap::new();
         for gvr in before.difference(&after) {
-            self.leaving.insert(gvr.clone(), now + LIMIT);
-            changing.insert(gvr.group_version());
+            self.leaving
+                .insert(gvr.clone(), (name.to_owned(), now + LIMIT));
+            let of_version = changing.entry(gvr.group_version());
+            of_version.or_default().insert(gvr.clone());
         }
         for gvr in after.difference(&before) {
             self.leaving.remove(gvr);
-            changing.insert(gvr.group_version());
+            let of_version = changing.entry(gvr.group_version());
+            of_version.or_default().insert(gvr.clone());
         }
-        for gv in changing {
+        for (gv, resources) in changing {
             let address = index.get(&gv).cloned();
-            self.changing
-                .entry(gv)
-                .or_insert((address, now + DOCUMENT_LIMIT));
+            let changing = Changing {
+                address,
+                resources: BTreeSet::new(),
+                until: now + DOCUMENT_LIMIT,
+            };
+            let known = self.changing.entry((gv, name.to_owned()));
+            known.or_insert(changing).resources.extend(resources);
         }
         let revision = |crd: Option<&Crd>| crd.map(|crd| crd.revision.clone());
         if revision(old) != revision(new) {
@@ -103,17 +189,20 @@ impl Settling {
         self.may_change.insert(gv, (address, now + MAY_CHANGE));
     }
 
-    /// Compares a picture with the CRDs and with the documents that were published before, and forgets
-    /// what has shown or is waited for no longer.
+    /// Compares a picture with the CRDs and with what was `published` before, forgets what has shown or is
+    /// waited for no longer, and says what of the picture is held back.
     pub(crate) fn progress(
         &mut self,
         crds: &Crds,
         mapper: &RestMapper,
         index: &Index,
-        published: &Index,
+        published: &World,
         now: Instant,
-    ) -> Progress {
-        let established: BTreeSet<Gvr> = crds.values().flat_map(Crd::resources).collect();
+    ) -> (Progress, Held) {
+        let established: BTreeMap<Gvr, &String> = crds
+            .iter()
+            .flat_map(|(name, crd)| crd.resources().map(move |gvr| (gvr, name)))
+            .collect();
         let is_served = |gv: &&GroupVersion| {
             mapper
                 .resources
@@ -121,38 +210,94 @@ impl Settling {
                 .any(|resource| resource.gvr.group_version() == **gv)
         };
         let lost = published
+            .index
             .keys()
             .filter(|gv| !index.contains_key(gv))
             .filter(is_served)
             .cloned();
-        let described = established.iter().map(Gvr::group_version);
+        let described = established.keys().map(Gvr::group_version);
         let undescribed = described.filter(|gv| !index.contains_key(gv));
         let unlisted = established
-            .iter()
+            .keys()
             .filter(|gvr| mapper.resource(gvr).is_none());
         let missing = unlisted
             .map(|gvr| Missing::Resource(gvr.clone()))
             .chain(lost.chain(undescribed).map(Missing::Document));
         let since = |what: &Missing| self.missing.get(what).copied().unwrap_or(now);
         self.missing = missing.map(|what| (what.clone(), since(&what))).collect();
-        self.leaving.retain(|gvr, until| {
-            now < *until && !established.contains(gvr) && mapper.resource(gvr).is_some()
+        self.leaving.retain(|gvr, (_, until)| {
+            now < *until && !established.contains_key(gvr) && mapper.resource(gvr).is_some()
         });
         let is_unchanged =
             |gv: &GroupVersion, before: &Option<String>| index.get(gv) == before.as_ref();
-        self.changing
-            .retain(|gv, (before, until)| now < *until && is_unchanged(gv, before));
+        self.changing.retain(|(gv, _), changing| {
+            now < changing.until && is_unchanged(gv, &changing.address)
+        });
         self.may_change
             .retain(|gv, (before, until)| now < *until && is_unchanged(gv, before));
 
-        let is_missing = self.missing.values().any(|since| now < *since + LIMIT);
-        if is_missing || !self.leaving.is_empty() || !self.changing.is_empty() {
+        let held = self.hold(&established, published, now);
+        let progress = if !held.is_empty() {
             Progress::Contradiction
         } else if self.may_change.is_empty() {
             Progress::Settled
         } else {
             Progress::Expecting
+        };
+        (progress, held)
+    }
+
+    /// What is held back on account of what must still show.
+    fn hold(
+        &mut self,
+        established: &BTreeMap<Gvr, &String>,
+        published: &World,
+        now: Instant,
+    ) -> Held {
+        let mut by_crd: BTreeMap<&String, BTreeSet<&Gvr>> = BTreeMap::new();
+        let mut documents = BTreeSet::new();
+        let missing = self.missing.iter();
+        for (missing, _) in missing.filter(|(_, since)| now < **since + LIMIT) {
+            match missing {
+                Missing::Resource(gvr) => {
+                    if let Some(name) = established.get(gvr) {
+                        by_crd.entry(name).or_default().insert(gvr);
+                    }
+                }
+                Missing::Document(gv) if published.index.contains_key(gv) => {
+                    documents.insert(gv.clone());
+                }
+                Missing::Document(gv) => {
+                    let described = established.iter();
+                    for (gvr, name) in described.filter(|(gvr, _)| gvr.group_version() == *gv) {
+                        by_crd.entry(name).or_default().insert(gvr);
+                    }
+                }
+            }
         }
+        for (gvr, (name, _)) in &self.leaving {
+            by_crd.entry(name).or_default().insert(gvr);
+        }
+        for ((_, name), changing) in &self.changing {
+            by_crd.entry(name).or_default().extend(&changing.resources);
+        }
+        let since = |name: &String| self.held.get(name).copied().unwrap_or(now);
+        let held: BTreeMap<String, Instant> = by_crd
+            .keys()
+            .map(|name| ((*name).clone(), since(name)))
+            .collect();
+        let is_held = |name: &String| {
+            held.get(name)
+                .is_some_and(|since| now < *since + TOTAL_LIMIT)
+        };
+        by_crd.retain(|name, _| is_held(name));
+        let held_now = Held {
+            crds: by_crd.keys().map(|name| (*name).clone()).collect(),
+            resources: by_crd.into_values().flatten().cloned().collect(),
+            documents,
+        };
+        self.held = held;
+        held_now
     }
 }
 
@@ -183,7 +328,9 @@ mod tests {
             .map(|address| ("example.com/v1", *address))
             .collect();
         let world = world(resources, &documents);
-        settling.progress(crds, &world.mapper, &world.index, &Index::new(), now)
+        let nothing = World::default();
+        let (progress, _) = settling.progress(crds, &world.mapper, &world.index, &nothing, now);
+        progress
     }
 
     fn index(address: &str) -> Index {
@@ -195,7 +342,7 @@ mod tests {
         let now = Instant::now();
         let mut settling = Settling::default();
         let widget = crd("example.com", "Widget", &["v1"]);
-        settling.note(None, Some(&widget), &Index::new(), now);
+        settling.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
         let crds = crds(&widget);
         let mut check = |is_listed, address, expect| {
             assert_eq!(
@@ -213,7 +360,7 @@ mod tests {
         let now = Instant::now();
         let mut settling = Settling::default();
         let widget = crd("example.com", "Widget", &["v1"]);
-        settling.note(None, Some(&widget), &index("1"), now);
+        settling.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut settling, &crds, true, Some("1"), now),
@@ -230,7 +377,7 @@ mod tests {
         let now = Instant::now();
         let mut settling = Settling::default();
         let widget = crd("example.com", "Widget", &["v1"]);
-        settling.note(None, Some(&widget), &Index::new(), now);
+        settling.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut settling, &crds, false, None, now),
@@ -276,8 +423,11 @@ mod tests {
         let mut check = |now, expect| {
             let crds = Crds::new();
             let (mapper, index) = (&starting.mapper, &starting.index);
-            let progress = settling.progress(&crds, mapper, index, &before.index, now);
+            let (progress, held) = settling.progress(&crds, mapper, index, &before, now);
             assert_eq!(progress, expect);
+            let kept = held.index(&before.index, index);
+            assert_eq!(kept.is_some(), expect == Progress::Contradiction);
+            assert!(kept.is_none_or(|kept| kept.keys().eq([&gv("apps/v1")])));
         };
         check(now, Progress::Contradiction);
         check(now + LIMIT, Progress::Settled);
@@ -289,7 +439,7 @@ mod tests {
         widget.is_established = false;
         let now = Instant::now();
         let mut settling = Settling::default();
-        settling.note(None, Some(&widget), &Index::new(), now);
+        settling.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut settling, &crds, false, None, now),
@@ -302,7 +452,7 @@ mod tests {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut settling = Settling::default();
-        settling.note(Some(&widget), None, &index("1"), now);
+        settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
         let none = Crds::new();
         let mut check = |is_listed, address, now, expect| {
             assert_eq!(
@@ -313,7 +463,7 @@ mod tests {
         check(true, Some("1"), now, Progress::Contradiction);
         check(false, Some("1"), now, Progress::Contradiction);
         check(false, None, now, Progress::Settled);
-        settling.note(Some(&widget), None, &index("1"), now);
+        settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
         let late = now + LIMIT;
         assert_eq!(
             progress(&mut settling, &none, true, Some("1"), late),
@@ -326,8 +476,8 @@ mod tests {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
         let mut settling = Settling::default();
-        settling.note(Some(&widget), None, &index("1"), now);
-        settling.note(None, Some(&widget), &index("1"), now);
+        settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        settling.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
         let crds = crds(&widget);
         assert_eq!(
             progress(&mut settling, &crds, true, Some("2"), now),
@@ -344,7 +494,7 @@ mod tests {
             ..before.clone()
         };
         let mut settling = Settling::default();
-        settling.note(Some(&before), Some(&after), &index("1"), now);
+        settling.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
         let crds = crds(&after);
         assert_eq!(
             progress(&mut settling, &crds, true, Some("1"), now),
@@ -354,11 +504,76 @@ mod tests {
             progress(&mut settling, &crds, true, Some("2"), now),
             Progress::Settled
         );
-        settling.note(Some(&before), Some(&after), &index("1"), now);
+        settling.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
         let late = now + MAY_CHANGE;
         assert_eq!(
             progress(&mut settling, &crds, true, Some("1"), late),
             Progress::Settled
         );
+    }
+
+    #[test]
+    fn what_is_held_back_is_as_it_was() {
+        let now = Instant::now();
+        let mut settling = Settling::default();
+        let early = crd("example.com", "Early", &["v1"]);
+        let late = crd("example.com", "Late", &["v1"]);
+        let name = |crd: &Crd| format!("{}.example.com", crd.plural);
+        let crds: Crds = [&early, &late].map(|crd| (name(crd), crd.clone())).into();
+        for crd in [&early, &late] {
+            settling.note(&name(crd), (None, Some(crd)), &Index::new(), now);
+        }
+        let published = World::default();
+        // The early one is served with a document, the other is not listed yet.
+        let seen = world(
+            &[
+                ("example.com/v1", "earlys", "Early"),
+                ("apps/v1", "deployments", "Deployment"),
+            ],
+            &[("example.com/v1", "1")],
+        );
+        let (progress, held) = settling.progress(&crds, &seen.mapper, &seen.index, &published, now);
+        assert_eq!(progress, Progress::Contradiction);
+        let crds_now = held.crds(&published.crds, &crds);
+        assert_eq!(crds_now.keys().collect::<Vec<_>>(), ["earlys.example.com"]);
+        let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
+        assert_eq!(mapper, *seen.mapper);
+        // Both are listed, and there is no document.
+        let mut settling = Settling::default();
+        let seen = world(
+            &[
+                ("apps/v1", "deployments", "Deployment"),
+                ("example.com/v1", "earlys", "Early"),
+                ("example.com/v1", "earlys/status", "Early"),
+                ("example.com/v1", "lates", "Late"),
+            ],
+            &[],
+        );
+        let (_, held) = settling.progress(&crds, &seen.mapper, &seen.index, &published, now);
+        let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
+        let names: Vec<&str> = mapper
+            .resources
+            .iter()
+            .map(|served| &*served.gvr.resource)
+            .collect();
+        assert_eq!(names, ["deployments"]);
+        assert_eq!(held.crds(&published.crds, &crds), Crds::new());
+    }
+
+    #[test]
+    fn a_crd_that_changes_all_the_time_is_not_held_back_for_ever() {
+        let start = Instant::now();
+        let widget = crd("example.com", "Widget", &["v1"]);
+        let mut settling = Settling::default();
+        let mut is_held = |n: u32| {
+            let now = start + Duration::from_secs(1) * n;
+            // It goes and comes, and is listed all the time.
+            settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+            let progress = progress(&mut settling, &Crds::new(), true, Some("1"), now);
+            settling.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+            progress == Progress::Contradiction
+        };
+        let held: Vec<u32> = (0..30).filter(|n| is_held(*n)).collect();
+        assert_eq!(held, (0..15).collect::<Vec<_>>());
     }
 }

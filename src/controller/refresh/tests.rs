@@ -20,6 +20,8 @@ struct Served {
     is_listed: bool,
     address: Option<&'static str>,
     is_down: bool,
+    /// Groups that serve things besides.
+    others: usize,
 }
 
 struct Cluster {
@@ -33,20 +35,38 @@ fn answer(served: &Served, request: &Seen) -> Reply {
     if served.is_down {
         return Reply::failure(503, "down");
     }
+    let group = |name: String, resource: &str, kind: &str| {
+        json!({"metadata": {"name": name}, "versions": [{"version": "v1", "resources": [
+            {"resource": resource, "scope": "Namespaced",
+             "responseKind": {"group": name, "version": "v1", "kind": kind}}]}]})
+    };
+    let others = (0..served.others).map(other_group);
     let document = match request.path.as_str() {
-        "/openapi/v3" => match served.address {
-            Some(address) => {
-                json!({"paths": {"apis/example.com/v1": {"serverRelativeURL": address}}})
-            }
-            None => json!({"paths": {}}),
-        },
-        "/apis" if served.is_listed => json!({"kind": "APIGroupDiscoveryList", "items": [
-            {"metadata": {"name": "example.com"}, "versions": [{"version": "v1", "resources": [
-                {"resource": "widgets", "scope": "Namespaced", "responseKind":
-                    {"group": "example.com", "version": "v1", "kind": "Widget"}}]}]}]}),
+        "/openapi/v3" => {
+            let others = others.map(|name| (name, "/openapi/v3/b?hash=1"));
+            let widgets = served
+                .address
+                .map(|address| ("example.com".to_owned(), address));
+            let paths = others.chain(widgets).map(|(name, address)| {
+                let address = json!({"serverRelativeURL": address});
+                (format!("apis/{name}/v1"), address)
+            });
+            json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
+        }
+        "/apis" => {
+            let widgets = served.is_listed.then(|| "example.com".to_owned());
+            let widgets = widgets.map(|name| group(name, "widgets", "Widget"));
+            let others = others.map(|name| group(name, "things", "Thing"));
+            let items: Vec<Value> = others.chain(widgets).collect();
+            json!({"kind": "APIGroupDiscoveryList", "items": items})
+        }
         _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
     };
     Reply::json(&document)
+}
+
+fn other_group(n: usize) -> String {
+    format!("g{n}.example.org")
 }
 
 fn policy(name: &str, group: &str) -> Value {
@@ -82,11 +102,10 @@ fn cluster() -> Cluster {
 
 impl Cluster {
     fn serve(&self, is_listed: bool, address: Option<&'static str>) {
-        *self.served.lock().unwrap() = Served {
-            is_listed,
-            address,
-            is_down: false,
-        };
+        let mut served = self.served.lock().unwrap();
+        served.is_listed = is_listed;
+        served.address = address;
+        served.is_down = false;
     }
 
     fn signal(&self, signal: Signal) {
@@ -231,4 +250,75 @@ async fn discovery_that_is_forbidden_is_told() {
              ClusterRole system:discovery to the service account"
         )
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_crds_holds_nobody_else_up() {
+    let cluster = cluster();
+    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.queued(SOON).await;
+    // Each is served five seconds after it was created, so that there are always some that are late.
+    const LATE: usize = 10;
+    for n in 0..120 {
+        let thing = crd(&other_group(n), "Thing", &["v1"]);
+        let name = format!("things.{}", other_group(n));
+        cluster.signal(Signal::CrdApplied(name, thing));
+        cluster.served.lock().unwrap().others = n.saturating_sub(LATE);
+        if n == 60 {
+            cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+        }
+        if n == 62 {
+            cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+        }
+        let queued = cluster.queued(Duration::from_millis(500)).await;
+        let crds = &cluster.context.world().crds;
+        match n {
+            61 => assert!(!crds.contains_key(WIDGETS), "not served yet"),
+            // Within a second of what the API server says.
+            64 => {
+                assert!(crds.contains_key(WIDGETS));
+                let mapper = &cluster.context.world().mapper;
+                let kind = crate::schema::Gvk::new("example.com", "v1", "Widget");
+                assert!(mapper.resources_of_kind(&kind).next().is_some());
+            }
+            _ => assert!(queued.is_empty() || n == 63 || n == 62, "{n} {queued:?}"),
+        }
+        // Those that are not served yet are not told to exist.
+        assert!(
+            crds.len() <= n.saturating_sub(LATE) + 1,
+            "{n} {}",
+            crds.len()
+        );
+        assert!(n < 20 || crds.len() + LATE + 4 >= n, "{n} {}", crds.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_that_fail_are_no_evidence() {
+    let cluster = cluster();
+    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.queued(SOON).await;
+    let mut params = policy("with-params", "other.example.com");
+    params["spec"]["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
+    let params = serde_json::from_value(params).unwrap();
+    cluster.context.store.put(params, Origin::Watched);
+    cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    cluster.served.lock().unwrap().is_down = true;
+    assert_eq!(
+        cluster.queued(Duration::from_secs(300)).await,
+        Vec::<String>::new()
+    );
+    // It is there again, and lists the resource some seconds later.
+    cluster.serve(false, None);
+    let n_asked = paths(&cluster.log).len();
+    while paths(&cluster.log).len() == n_asked {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(
+        cluster.queued(Duration::from_secs(7)).await,
+        Vec::<String>::new()
+    );
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    assert_eq!(cluster.queued(SOON).await, ["on-widgets", "with-params"]);
 }

@@ -27,7 +27,27 @@ fn apps() -> Value {
 
 fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (SchemaCache, Log) {
     let (client, log) = client(move |request| answer(&request.path));
-    (SchemaCache::new(client, Arc::new(Metrics::new())), log)
+    let cache = SchemaCache::new(client, Arc::new(Metrics::new()), Arc::default());
+    (cache, log)
+}
+
+/// What the policy `p` gets.
+async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
+    match cache.get("p", needed, index).await {
+        Asked::There(schemas) => schemas,
+        Asked::Coming => panic!("on their way"),
+    }
+}
+
+/// The policies that are queued by now.
+async fn queued(cache: &SchemaCache) -> Vec<String> {
+    let mut names = Vec::new();
+    let queue = &cache.shared.queue;
+    while let Ok(name) = tokio::time::timeout(Duration::ZERO, queue.next()).await {
+        queue.done(&name);
+        names.push(name);
+    }
+    names
 }
 
 fn gv(text: &str) -> GroupVersion {
@@ -53,7 +73,7 @@ async fn a_document_is_fetched_once_for_all_who_ask() {
     let (cache, log) = cache(|_| Some(Reply::json(&apps())));
     let index = index(&[("apps/v1", "/a?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("unpublished/v1")]);
-    let asked = futures::future::join_all((0..100).map(|_| cache.get(&needed, &index))).await;
+    let asked = futures::future::join_all((0..100).map(|_| get(&cache, &needed, &index))).await;
     for schemas in &asked {
         assert!(is_found(schemas, "apps", "v1", "Deployment"));
         // Described in the document of the resource, not in that of its own group version.
@@ -74,7 +94,7 @@ async fn a_new_address_is_a_new_document() {
     });
     let needed = BTreeSet::from([gv("apps/v1")]);
     for address in ["/a?hash=1", "/a?hash=1", "/a?hash=2"] {
-        let schemas = cache.get(&needed, &index(&[("apps/v1", address)])).await;
+        let schemas = get(&cache, &needed, &index(&[("apps/v1", address)])).await;
         let is_first = address == "/a?hash=1";
         assert_eq!(is_found(&schemas, "apps", "v1", "Deployment"), is_first);
         assert_eq!(is_found(&schemas, "apps", "v1", "ReplicaSet"), !is_first);
@@ -83,7 +103,7 @@ async fn a_new_address_is_a_new_document() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_is_waited_for_and_not_asked_for_by_each() {
+async fn a_failure_is_tried_again_and_not_by_each() {
     let failing = Arc::new(std::sync::atomic::AtomicBool::new(true));
     let switch = Arc::clone(&failing);
     let (cache, log) = cache(move |_| {
@@ -96,7 +116,7 @@ async fn a_failure_is_waited_for_and_not_asked_for_by_each() {
     let index = index(&[("apps/v1", "/a?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1")]);
     for _ in 0..10 {
-        let schemas = cache.get(&needed, &index).await;
+        let schemas = get(&cache, &needed, &index).await;
         let Resolution::Unavailable(reason) =
             schemas.resolve(&Gvk::new("apps", "v1", "Deployment"))
         else {
@@ -106,14 +126,71 @@ async fn a_failure_is_waited_for_and_not_asked_for_by_each() {
         assert_eq!(schemas.waiting.len(), 1);
     }
     assert_eq!(paths(&log).len(), 1);
+    let waiting = get(&cache, &needed, &index).await.waiting;
+    // After 1, 2, 4, … and at last every 60 s.
+    tokio::time::sleep(Duration::from_secs(1800)).await;
+    assert_eq!(paths(&log).len(), 1 + 6 + 28);
+    assert!(waiting.values().all(Missing::is_still_missing));
+    assert_eq!(queued(&cache).await, Vec::<String>::new());
     failing.store(false, std::sync::atomic::Ordering::Relaxed);
-    tokio::time::advance(FAILURE_LIFETIME).await;
-    assert!(is_found(
-        &cache.get(&needed, &index).await,
-        "apps",
-        "v1",
-        "Deployment"
-    ));
+    cache.hurry(None);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(queued(&cache).await, ["p"]);
+    assert!(!waiting.values().any(Missing::is_still_missing));
+    let schemas = get(&cache, &needed, &index).await;
+    assert!(is_found(&schemas, "apps", "v1", "Deployment"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_hangs_is_not_waited_for() {
+    let (cache, log) = cache(|path| (path != "/b?hash=1").then(|| Reply::json(&apps())));
+    let index = index(&[("apps/v1", "/a?hash=1"), ("hangs/v1", "/b?hash=1")]);
+    let needed = BTreeSet::from([gv("apps/v1"), gv("hangs/v1")]);
+    let start = Instant::now();
+    let asked = cache.get("p", &needed, &index).await;
+    assert!(matches!(asked, Asked::Coming));
+    assert!(start.elapsed() <= GRACE);
+    // Then it is judged without, and once more when it is known why.
+    tokio::time::sleep(Duration::from_millis(1900)).await;
+    assert_eq!(queued(&cache).await, Vec::<String>::new());
+    for (wait, expect) in [
+        (1, "no answer within 2 s yet"),
+        (8, "no answer within 10 s"),
+    ] {
+        tokio::time::sleep(Duration::from_secs(wait)).await;
+        assert_eq!(queued(&cache).await, ["p"]);
+        let schemas = get(&cache, &needed, &index).await;
+        assert_eq!(schemas.waiting[&gv("hangs/v1")].reason, expect);
+        assert!(is_found(&schemas, "apps", "v1", "Deployment"));
+    }
+    // What nobody needs is given up, with its task.
+    cache.retain(&BTreeSet::from([gv("apps/v1")]), |_| false);
+    let before = paths(&log).len();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(paths(&log).len(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_is_judged_at_last_while_documents_come_all_the_time() {
+    let (cache, _) = cache(|_| None);
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    let start = Instant::now();
+    let mut n = 0;
+    loop {
+        n += 1;
+        let address = format!("/a?hash={n}");
+        let index = index(&[("apps/v1", &*address)]);
+        if let Asked::There(schemas) = cache.get("p", &needed, &index).await {
+            assert_eq!(schemas.waiting[&gv("apps/v1")].reason, "it is being read");
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!(
+        (5..7).contains(&start.elapsed().as_secs()),
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test]
@@ -126,7 +203,7 @@ async fn a_document_that_moved_on_is_read_as_it_is_now() {
         })
     });
     let index = index(&[("apps/v1", "/a?hash=1")]);
-    let schemas = cache.get(&BTreeSet::from([gv("apps/v1")]), &index).await;
+    let schemas = get(&cache, &BTreeSet::from([gv("apps/v1")]), &index).await;
     assert!(is_found(&schemas, "apps", "v1", "Deployment"));
     assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
 }
@@ -141,13 +218,9 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
             is_open: false,
         })
     });
-    let schemas = cache
-        .get(
-            &BTreeSet::from([gv("apps/v1")]),
-            &index(&[("apps/v1", "/a?hash=1")]),
-        )
-        .await;
-    let reason = schemas.waiting.values().next().unwrap();
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    let schemas = get(&cache, &needed, &index(&[("apps/v1", "/a?hash=1")])).await;
+    let reason = &schemas.waiting.values().next().unwrap().reason;
     assert!(reason.starts_with("cannot read the answer: "), "{reason}");
 }
 
@@ -156,10 +229,12 @@ async fn documents_that_nobody_needs_are_dropped() {
     let (cache, log) = cache(|_| Some(Reply::json(&apps())));
     let index = index(&[("apps/v1", "/a?hash=1"), ("v1", "/b?hash=1")]);
     let needed = BTreeSet::from([gv("apps/v1"), gv("v1")]);
-    drop(cache.get(&needed, &index).await);
-    cache.retain(&BTreeSet::from([gv("v1")]));
-    drop(cache.get(&needed, &index).await);
-    assert_eq!(paths(&log), ["/b?hash=1", "/a?hash=1", "/a?hash=1"]);
-    cache.retain(&BTreeSet::new());
-    assert!(cache.interner.lock().unwrap().is_empty());
+    drop(get(&cache, &needed, &index).await);
+    cache.retain(&BTreeSet::from([gv("v1")]), |_| true);
+    drop(get(&cache, &needed, &index).await);
+    let mut asked = paths(&log);
+    asked.sort();
+    assert_eq!(asked, ["/a?hash=1", "/a?hash=1", "/b?hash=1"]);
+    cache.retain(&BTreeSet::new(), |_| true);
+    assert!(cache.shared.loader.is_empty());
 }
