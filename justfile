@@ -37,6 +37,10 @@ crds *args:
 alerts *args:
     @./dev alerts {{args}}
 
+# health checks of Flux, Helm and Argo CD on the statuses that the controller writes
+waiters *args:
+    @./dev waiters {{args}}
+
 # build the Go program that holds the upstream type checker
 oracle *args:
     @./dev oracle {{args}}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use vap_status_controller::controller::args::{Arguments, Command, RunArguments};
-use vap_status_controller::controller::{Controller, startup};
+use vap_status_controller::controller::{Controller, blocking, startup};
 use vap_status_controller::probe::self_test;
 use vap_status_controller::server::{self, Check, Health};
 use vap_status_controller::telemetry::{Metrics, logging};
@@ -14,11 +14,11 @@ use vap_status_controller::telemetry::{Metrics, logging};
 /// The exit status where only a person can mend what is wrong.
 const WRONG_USE: u8 = 2;
 
+/// The exit status where a new process will do better.
+const BROKEN_OFF: u8 = 1;
+
 /// Enough for the tasks; the work that takes time runs on threads of its own.
 const WORKER_THREADS: usize = 2;
-
-/// How many policies are checked at once.
-const CHECK_THREADS: usize = 2;
 
 /// The stack of each thread; only what is used of it takes memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
@@ -30,17 +30,39 @@ fn main() -> ExitCode {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
-        .max_blocking_threads(CHECK_THREADS)
+        .max_blocking_threads(blocking::THREADS)
         .thread_stack_size(STACK_BYTES)
         .enable_all()
         .build();
-    let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(run(arguments)),
-        Err(error) => Err(format!("cannot start threads: {error}")),
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return wrong_use(&format!("cannot start threads: {error}")),
     };
+    let outcome = runtime.block_on(run(arguments));
+    // Dropping it would wait for the checks and probes that run, however long they take.
+    runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(text) => wrong_use(&text),
+        Err(Failure::Use(text)) => wrong_use(&text),
+        Err(Failure::BrokenOff(reason)) => {
+            tracing::error!(%reason, "cannot go on, ending so as to be started again");
+            ExitCode::from(BROKEN_OFF)
+        }
+    }
+}
+
+/// Why the process ends before it is told to.
+#[derive(Debug)]
+enum Failure {
+    /// A person has to do something.
+    Use(String),
+    /// A new process will do better.
+    BrokenOff(String),
+}
+
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        Self::Use(text)
     }
 }
 
@@ -54,17 +76,21 @@ fn wrong_use(text: &str) -> ExitCode {
     ExitCode::from(WRONG_USE)
 }
 
-async fn run(arguments: RunArguments) -> Result<(), String> {
+async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let listener = server::bind(arguments.listen).await?;
-    let client = startup::client().await?;
     let metrics = Arc::new(Metrics::new());
+    let identity = startup::identity();
+    let client = startup::client(&identity, &metrics).await?;
     let controller = Controller::new(client.clone(), arguments.settings(), Arc::clone(&metrics));
 
     let readiness = controller.readiness();
-    let check = |(name, problem)| Check { name, problem };
+    let check = |(name, problem): (&'static str, _)| Check {
+        name: name.into(),
+        problem,
+    };
     let evaluator = Check {
-        name: "evaluator",
+        name: "evaluator".into(),
         problem: self_test::run().err(),
     };
     if let Some(problem) = &evaluator.problem {
@@ -74,8 +100,19 @@ async fn run(arguments: RunArguments) -> Result<(), String> {
         let facts = readiness.checks().into_iter().map(check);
         facts.chain([evaluator.clone()]).collect()
     };
+    let supervisor = controller.supervisor();
+    let alive = move || {
+        let tasks = supervisor.checks().into_iter();
+        tasks
+            .map(|(name, problem)| Check {
+                name: name.into(),
+                problem,
+            })
+            .collect()
+    };
     let health = Health {
         checks: Arc::new(checks),
+        alive: Arc::new(alive),
         metrics,
     };
     let server = tokio::spawn(server::serve(listener, health));
@@ -86,8 +123,9 @@ async fn run(arguments: RunArguments) -> Result<(), String> {
         outcome = startup::check_api(&client, arguments.startup_timeout) => outcome?,
         () = &mut stop => return Ok(()),
     }
-    controller.run(stop).await;
+    let outcome = controller.run(stop).await;
     server.abort();
+    outcome.map_err(Failure::BrokenOff)?;
     tracing::info!("stopped");
     Ok(())
 }

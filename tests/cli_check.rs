@@ -82,6 +82,11 @@ fn resources_and_param_kinds() {
 }
 
 #[test]
+fn resources_that_no_policy_is_asked_about() {
+    check("exempt", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
 fn bindings_and_old_versions() {
     check("bindings", Profile::Truthful, Exit::Clean);
 }

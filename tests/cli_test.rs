@@ -62,6 +62,18 @@ fn cases_pass_fail_and_wait() {
 }
 
 #[test]
+fn a_request_that_no_policy_is_asked_about_is_allowed() {
+    let report = report(&["tests/cli_test/exempt.yaml"]);
+    compare("exempt.txt", &test::render::text(&report, PLAIN, false));
+    compare(
+        "exempt.verbose.txt",
+        &test::render::text(&report, PLAIN, true),
+    );
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 2, 0));
+}
+
+#[test]
 fn what_the_api_server_refuses_is_refused() {
     let report = report(&["tests/cli_test/invalid.yaml"]);
     compare("invalid.txt", &test::render::text(&report, PLAIN, false));

@@ -18,6 +18,14 @@ fn yaml(path: &str) -> Value {
     serde_norway::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The documents of a YAML file that holds several.
+fn documents(path: &str) -> Vec<Value> {
+    let parse = |text: &str| -> Value {
+        serde_norway::from_str(text).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    read(path).split("\n---\n").map(parse).collect()
+}
+
 /// The strings of a YAML list, or none where it is missing.
 fn strings(value: &Value) -> Vec<String> {
     let items = value.as_sequence().map(Vec::as_slice).unwrap_or_default();
@@ -39,15 +47,20 @@ fn prometheus_rule_carries_the_tested_rules() {
     );
 }
 
-#[test]
-fn every_alert_is_tested() {
-    let tests = read("config/alerts/tests.yaml");
+/// All alerts, as `config/alerts/rules.yaml` has them.
+fn alerts() -> Vec<Value> {
     let rules = yaml("config/alerts/rules.yaml");
     let groups = rules["groups"].as_sequence().unwrap();
     let alerts = groups
         .iter()
         .flat_map(|group| group["rules"].as_sequence().unwrap());
-    for alert in alerts {
+    alerts.cloned().collect()
+}
+
+#[test]
+fn every_alert_is_tested() {
+    let tests = read("config/alerts/tests.yaml");
+    for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
         // Once for its silence, at least once for its firing.
         assert!(tests.matches(name).count() > 1, "{name} has no test");
@@ -61,6 +74,58 @@ fn every_alert_is_tested() {
             alert["labels"]["severity"].is_string(),
             "{name}: no severity"
         );
+    }
+}
+
+#[test]
+fn every_alert_has_a_runbook_and_a_line_of_the_readme() {
+    let readme = read("README.md");
+    let mut names = BTreeSet::new();
+    for alert in alerts() {
+        let name = alert["alert"].as_str().unwrap();
+        let severity = alert["labels"]["severity"].as_str().unwrap();
+        assert_eq!(
+            alert["annotations"]["runbook_url"].as_str(),
+            Some(format!("https://vap-status.dev/runbooks/{name}").as_str()),
+        );
+        let page = read(&format!("docs/runbooks/{name}.md"));
+        assert!(page.starts_with(&format!("# {name}\n\nSeverity: {severity}.\n")));
+        let sections: Vec<_> = page
+            .lines()
+            .filter_map(|line| line.strip_prefix("## "))
+            .collect();
+        let wanted = [
+            "Meaning",
+            "Effect on requests",
+            "Diagnosis",
+            "What to do",
+            "Silencing",
+        ];
+        assert_eq!(sections, wanted, "docs/runbooks/{name}.md");
+        let row = format!("| [`{name}`](docs/runbooks/{name}.md) | {severity} | ");
+        assert!(readme.contains(&row), "README.md has no row `{row}`");
+        names.insert(format!("{name}.md"));
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks");
+    let pages: BTreeSet<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(pages, names, "a page without an alert");
+}
+
+/// An alert that wakes somebody looks at the bindings: without one no request is affected.
+#[test]
+fn critical_alerts_are_about_bound_policies() {
+    for alert in alerts() {
+        if alert["labels"]["severity"].as_str() == Some("critical") {
+            let expr = alert["expr"].as_str().unwrap();
+            assert!(expr.contains("and on (policy) max by (policy) (vap_policy_info{"));
+            assert!(
+                expr.contains("actions!=\"\"") || expr.contains("Deny"),
+                "{expr}"
+            );
+        }
     }
 }
 
@@ -148,15 +213,18 @@ fn the_version_is_one() {
     let version = env!("CARGO_PKG_VERSION");
     let image = format!("vap-status-controller:{version}");
     let deployment = yaml("config/controller/deployment.yaml");
-    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(container["image"].as_str(), Some(image.as_str()));
+    let job = yaml("config/clear/job.yaml");
+    for workload in [&deployment, &job] {
+        let container = &workload["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"].as_str(), Some(image.as_str()));
+    }
     assert!(read("dev").contains(&image), "dev builds another version");
     let labels = &yaml("config/default/kustomization.yaml")["labels"][0]["pairs"];
     assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
 }
 
 #[test]
-fn the_cluster_role_writes_statuses_events_and_questions_only() {
+fn the_cluster_role_writes_statuses_only() {
     let role = yaml("config/rbac/cluster_role.yaml");
     for rule in role["rules"].as_sequence().unwrap() {
         for key in ["apiGroups", "resources", "verbs"] {
@@ -165,21 +233,40 @@ fn the_cluster_role_writes_statuses_events_and_questions_only() {
                 "a wildcard: {rule:?}"
             );
         }
-        let writes: Vec<_> = strings(&rule["verbs"])
-            .into_iter()
-            .filter(|verb| !["get", "list", "watch"].contains(&verb.as_str()))
-            .collect();
+        let reads_only = strings(&rule["verbs"])
+            .iter()
+            .all(|verb| ["get", "list", "watch"].contains(&verb.as_str()));
         let resources = strings(&rule["resources"]);
-        let may_write = resources.iter().all(|resource| {
-            resource.ends_with("/status")
-                || ["events", "subjectaccessreviews"].contains(&resource.as_str())
-        });
+        let are_statuses = resources
+            .iter()
+            .all(|resource| resource.ends_with("/status"));
         assert_eq!(
-            !resources.is_empty() && may_write,
-            !writes.is_empty(),
+            !resources.is_empty() && are_statuses,
+            !reads_only,
             "{rule:?}"
         );
     }
+}
+
+#[test]
+fn what_is_written_beside_statuses_is_limited_to_a_namespace() {
+    let rule = |path: &str, index: usize| documents(path)[0]["rules"][index].clone();
+    let namespace = |path: &str| documents(path)[0]["metadata"]["namespace"].clone();
+
+    let lease = "config/rbac/lease.yaml";
+    assert_eq!(namespace(lease).as_str(), Some("vap-status-system"));
+    assert_eq!(strings(&rule(lease, 0)["verbs"]), ["create"]);
+    let held = rule(lease, 1);
+    assert_eq!(strings(&held["resourceNames"]), ["vap-status-controller"]);
+    assert_eq!(strings(&held["verbs"]), ["get", "update"]);
+    assert!(rule(lease, 2).is_null());
+
+    // Source: `k8s.io/client-go` `tools/events/event_recorder.go`, `makeEvent`: what has no namespace has its
+    // events in `default`.
+    let events = "config/rbac/events.yaml";
+    assert_eq!(namespace(events).as_str(), Some("default"));
+    assert_eq!(strings(&rule(events, 0)["verbs"]), ["create", "patch"]);
+    assert!(rule(events, 1).is_null());
 }
 
 /// What the restricted pod security standard asks for; the namespace's labels make the API server
@@ -187,9 +274,17 @@ fn the_cluster_role_writes_statuses_events_and_questions_only() {
 ///
 /// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
 #[test]
-fn the_pod_is_restricted() {
-    let deployment = yaml("config/controller/deployment.yaml");
-    let pod = &deployment["spec"]["template"]["spec"];
+fn the_pods_are_restricted() {
+    for path in ["config/controller/deployment.yaml", "config/clear/job.yaml"] {
+        is_restricted(&yaml(path)["spec"]["template"]["spec"]);
+    }
+    let namespace = yaml("config/controller/namespace.yaml");
+    let enforced = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
+    assert_eq!(enforced.as_str(), Some("restricted"));
+}
+
+#[track_caller]
+fn is_restricted(pod: &Value) {
     assert_eq!(pod["securityContext"]["runAsNonRoot"].as_bool(), Some(true));
     let seccomp = &pod["securityContext"]["seccompProfile"]["type"];
     assert_eq!(seccomp.as_str(), Some("RuntimeDefault"));
@@ -200,7 +295,4 @@ fn the_pod_is_restricted() {
         assert_eq!(strings(&context["capabilities"]["drop"]), ["ALL"]);
         assert!(context["capabilities"]["add"].is_null());
     }
-    let namespace = yaml("config/controller/namespace.yaml");
-    let enforced = &namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"];
-    assert_eq!(enforced.as_str(), Some("restricted"));
 }

@@ -1,9 +1,11 @@
-//! The controller as a process beside a control plane, under the rights that it is installed with.
+//! The controller as a process beside a control plane, under the rights that it is installed with, and a check
+//! of what it logged and counted.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -14,6 +16,7 @@ use vap_status_controller::probe::api::PolicyProbe;
 use vap_status_controller::probe::crd::crd;
 
 use crate::control_plane::{ControlPlane, Process, User};
+use crate::trouble::{Sample, Trouble, samples, unannounced};
 
 /// The name of the user that the controller runs as in a cluster.
 pub const SERVICE_ACCOUNT: &str = "system:serviceaccount:vap-status-system:vap-status-controller";
@@ -79,6 +82,18 @@ pub fn grant_params(control_plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
+/// Grants the controller's user to ask the API server who may do what, as the component of that name does.
+///
+/// # Errors
+/// When kubectl refuses the manifests.
+pub fn grant_access_reviews(control_plane: &ControlPlane) -> Result<()> {
+    let role = repository().join("config/components/subject-access-reviews/cluster_role.yaml");
+    run_kubectl(
+        control_plane,
+        &["apply".as_ref(), "-f".as_ref(), role.as_os_str()],
+    )
+}
+
 /// Runs kubectl as the administrator; what it complains of is the error.
 fn run_kubectl<A: AsRef<OsStr>>(control_plane: &ControlPlane, arguments: &[A]) -> Result<()> {
     let outcome = control_plane.kubectl()?.args(arguments).output()?;
@@ -133,11 +148,19 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// A running controller.
+/// How long the controller may take to end after SIGTERM: what a kubelet grants.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A running controller, whose log and metrics are checked at its end: trouble that was not announced fails.
+///
+/// It ends by [`Controller::finish`] or [`Controller::kill`]. Dropping it without either is a panic, so that no
+/// test forgets the check.
 #[derive(Debug)]
 pub struct Controller {
     process: Process,
     address: String,
+    announced: Mutex<Vec<Trouble>>,
+    is_checked: bool,
 }
 
 impl Controller {
@@ -146,27 +169,146 @@ impl Controller {
     /// # Errors
     /// When it is not built, or does not become ready in a minute.
     pub async fn start(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
+        let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
+        Self::start_by(control_plane, &kubeconfig, args).await
+    }
+
+    /// [`Controller::start`], by the way to the API server that `kubeconfig` names.
+    ///
+    /// # Errors
+    /// As [`Controller::start`].
+    pub async fn start_by(
+        control_plane: &ControlPlane,
+        kubeconfig: &Path,
+        args: &[&str],
+    ) -> Result<Self> {
+        let mut controller = Self::spawn_by(control_plane, kubeconfig, args)?;
+        let readiness = controller.await_ready().await;
+        if readiness.is_err() {
+            controller.is_checked = true;
+        }
+        readiness.map(|()| controller)
+    }
+
+    /// Starts the controller as its service account, and does not wait for it.
+    ///
+    /// # Errors
+    /// When it is not built.
+    pub fn spawn(control_plane: &ControlPlane, args: &[&str]) -> Result<Self> {
+        let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
+        Self::spawn_by(control_plane, &kubeconfig, args)
+    }
+
+    fn spawn_by(control_plane: &ControlPlane, kubeconfig: &Path, args: &[&str]) -> Result<Self> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let mut command = Command::new(binary("vap-status-controller")?);
         command
-            .args(["run", "--listen", &address])
+            .args(["run", "--log-format=json", "--listen", &address])
             .args(args)
-            .env("KUBECONFIG", control_plane.kubeconfig_for(SERVICE_ACCOUNT)?);
+            .env("KUBECONFIG", kubeconfig);
         let process = control_plane.spawn(&format!("controller-{port}"), command)?;
-        let controller = Self { process, address };
+        Ok(Self {
+            process,
+            address,
+            announced: Mutex::default(),
+            is_checked: false,
+        })
+    }
+
+    /// Waits until the controller is ready.
+    ///
+    /// # Errors
+    /// When it is not ready in a minute, or ends; with the end of its log.
+    pub async fn await_ready(&mut self) -> Result<()> {
         let deadline = Instant::now() + READY_TIMEOUT;
-        while !controller
+        while !self
             .get("/readyz")
             .await
             .is_ok_and(|(status, _)| status == 200)
         {
+            self.process.check()?;
             if Instant::now() > deadline {
-                bail!("the controller did not become ready");
+                bail!(
+                    "the controller did not become ready{}",
+                    self.process.log_tail()
+                );
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        Ok(controller)
+        Ok(())
+    }
+
+    /// Announces trouble that may come from now on, or may have come already.
+    pub fn announce(&self, trouble: impl IntoIterator<Item = Trouble>) {
+        self.announced().extend(trouble);
+    }
+
+    fn announced(&self) -> MutexGuard<'_, Vec<Trouble>> {
+        self.announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the controller as a kubelet does, and checks what it logged and counted.
+    ///
+    /// # Errors
+    /// When there was trouble that was not announced, or it does not end by itself and with success.
+    pub async fn finish(mut self) -> Result<()> {
+        self.is_checked = true;
+        let metrics = self.get("/metrics").await;
+        let status = tokio::task::block_in_place(|| self.process.terminate(STOP_TIMEOUT))?;
+        let mut wrong = self.wrong(metrics)?;
+        if !status.success() {
+            wrong.push(format!("it ended with {status}"));
+        }
+        verdict(&wrong)
+    }
+
+    /// Kills the controller, as a crash of its node would, and checks what it logged and counted until then.
+    ///
+    /// # Errors
+    /// When there was trouble that was not announced.
+    pub async fn kill(mut self) -> Result<()> {
+        self.is_checked = true;
+        let metrics = self.get("/metrics").await;
+        self.process.kill();
+        verdict(&self.wrong(metrics)?)
+    }
+
+    /// Waits for the controller to end by itself, for at most `timeout`, and checks what it logged. What it
+    /// counted nobody can say any more.
+    ///
+    /// # Errors
+    /// When it does not end, or there was trouble that was not announced.
+    pub async fn ended(mut self, timeout: Duration) -> Result<ExitStatus> {
+        self.is_checked = true;
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(status) = self.process.exit_status()? {
+                verdict(&self.wrong(Ok((200, String::new())))?)?;
+                return Ok(status);
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the controller still runs{}",
+                self.process.log_tail()
+            );
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// What is wrong about the log and these metrics.
+    fn wrong(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
+        let log = self.process.log()?;
+        let (metrics, refusal) = match metrics {
+            Ok((200, text)) => (text, None),
+            Ok((status, text)) => (String::new(), Some(format!("{status}: {text}"))),
+            Err(error) => (String::new(), Some(format!("{error:#}"))),
+        };
+        let mut wrong = unannounced(&log, &metrics, &self.announced());
+        wrong.extend(refusal.map(|why| format!("no metrics: {why}")));
+        Ok(wrong)
     }
 
     /// The process id.
@@ -233,11 +375,70 @@ impl Controller {
         Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
     }
 
-    /// What the controller logged so far.
+    /// The samples of the metrics.
+    ///
+    /// # Errors
+    /// When the controller does not answer with metrics.
+    pub async fn samples(&self) -> Result<Vec<Sample>> {
+        let (status, text) = self.get("/metrics").await?;
+        ensure!(status == 200, "{status}: {text}");
+        Ok(samples(&text))
+    }
+
+    /// The sum of all series of the metric `name`.
+    ///
+    /// # Errors
+    /// When the controller does not answer with metrics, or has none of this name.
+    pub async fn total(&self, name: &str) -> Result<u64> {
+        let samples = self.samples().await?;
+        let mut values = samples.iter().filter(|sample| sample.name == name);
+        let first = values.next().with_context(|| format!("no metric {name}"))?;
+        let total = values.fold(first.value, |sum, sample| sum + sample.value);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a count, written as a floating point number"
+        )]
+        Ok(total as u64)
+    }
+
+    /// What the controller logged so far, as JSON lines.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn log(&self) -> Result<String> {
-        Ok(std::fs::read_to_string(self.process.log_path())?)
+        self.process.log()
     }
+}
+
+impl Drop for Controller {
+    #[expect(
+        clippy::panic,
+        clippy::print_stderr,
+        reason = "a test that forgets the check must fail, and one that fails says why"
+    )]
+    fn drop(&mut self) {
+        if self.is_checked {
+            return;
+        }
+        if std::thread::panicking() {
+            let no_metrics = Ok((200, String::new()));
+            let wrong = self.wrong(no_metrics).unwrap_or_default();
+            eprintln!("trouble in the controller's log: {wrong:#?}");
+        } else {
+            panic!(
+                "a controller was dropped whose log and metrics nobody has checked: finish() or kill() it"
+            );
+        }
+    }
+}
+
+/// An error of all that is wrong.
+fn verdict(wrong: &[String]) -> Result<()> {
+    ensure!(
+        wrong.is_empty(),
+        "the controller was in trouble:\n  {}",
+        wrong.join("\n  ")
+    );
+    Ok(())
 }

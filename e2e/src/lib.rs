@@ -7,8 +7,11 @@ pub mod control_plane;
 pub mod controller;
 pub mod corpus;
 pub mod demo;
+pub mod fault_proxy;
 pub mod kubernetes;
 pub mod live;
 pub mod parity;
+pub mod random;
+pub mod trouble;
 
 pub use control_plane::{ControlPlane, User};

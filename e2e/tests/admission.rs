@@ -280,7 +280,7 @@ async fn probes_find_what_the_api_server_does() {
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
     grant_params(&control_plane).unwrap();
-    let _controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let user = user(&client).await;
 
     let groups = groups();
@@ -345,4 +345,5 @@ async fn probes_find_what_the_api_server_does() {
         differences.len()
     );
     assert!(differences.is_empty(), "{}", differences.join("\n"));
+    controller.finish().await.unwrap();
 }

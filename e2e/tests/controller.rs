@@ -12,6 +12,7 @@
 use std::time::{Duration, Instant};
 
 use e2e::controller::{Controller, control_plane};
+use e2e::trouble::outage;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -144,7 +145,7 @@ async fn settle(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> Option<Stri
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_say_what_is_wrong() {
     let control_plane = control_plane().await.unwrap();
-    let _controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     let create = PostParams::default();
 
@@ -199,12 +200,13 @@ async fn conditions_say_what_is_wrong() {
     );
     api.create(&create, &unserved).await.unwrap();
     wait_for_condition(&api, "unserved", "Ready", "False/NoServedResources").await;
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_turns_with_its_crd() {
     let control_plane = control_plane().await.unwrap();
-    let _controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let client = control_plane.client().await.unwrap();
     let api = policies(&client);
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -287,6 +289,7 @@ async fn a_policy_turns_with_its_crd() {
     .await;
     let generation = api.get("widgets").await.unwrap().metadata.generation;
     assert_eq!(generation, Some(1), "the policy itself was not changed");
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -305,7 +308,7 @@ async fn restarts_are_quiet() {
     }
     let before = settle(&api, "one").await;
 
-    drop(controller);
+    controller.kill().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     assert_rests(&api, "one", Duration::from_secs(5)).await;
     assert_eq!(n_writes(&controller).await, 0, "after its restart");
@@ -314,6 +317,7 @@ async fn restarts_are_quiet() {
         before
     );
 
+    controller.announce(outage());
     control_plane.kill_api_server();
     tokio::time::sleep(Duration::from_secs(2)).await;
     control_plane.start_api_server_again().await.unwrap();
@@ -336,6 +340,7 @@ async fn restarts_are_quiet() {
     .await
     .unwrap();
     wait_for_condition(&api, "three", "Ready", "False/ExpressionWarnings").await;
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -380,22 +385,18 @@ async fn kcm_and_the_controller_come_to_rest() {
         );
         assert_rests(&api, "both", Duration::from_secs(10)).await;
     }
+    controller.finish().await.unwrap();
 }
 
 /// How many times the controller has written a status, by its own count.
 async fn n_writes(controller: &Controller) -> u64 {
-    let (status, metrics) = controller.get("/metrics").await.unwrap();
-    assert_eq!(status, 200);
-    let count = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("vap_status_writes_total "));
-    count.unwrap().parse().unwrap()
+    controller.total("vap_status_writes_total").await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kubectl_waits_for_ready() {
     let control_plane = control_plane().await.unwrap();
-    let _controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let api = policies(&control_plane.client().await.unwrap());
     api.create(
         &PostParams::default(),
@@ -419,4 +420,5 @@ async fn kubectl_waits_for_ready() {
         "{}",
         String::from_utf8_lossy(&outcome.stderr)
     );
+    controller.finish().await.unwrap();
 }

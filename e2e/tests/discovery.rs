@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, control_plane};
+use e2e::trouble::outage;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
@@ -114,6 +115,7 @@ async fn an_aggregated_api_that_is_down_is_not_guessed_about() {
         metrics.contains("vap_discovery_stale_groups 1\n"),
         "{metrics}"
     );
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,6 +144,7 @@ async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
         "TypeChecked=True/NoWarnings",
     ];
     let before = wait_for(&control_plane, "on-widgets", &sound).await;
+    controller.announce(outage());
     control_plane.kill_api_server();
     tokio::time::sleep(Duration::from_secs(2)).await;
     control_plane.start_api_server_again().await.unwrap();
@@ -165,4 +168,5 @@ async fn a_policy_on_a_crd_rests_while_the_api_server_starts_again() {
     }
     create_policy(&control_plane, "another", "e2e.example.com").await;
     wait_for(&control_plane, "another", &sound).await;
+    controller.finish().await.unwrap();
 }

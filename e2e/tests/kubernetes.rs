@@ -58,6 +58,6 @@ async fn kubernetes_own_tests_of_type_checking_pass() {
             .await
             .unwrap();
         assert_eq!(run(TIMEOUT), all("passed"), "profile {profile}");
-        drop(controller);
+        controller.finish().await.unwrap();
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use e2e::conditions::wait_for_policy;
 use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, PARAMS_ROLE, control_plane, grant_params, install_probes};
+use e2e::trouble::{Trouble, outage};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -62,6 +63,7 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
     }
     let n_lines = controller.log().unwrap().lines().count();
 
+    controller.announce(outage());
     control_plane.kill_api_server();
     for _ in 0..50 {
         assert_eq!(controller.get("/readyz").await.unwrap().0, 200);
@@ -101,6 +103,7 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
         "a start is taken for a missing right:\n{}",
         lines.join("\n")
     );
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -161,6 +164,13 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         .delete(PARAMS_ROLE, &DeleteParams::default())
         .await
         .unwrap();
+    controller.announce(outage());
+    controller.announce([
+        Trouble::error("cannot watch validatingadmissionpolicybindings").certain(),
+        Trouble::error("we may not list configmaps: grant get, list and watch").certain(),
+        Trouble::sync("bindings", "forbidden").certain(),
+        Trouble::sync("params", "forbidden").certain(),
+    ]);
     // A watch that goes on is not asked for its right again; a restart ends it at once.
     control_plane.kill_api_server();
     control_plane.start_api_server_again().await.unwrap();
@@ -208,4 +218,5 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         .await
         .unwrap();
     wait_for("ParamsResolved", "True/").await;
+    controller.finish().await.unwrap();
 }

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use e2e::conditions::{wait_for, wait_for_policy};
 use e2e::control_plane::ControlPlane;
-use e2e::controller::{Controller, control_plane, grant_params, install_probes};
+use e2e::controller::{
+    Controller, control_plane, grant_access_reviews, grant_params, install_probes,
+};
+use e2e::trouble::Trouble;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -220,11 +223,12 @@ async fn statuses_follow_what_a_probe_stands_on() {
         .unwrap();
     of_probe(&client, "limited", "False/PolicyNotFound").await;
     assert_eq!(series(&controller, "limited").await, 0);
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_param_kind_that_goes_takes_the_probes_along() {
-    let (_control_plane, client, _controller) = cluster().await;
+    let (_control_plane, client, controller) = cluster().await;
     let create = PostParams::default();
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
     let crd: CustomResourceDefinition = object(json!({
@@ -260,6 +264,11 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     )
     .await
     .unwrap();
+    controller.announce([
+        Trouble::error("we may not list limits.e2e.example.com: grant get, list and watch")
+            .certain(),
+        Trouble::sync("params", "forbidden").certain(),
+    ]);
     let wanted = "Unknown/ProbesPending: 1 of 1 case could not be evaluated: from-cluster, \"six\": we may \
                   not list limits.e2e.example.com: grant get, list and watch on limits.e2e.example.com";
     of_probe(&client, "from-cluster", wanted).await;
@@ -273,6 +282,7 @@ async fn a_param_kind_that_goes_takes_the_probes_along() {
     of_probe(&client, "from-cluster", wanted).await;
     let pending = of_policy(&client, "limited", "ProbesPassed", "Unknown/ProbesPending").await;
     assert!(pending.contains("1 of 2 cases"), "{pending}");
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -336,7 +346,7 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         of_probe(&client, &format!("p{n}"), "True/ProbesPassed").await;
     }
     assert_eq!(series(&controller, "few").await, 103 * 3);
-    drop(controller);
+    controller.kill().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     probes(&client)
         .delete("deep", &DeleteParams::default())
@@ -353,12 +363,14 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
         .unwrap();
     of_policy(&client, "few", "ProbesPassed", "Unknown/NoProbes").await;
     assert_eq!(series(&controller, "few").await, 0);
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_that_we_may_not_ask_decides_nothing() {
-    let (control_plane, client, _controller) = cluster().await;
+    let (control_plane, client, controller) = cluster().await;
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    grant_access_reviews(&control_plane).unwrap();
     let asking = policy(
         "asking",
         None,
@@ -374,19 +386,11 @@ async fn a_question_that_we_may_not_ask_decides_nothing() {
     create_probe(&client, from_cluster.clone()).await.unwrap();
     of_probe(&client, "asking", "True/ProbesPassed").await;
 
-    let patch = json!([{"op": "replace", "path": "/rules", "value":
-        rules_without(&client, "subjectaccessreviews").await}]);
     let outcome = control_plane
         .kubectl()
         .unwrap()
-        .args([
-            "patch",
-            "clusterrole",
-            "vap-status-controller",
-            "--type=json",
-            "-p",
-        ])
-        .arg(patch.to_string())
+        .args(["delete", "clusterrolebinding"])
+        .arg("vap-status-controller-subject-access-reviews")
         .output()
         .unwrap();
     assert!(outcome.status.success());
@@ -402,19 +406,5 @@ async fn a_question_that_we_may_not_ask_decides_nothing() {
         "{pending}"
     );
     of_policy(&client, "asking", "ProbesPassed", "Unknown/ProbesPending").await;
-}
-
-/// The rules of the controller's role but those about `resource`.
-async fn rules_without(client: &Client, resource: &str) -> Value {
-    let roles: Api<k8s_openapi::api::rbac::v1::ClusterRole> = Api::all(client.clone());
-    let role = roles.get("vap-status-controller").await.unwrap();
-    let mut rules = serde_json::to_value(role.rules).unwrap();
-    let list = rules.as_array_mut().unwrap();
-    let before = list.len();
-    list.retain(|rule| {
-        let resources = rule["resources"].as_array().cloned().unwrap_or_default();
-        !resources.contains(&json!(resource))
-    });
-    assert_eq!(list.len() + 1, before);
-    rules
+    controller.finish().await.unwrap();
 }

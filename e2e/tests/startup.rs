@@ -2,30 +2,25 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use e2e::control_plane::{ControlPlane, Process};
-use e2e::controller::{SERVICE_ACCOUNT, binary, service_account};
+use e2e::control_plane::ControlPlane;
+use e2e::controller::{Controller, service_account};
+use e2e::trouble::{Event, Level, Trouble};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn start(control_plane: &ControlPlane) -> Process {
-    let mut command = Command::new(binary("vap-status-controller").unwrap());
-    command.args(["run", "--listen", "127.0.0.1:0"]).env(
-        "KUBECONFIG",
-        control_plane.kubeconfig_for(SERVICE_ACCOUNT).unwrap(),
-    );
-    control_plane.spawn("controller", command).unwrap()
-}
-
-/// Waits for a line of the log that `wanted` accepts.
-async fn wait_for_line(process: &Process, wanted: impl Fn(&str) -> bool) -> String {
+/// Waits for an error in the log that `wanted` accepts.
+async fn wait_for_error(controller: &Controller, wanted: impl Fn(&Event) -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        let log = std::fs::read_to_string(process.log_path()).unwrap();
-        if let Some(line) = log.lines().find(|line| wanted(line)) {
-            return line.to_owned();
+        let log = controller.log().unwrap();
+        let mut errors = log
+            .lines()
+            .filter_map(Event::read)
+            .filter(|event| event.level == Some(Level::Error));
+        if errors.any(|event| wanted(&event)) {
+            return;
         }
         assert!(Instant::now() < deadline, "not in the log:\n{log}");
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -39,11 +34,16 @@ async fn a_missing_right_is_named() {
         .start()
         .await
         .unwrap();
-    let process = start(&control_plane);
-    wait_for_line(&process, |line| {
-        line.contains("validatingadmissionpolicies") && line.contains("ClusterRole")
+    let controller = Controller::spawn(&control_plane, &[]).unwrap();
+    controller.announce([
+        Trouble::error("in the ClusterRole vap-status-controller"),
+        Trouble::any_sync("forbidden").certain(),
+    ]);
+    wait_for_error(&controller, |event| {
+        event.has("validatingadmissionpolicies") && event.has("ClusterRole")
     })
     .await;
+    controller.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,9 +60,16 @@ async fn a_missing_api_is_named() {
         .await
         .unwrap();
     e2e::controller::grant_rights(&control_plane).unwrap();
-    let process = start(&control_plane);
-    wait_for_line(&process, |line| {
-        line.contains("does not serve validatingadmissionpolicies") && line.contains("1.30")
-    })
-    .await;
+    let controller = Controller::spawn(&control_plane, &[]).unwrap();
+    // The last word of a process that ends is no line of the log.
+    controller
+        .announce([Trouble::last_word("does not serve validatingadmissionpolicies").certain()]);
+    let log_has_version = async || controller.log().unwrap().contains("1.30");
+    let deadline = Instant::now() + TIMEOUT;
+    while !log_has_version().await {
+        assert!(Instant::now() < deadline, "{}", controller.log().unwrap());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let status = controller.ended(TIMEOUT).await.unwrap();
+    assert_eq!(status.code(), Some(2));
 }

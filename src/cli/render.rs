@@ -156,11 +156,12 @@ fn conditions(out: &mut String, policy: &PolicyReport, now: Timestamp, terminal:
         line(out, type_, types_width, cells, terminal);
         let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
         // What sums up the others mostly repeats one of them, which then speaks for itself.
-        let is_repeated = condition.is_ready()
+        let sums_up = |it: &ConditionReport| it.is_ready() || it.is_stalled();
+        let is_repeated = sums_up(condition)
             && policy
                 .conditions
                 .iter()
-                .any(|other| !other.is_ready() && other.message == condition.message);
+                .any(|other| !sums_up(other) && other.message == condition.message);
         let mut message = if is_repeated {
             String::new()
         } else {
@@ -376,13 +377,13 @@ fn columns(
     columns
 }
 
-/// Every condition type that some policy has, but for the one that sums up the others.
+/// Every condition type that some policy has, but for those that sum up the others.
 fn condition_types(report: &StatusReport) -> Vec<&str> {
     let mut types: Vec<_> = report
         .policies
         .iter()
         .flat_map(|policy| &policy.conditions)
-        .filter(|condition| !condition.is_ready())
+        .filter(|condition| !condition.is_ready() && !condition.is_stalled())
         .map(|condition| condition.type_.as_str())
         .collect();
     types.sort_by(|left, right| place(left).cmp(&place(right)));
@@ -458,6 +459,7 @@ fn state_cell(policy: &PolicyReport) -> Cell {
 /// The status of a condition. True is the healthy side of every condition of ours.
 fn condition_cell(condition: &ConditionReport) -> Cell {
     let paint = match condition.status.as_str() {
+        "True" if condition.is_stalled() => Paint::Bad,
         "True" => Paint::Good,
         "False" => Paint::Bad,
         _ => Paint::Doubtful,

@@ -16,8 +16,11 @@ use super::exit::Exit;
 /// The condition that sums up the others; only vap-status-controller writes it.
 const READY: &str = "Ready";
 
+/// The condition that says that waiting for Ready is in vain; there only while it is True.
+const STALLED: &str = "Stalled";
+
 /// The condition types of ours in the order in which to read them; others follow by name.
-const ORDER: [&str; 7] = [
+const ORDER: [&str; 8] = [
     READY,
     "Compiled",
     "TypeChecked",
@@ -25,6 +28,7 @@ const ORDER: [&str; 7] = [
     "ParamsResolved",
     "Bound",
     "ProbesPassed",
+    STALLED,
 ];
 
 /// What `kubectl vap status -o json` prints.
@@ -281,6 +285,12 @@ impl ConditionReport {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == READY
+    }
+
+    /// Whether this is the one that says that waiting is in vain, whose True is nothing good.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        self.type_ == STALLED
     }
 
     /// Where it stands among others.

@@ -3,6 +3,9 @@
 //! We own `observedGeneration`, `typeChecking` and our conditions. Conditions of others survive, as
 //! the list is a map by type. kube-controller-manager applies the first two as well, once for each
 //! new generation; we take them back by force.
+//!
+//! A write carries the resource version that it was computed from. Where the policy has changed since,
+//! the API server refuses it, so that a verdict never lands on what it is not about.
 
 use std::time::Duration;
 
@@ -20,7 +23,7 @@ use crate::telemetry::metrics::ErrorReason;
 pub const FIELD_MANAGER: &str = "vap-status-controller";
 
 /// How long a write may take.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is applied: our fields and no others.
 #[derive(Debug, Serialize)]
@@ -32,12 +35,27 @@ struct Applied<'a> {
     status: Status<'a>,
 }
 
-/// The uid makes the API server refuse to write to another policy of the same name.
+/// The uid makes the API server refuse to write to another policy of the same name, the resource version
+/// to another state of it.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Metadata<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     uid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_version: Option<&'a str>,
+}
+
+/// How a write ended.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It was taken; this is the policy as it is now.
+    Applied(Box<ValidatingAdmissionPolicy>),
+    /// The policy is another than the one that the status was computed from.
+    Conflict,
+    /// The policy is gone.
+    Gone,
 }
 
 #[derive(Debug, Serialize)]
@@ -56,7 +74,7 @@ struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
-/// Writes the status of `policy`; the answer is the policy as it is now, or `None` if it is gone.
+/// Writes the status of `policy`.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.
@@ -64,7 +82,7 @@ pub(crate) async fn apply(
     context: &Context,
     policy: &ValidatingAdmissionPolicy,
     desired: &DesiredStatus,
-) -> Result<Option<ValidatingAdmissionPolicy>, Error> {
+) -> Result<Written, Error> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     let applied = Applied {
         api_version: "admissionregistration.k8s.io/v1",
@@ -72,6 +90,7 @@ pub(crate) async fn apply(
         metadata: Metadata {
             name,
             uid: policy.metadata.uid.as_deref(),
+            resource_version: policy.metadata.resource_version.as_deref(),
         },
         status: Status {
             observed_generation: desired.observed_generation,
@@ -87,9 +106,12 @@ pub(crate) async fn apply(
     match within(WRITE_TIMEOUT, policies.patch_status(name, &params, &patch)).await {
         Ok(written) => {
             context.metrics.status_written();
-            Ok(Some(written))
+            Ok(Written::Applied(Box::new(written)))
         }
-        Err(error) if error.reason() == ErrorReason::NotFound => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => Ok(Written::Gone),
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
     }
 }

@@ -59,6 +59,11 @@ pub struct RunArguments {
           value_name = "DURATION")]
     pub refresh_interval: Duration,
 
+    /// How long a watch lasts until it is taken up anew, which shows connections that died unnoticed
+    #[arg(long, env = "VAP_WATCH_TIMEOUT", value_parser = duration, default_value = "60s",
+          value_name = "DURATION")]
+    pub watch_timeout: Duration,
+
     /// How many statuses to write at once
     #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -101,6 +106,7 @@ impl RunArguments {
             ready_requires: self.ready_requires.iter().copied().collect::<BTreeSet<_>>(),
             refresh_interval: self.refresh_interval,
             concurrency: usize::from(self.concurrency),
+            watch_timeout: self.watch_timeout,
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::ResourceExt;
 
+use super::origin::Origin;
 use super::probe::Probe;
 
 /// The bindings.
@@ -73,9 +74,9 @@ impl<K> Default for ByPolicy<K> {
 }
 
 impl<K: RefersToPolicy> ByPolicy<K> {
-    /// Puts in an object as the API server told it, and names the policies that this touches: the one it
-    /// refers to, and the one that it referred to before.
-    pub(crate) fn put(&self, mut object: K) -> Vec<String> {
+    /// Puts in an object as the API server told it, by the rule of [`Origin`], and names the policies that
+    /// this touches: the one it refers to, and the one that it referred to before.
+    pub(crate) fn put(&self, mut object: K, from: Origin) -> Vec<String> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
         };
@@ -83,6 +84,10 @@ impl<K: RefersToPolicy> ByPolicy<K> {
         object.meta_mut().annotations = None;
         let policy = object.policy_name().to_owned();
         let mut state = self.lock();
+        let known = state.get(&name).map(|known| known.meta());
+        if !from.supersedes(object.meta(), known) {
+            return Vec::new();
+        }
         let before = state.policies.insert(name.clone(), policy.clone());
         let mut touched = Vec::new();
         let mut is_news = true;
@@ -103,36 +108,6 @@ impl<K: RefersToPolicy> ByPolicy<K> {
             touched.push(policy);
         }
         touched
-    }
-}
-
-impl<K: RefersToPolicy> ByPolicy<K> {
-    /// Puts in an object as the API server answered to a write, unless the watch has told of a later state
-    /// in the meantime.
-    ///
-    /// Resource versions of one resource are numbers that rise (KEP-5504).
-    pub(crate) fn put_answer(&self, object: K) {
-        let version = |object: &K| object.resource_version()?.parse::<u64>().ok();
-        let is_late = {
-            let state = self.lock();
-            let name = object.name_any();
-            let of_policy = state
-                .policies
-                .get(&name)
-                .and_then(|policy| state.by_policy.get(policy));
-            let known = of_policy.and_then(|objects| objects.get(&name));
-            match known {
-                // It was deleted.
-                None => true,
-                Some(known) => match (version(known), version(&object)) {
-                    (Some(known), Some(answered)) => answered <= known,
-                    _ => false,
-                },
-            }
-        };
-        if !is_late {
-            self.put(object);
-        }
     }
 }
 
@@ -160,6 +135,11 @@ impl<K> ByPolicy<K> {
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 
+    /// Whether all that exist are known.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.lock().is_listed
+    }
+
     /// The objects that refer to a policy, by name; `None` as long as not all are known.
     pub(crate) fn of(&self, policy: &str) -> Option<Vec<Arc<K>>> {
         let state = self.lock();
@@ -185,6 +165,10 @@ impl<K> ByPolicy<K> {
 }
 
 impl<K> State<K> {
+    fn get(&self, name: &str) -> Option<&Arc<K>> {
+        self.by_policy.get(self.policies.get(name)?)?.get(name)
+    }
+
     fn take(&mut self, policy: &str, name: &str) -> Option<Arc<K>> {
         let of_policy = self.by_policy.get_mut(policy)?;
         let taken = of_policy.remove(name);
@@ -202,7 +186,10 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn binding(name: &str, policy: &str) -> ValidatingAdmissionPolicyBinding {
-        let value = json!({"metadata": {"name": name},
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static VERSION: AtomicU64 = AtomicU64::new(100);
+        let version = VERSION.fetch_add(1, Ordering::Relaxed).to_string();
+        let value = json!({"metadata": {"name": name, "uid": name, "resourceVersion": version},
                            "spec": {"policyName": policy, "validationActions": ["Deny"]}});
         serde_json::from_value(value).unwrap()
     }
@@ -217,7 +204,7 @@ pub(crate) mod tests {
     #[test]
     fn nothing_is_known_before_the_list() {
         let bindings = Bindings::default();
-        bindings.put(binding("a", "p"));
+        bindings.put(binding("a", "p"), Origin::Watched);
         assert_eq!(names(&bindings, "p"), None);
         assert_eq!(
             bindings.retain(&["a".to_owned()].into()),
@@ -230,10 +217,13 @@ pub(crate) mod tests {
     #[test]
     fn a_binding_touches_the_policy_it_leaves_too() {
         let bindings = Bindings::default();
-        assert_eq!(bindings.put(binding("a", "p")), ["p"]);
-        assert_eq!(bindings.put(binding("a", "p")), Vec::<String>::new());
-        assert_eq!(bindings.put(binding("a", "q")), ["p", "q"]);
-        bindings.put(binding("b", "q"));
+        assert_eq!(bindings.put(binding("a", "p"), Origin::Watched), ["p"]);
+        assert_eq!(
+            bindings.put(binding("a", "p"), Origin::Watched),
+            Vec::<String>::new()
+        );
+        assert_eq!(bindings.put(binding("a", "q"), Origin::Watched), ["p", "q"]);
+        bindings.put(binding("b", "q"), Origin::Watched);
         assert_eq!(bindings.retain(&["b".to_owned()].into()), ["q"]);
         assert_eq!(names(&bindings, "q").unwrap(), ["b"]);
         assert_eq!(bindings.remove("b").as_deref(), Some("q"));
@@ -250,12 +240,12 @@ pub(crate) mod tests {
             binding
         };
         bindings.retain(&BTreeSet::new());
-        bindings.put_answer(of("3", "p"));
+        bindings.put(of("3", "p"), Origin::Answered);
         assert_eq!(names(&bindings, "p").unwrap().len(), 0, "it is deleted");
-        bindings.put(of("9", "p"));
-        bindings.put_answer(of("8", "q"));
+        bindings.put(of("9", "p"), Origin::Watched);
+        bindings.put(of("8", "q"), Origin::Answered);
         assert_eq!(names(&bindings, "q").unwrap().len(), 0);
-        bindings.put_answer(of("10", "q"));
+        bindings.put(of("10", "q"), Origin::Answered);
         assert_eq!(names(&bindings, "q").unwrap(), ["a"]);
         assert_eq!(names(&bindings, "p").unwrap().len(), 0);
     }

@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::admissions::Admissions;
+use super::blocking;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
 use super::world::World;
@@ -63,8 +64,13 @@ impl Record {
     /// Whether a check of `policy` in `world` would find the same.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
         self.is_of(policy)
-            && self.revision == world.revision
             && self.missing.iter().all(Missing::is_still_missing)
+            && self.is_current_in(world)
+    }
+
+    /// Whether all that it was made of is in `world` what it was.
+    pub(crate) fn is_current_in(&self, world: &World) -> bool {
+        self.revision == world.revision
             && self
                 .documents
                 .iter()
@@ -211,7 +217,7 @@ async fn guard<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, Interrupted> {
     let start = Instant::now();
-    let outcome = tokio::task::spawn_blocking(work).await;
+    let outcome = blocking::run(blocking::Kind::Check, work).await;
     metrics.checked(start.elapsed().as_secs_f64());
     match outcome {
         Ok(value) => Ok(Some(value)),

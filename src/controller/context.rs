@@ -20,6 +20,7 @@ use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
+use super::supervisor::Supervisor;
 use super::world::World;
 use crate::policy::typecheck::Profile;
 use crate::probe::api::PolicyProbe;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub refresh_interval: Duration,
     /// How many statuses are written at once.
     pub concurrency: usize,
+    /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
+    pub watch_timeout: Duration,
 }
 
 /// What is known, as far as it must be before a verdict can be given.
@@ -70,6 +73,7 @@ pub(crate) struct Context {
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
     pub(crate) recorder: Recorder,
+    pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -97,9 +101,12 @@ impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
+        let backlog = Arc::clone(&queue);
+        metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             recorder: Recorder::new(client.clone(), reporter()),
+            supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
             store: Store::default(),

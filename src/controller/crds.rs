@@ -9,22 +9,29 @@ use std::collections::BTreeMap;
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::schema::{GroupVersion, Gvr};
+
+/// Reads `null` as what stands where nothing is written: an API server sends it for lists that are empty.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
 
 /// The parts of a CustomResourceDefinition that are read. Everything else, the schemas above all, is
 /// skipped while reading.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct CustomResourceDefinition {
     /// Its metadata.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) metadata: ObjectMeta,
     /// What it defines.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) spec: Spec,
     /// What the API server says about it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: Option<Status>,
 }
 
@@ -32,13 +39,13 @@ pub(crate) struct CustomResourceDefinition {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Spec {
     /// The group.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) group: String,
     /// The names.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) names: Names,
     /// The versions.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) versions: Vec<Version>,
 }
 
@@ -46,10 +53,10 @@ pub(crate) struct Spec {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Names {
     /// The kind.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) kind: String,
     /// The resource.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) plural: String,
 }
 
@@ -57,10 +64,10 @@ pub(crate) struct Names {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Version {
     /// Its name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) name: String,
     /// Whether it is served.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) served: bool,
 }
 
@@ -68,7 +75,7 @@ pub(crate) struct Version {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Status {
     /// Its conditions.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) conditions: Vec<StatusCondition>,
 }
 
@@ -76,13 +83,13 @@ pub(crate) struct Status {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct StatusCondition {
     /// `Established`, `NamesAccepted`, …
-    #[serde(rename = "type", default)]
+    #[serde(rename = "type", default, deserialize_with = "or_default")]
     pub(crate) type_: String,
     /// `True`, `False` or `Unknown`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: String,
     /// A text for people.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub(crate) message: String,
 }
 
@@ -297,6 +304,35 @@ pub(crate) mod tests {
         let read = read(serde_json::json!({"metadata": {"name": "a.b"}, "spec": {"group": "b"}}));
         assert!(!read.is_established);
         assert_eq!(read.problem, None);
+    }
+
+    #[test]
+    fn null_is_read_as_absence() {
+        // A CRD has this status in the event of its creation.
+        let created = read(serde_json::json!({
+            "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1},
+            "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},
+                     "versions": [{"name": "v1", "served": true}]},
+            "status": {"conditions": null, "acceptedNames": {"plural": "", "kind": ""},
+                       "storedVersions": null},
+        }));
+        assert_eq!(
+            created,
+            Crd {
+                is_established: false,
+                revision: ("u".into(), 1),
+                ..crd("example.com", "Widget", &["v1"])
+            }
+        );
+        let nothing = read(serde_json::json!({
+            "metadata": null, "spec": {"group": null, "names": null, "versions": null}, "status": null,
+        }));
+        assert_eq!(nothing.resources().count(), 0);
+        let nothing = read(serde_json::json!({
+            "spec": {"versions": [{"name": null, "served": null}]},
+            "status": {"conditions": [{"type": null, "status": null, "message": null}]},
+        }));
+        assert!(!nothing.is_established);
     }
 
     #[test]

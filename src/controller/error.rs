@@ -4,7 +4,6 @@ use std::error::Error as StdError;
 use std::time::Duration;
 
 use kube::client::Body;
-use kube_runtime::watcher;
 
 use crate::telemetry::metrics::ErrorReason;
 
@@ -28,6 +27,9 @@ pub enum Error {
     /// The answer cannot be read.
     #[error("cannot read the answer: {0}")]
     Decode(String),
+    /// The answer broke off.
+    #[error("{0}")]
+    Broken(String),
 }
 
 impl Error {
@@ -37,6 +39,7 @@ impl Error {
         match self {
             Self::Timeout(_) => ErrorReason::Timeout,
             Self::Decode(_) => ErrorReason::Decode,
+            Self::Broken(_) => ErrorReason::Connection,
             Self::Status { code, message } => status_reason(*code, message),
             Self::Client(kube::Error::Api(status)) => status_reason(status.code, &status.message),
             Self::Client(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => {
@@ -105,30 +108,6 @@ fn innermost(error: &(dyn StdError + 'static)) -> String {
         }
     }
     current.to_string()
-}
-
-/// The class of a failure of a watch, and one line for it; `None` where the API server asks to list anew,
-/// as the watch is too old: that is what happens next anyway.
-pub(crate) fn watch_failure(error: &watcher::Error) -> Option<(ErrorReason, String)> {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => Some((client_reason(error), describe(error))),
-        watcher::Error::WatchError(status) if status.code == 410 => None,
-        watcher::Error::WatchError(status) => {
-            let error = kube::Error::Api(status.clone());
-            Some((client_reason(&error), describe(&error)))
-        }
-        watcher::Error::NoResourceVersion => Some((ErrorReason::Decode, error.to_string())),
-    }
-}
-
-fn client_reason(error: &kube::Error) -> ErrorReason {
-    match error {
-        kube::Error::Api(status) => status_reason(status.code, &status.message),
-        kube::Error::SerdeError(_) => ErrorReason::Decode,
-        _ => ErrorReason::Connection,
-    }
 }
 
 /// Runs a request for at most `limit`.

@@ -15,10 +15,10 @@ use super::error::{Error, empty_body, within};
 pub(crate) const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How large a document may be, in bytes; the largest of Kubernetes' own has 2 MiB.
-const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) const MAX_DOCUMENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// How much of an error's text is read, in bytes.
-const MAX_ERROR_BYTES: usize = 4 * 1024;
+pub(crate) const MAX_ERROR_BYTES: usize = 4 * 1024;
 
 /// A document with what its head said about it.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ async fn read(
 }
 
 /// The message of a `Status`, or the text itself.
-fn message(text: &[u8]) -> String {
+pub(crate) fn message(text: &[u8]) -> String {
     match serde_json::from_slice::<kube::core::Status>(text) {
         Ok(status) if !status.message.is_empty() => status.message,
         _ => String::from_utf8_lossy(text).into_owned(),

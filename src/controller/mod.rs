@@ -7,9 +7,12 @@
 mod admissions;
 mod apply;
 pub mod args;
+mod backoff;
+pub mod blocking;
 mod bound;
 mod by_policy;
 mod check;
+mod client;
 mod complaints;
 mod context;
 mod crds;
@@ -17,10 +20,11 @@ mod discovery;
 pub mod error;
 mod events;
 mod http;
+mod list_watch;
 mod mapper;
-mod mending;
 mod observe;
 mod openapi;
+mod origin;
 mod params;
 mod probe;
 mod probing;
@@ -32,6 +36,8 @@ mod schemas;
 mod settle;
 pub mod startup;
 mod store;
+mod supervisor;
+mod unreadable;
 mod upkeep;
 mod watch;
 mod world;
@@ -52,6 +58,7 @@ use self::context::Context;
 pub use self::context::Settings;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
+pub use self::supervisor::Supervisor;
 use crate::telemetry::Metrics;
 
 /// A controller that is ready to run.
@@ -75,20 +82,102 @@ impl Controller {
         self.context.readiness.clone()
     }
 
+    /// Whether its tasks make progress.
+    #[must_use]
+    pub fn supervisor(&self) -> Supervisor {
+        self.context.supervisor.clone()
+    }
+
     /// Runs until `stop`, and then ends the writes that were begun.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    ///
+    /// # Errors
+    /// Why it cannot go on: a task that must not end did, or panicked. The process is to end at once.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let (signals, received) = mpsc::unbounded_channel();
         let context = self.context;
-        let mut tasks = JoinSet::new();
-        tasks.spawn(watch::policies(Arc::clone(&context)));
-        tasks.spawn(watch::bindings(Arc::clone(&context)));
-        tasks.spawn(watch::probes(Arc::clone(&context)));
-        tasks.spawn(watch::crds(Arc::clone(&context), signals.clone()));
-        tasks.spawn(watch::api_services(Arc::clone(&context), signals));
-        tasks.spawn(upkeep::upkeep(Arc::clone(&context)));
-        tasks.spawn(Refresher::new(Arc::clone(&context)).run(received));
-        reconcile::work(context, stop).await;
+        let supervisor = context.supervisor.clone();
+        let mut tasks = Tasks::new(&supervisor);
+        tasks.spawn("watch-policies", watch::policies(Arc::clone(&context)));
+        tasks.spawn("watch-bindings", watch::bindings(Arc::clone(&context)));
+        tasks.spawn("watch-probes", watch::probes(Arc::clone(&context)));
+        let crds = watch::crds(Arc::clone(&context), signals.clone());
+        tasks.spawn("watch-crds", crds);
+        let api_services = watch::api_services(Arc::clone(&context), signals);
+        tasks.spawn("watch-apiservices", api_services);
+        tasks.spawn("upkeep", upkeep::upkeep(Arc::clone(&context)));
+        let refresher = Refresher::new(Arc::clone(&context));
+        tasks.spawn("refresher", refresher.run(received));
         // The watches end with the set.
-        drop(tasks);
+        let work = supervisor.contained("workers", reconcile::work(context, stop));
+        unless_lost(&supervisor, work).await
+    }
+}
+
+/// Waits for the end of `work`, or until a task is lost.
+async fn unless_lost(
+    supervisor: &Supervisor,
+    work: impl Future<Output = Option<()>>,
+) -> Result<(), String> {
+    tokio::select! {
+        biased;
+        lost = supervisor.lost() => Err(lost.to_string()),
+        outcome = work => match outcome {
+            Some(()) => Ok(()),
+            None => Err(supervisor.lost().await.to_string()),
+        },
+    }
+}
+
+/// The tasks that run as long as the controller does.
+struct Tasks<'a> {
+    supervisor: &'a Supervisor,
+    tasks: JoinSet<()>,
+}
+
+impl<'a> Tasks<'a> {
+    fn new(supervisor: &'a Supervisor) -> Self {
+        Self {
+            supervisor,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    fn spawn(&mut self, task: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        let supervisor = self.supervisor.clone();
+        self.tasks
+            .spawn(async move { supervisor.supervised(task, work).await });
+    }
+}
+
+#[cfg(test)]
+mod supervision {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_is_lost_ends_the_run_with_its_reason() {
+        let supervisor = Supervisor::new(Arc::new(Metrics::new()));
+        let mut tasks = Tasks::new(&supervisor);
+        tasks.spawn("watch-crds", async {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            panic!("null");
+        });
+        let forever = supervisor.contained("workers", std::future::pending());
+        assert_eq!(
+            unless_lost(&supervisor, forever).await,
+            Err("the task watch-crds panicked: null".to_owned())
+        );
+    }
+
+    #[tokio::test]
+    async fn workers_that_panic_end_the_run() {
+        let supervisor = Supervisor::new(Arc::new(Metrics::new()));
+        let work = supervisor.contained("workers", async { panic!("hostile") });
+        assert_eq!(
+            unless_lost(&supervisor, work).await,
+            Err("the task workers panicked: hostile".to_owned())
+        );
+        let supervisor = Supervisor::new(Arc::new(Metrics::new()));
+        let work = supervisor.contained("workers", async {});
+        assert_eq!(unless_lost(&supervisor, work).await, Ok(()));
     }
 }

@@ -21,6 +21,7 @@ use crate::status::compute::{
 };
 use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
+use crate::telemetry::metrics;
 
 /// What was observed, owned.
 #[derive(Debug)]
@@ -76,6 +77,10 @@ pub(crate) async fn observe(
         };
         let record = Arc::new(record);
         store.note(name, &record);
+        // What changed during the check touched nobody, as it was not known what the policy depends on.
+        if !record.is_current_in(&context.world()) {
+            context.queue.add(name);
+        }
         record
     };
     let bindings = bound::bindings_of(context, &policy);
@@ -131,6 +136,29 @@ impl Facts {
     /// What the probes came to, where they are known.
     pub(crate) fn probed(&self) -> Option<&Probed> {
         self.probes.as_ref().ok()
+    }
+
+    /// The policy's failurePolicy, as metrics say it.
+    pub(crate) fn failure_policy(&self) -> &'static str {
+        if policy::fails_closed(&self.policy) {
+            "Fail"
+        } else {
+            "Ignore"
+        }
+    }
+
+    /// What the bindings do, as metrics say it.
+    pub(crate) fn actions(&self) -> String {
+        match &self.bindings {
+            BindingsState::Known(bindings) => metrics::actions(
+                bindings
+                    .iter()
+                    .flat_map(|binding| binding.actions.iter().map(String::as_str)),
+            ),
+            BindingsState::Unread | BindingsState::NotPermitted(_) => {
+                metrics::ACTIONS_UNKNOWN.to_owned()
+            }
+        }
     }
 
     /// The facts as they are computed with.

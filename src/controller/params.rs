@@ -4,29 +4,29 @@
 //! does not any more. Only metadata is kept; the object itself is read when a probe needs it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kube::api::{DynamicObject, PartialObjectMeta};
 use kube::core::ApiResource as KubeResource;
-use kube::{Api, ResourceExt};
-use kube_runtime::watcher::{self, Config, Event, watcher};
+use kube::{Api, Resource, ResourceExt};
 use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
 use super::context::Context;
-use super::error::{Error, watch_failure, within};
-use super::mending::{Mending, Sign, is_listed};
+use super::error::{Error, within};
+use super::list_watch::{Form, ListWatch, Listing as ListingOrder, Plan, Sign};
 use super::readiness::certain_after;
+use super::unreadable::UnreadableObjects;
 use crate::policy::admission::{Labels, Selector};
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// How long one watch request lives, in seconds.
-const WATCH_SECONDS: u32 = 120;
+/// How many objects a list gives at once.
+const PAGE_SIZE: u32 = 500;
 
 /// The most bytes of objects of a kind, as JSON, that are kept for the next time.
 const MAX_KEPT_BYTES: usize = 4 << 20;
@@ -70,6 +70,7 @@ struct Kind {
     listing: Listing,
     /// Objects that were read.
     objects: HashMap<Key, Read>,
+    n_unreadable: usize,
     task: AbortHandle,
 }
 
@@ -132,6 +133,7 @@ impl Params {
                 resource: resource.clone(),
                 listing: Listing::Unread,
                 objects: HashMap::new(),
+                n_unreadable: 0,
                 task: task.abort_handle(),
             },
         );
@@ -202,6 +204,16 @@ impl Params {
         Ok(Some(read))
     }
 
+    /// Notes how many objects of a kind cannot be read.
+    fn set_unreadable(&self, context: &Context, gvk: &Gvk, n: usize) {
+        let mut kinds = self.lock();
+        if let Some(kind) = kinds.get_mut(gvk) {
+            kind.n_unreadable = n;
+        }
+        let n_all = kinds.values().map(|kind| kind.n_unreadable).sum();
+        context.metrics.set_unreadable(Source::Params, n_all);
+    }
+
     fn set(&self, gvk: &Gvk, listing: Listing) {
         if let Some(kind) = self.lock().get_mut(gvk) {
             if let Listing::Known(known) = &listing {
@@ -238,14 +250,6 @@ fn kube_resource(resource: &ApiResource) -> KubeResource {
         kind: resource.gvk.kind.clone(),
         plural: resource.gvr.resource.clone(),
     }
-}
-
-/// Watches and lists give nothing but the metadata.
-fn metadata_api(
-    context: &Context,
-    resource: &ApiResource,
-) -> Api<PartialObjectMeta<DynamicObject>> {
-    Api::all_with(context.client.clone(), &kube_resource(resource))
 }
 
 fn api(context: &Context, resource: &ApiResource, namespace: Option<&str>) -> Api<DynamicObject> {
@@ -285,54 +289,86 @@ fn grant(name: &str) -> String {
 /// Watches the objects of a kind until the task is aborted.
 async fn watch(context: Arc<Context>, resource: ApiResource) {
     let gvk = &resource.gvk;
-    let config = Config::default().timeout(WATCH_SECONDS);
-    let api = metadata_api(&context, &resource);
-    let mut events = pin!(watcher(api.clone(), config));
-    let mut mending = Mending::default();
+    let plan = Plan {
+        path: DynamicObject::url_path(&kube_resource(&resource), None),
+        form: Form::Metadata,
+        // An aggregated API server may be older than streamed lists, and then answers with a watch alone.
+        listing: ListingOrder::Paged(PAGE_SIZE),
+        life: context.settings.watch_timeout,
+    };
+    let mut watch =
+        ListWatch::<PartialObjectMeta<DynamicObject>>::new(context.client.clone(), plan);
+    let mut backoff = Backoff::default();
     let mut trouble = Trouble::default();
+    let mut unreadable = UnreadableObjects::new(resource_name(&resource));
     let mut building: BTreeMap<Key, Meta> = BTreeMap::new();
     let mut known: Arc<BTreeMap<Key, Meta>> = Arc::default();
     let mut is_known = false;
+    let mut is_listing = false;
     let publish = |listing| {
         context.params.set(gvk, listing);
         context.touch_params(gvk);
     };
     loop {
-        let is_news = match mending.next(&mut events, || is_listed(&api)).await {
-            Sign::Event(Event::Init) => {
+        let is_news = match watch.next().await {
+            Sign::Init => {
+                is_listing = true;
+                unreadable.begin_list();
                 building.clear();
                 continue;
             }
-            Sign::Event(Event::InitApply(object)) => {
+            Sign::InitApply(object) => {
                 let (key, meta) = described(&object);
                 building.insert(key, meta);
                 continue;
             }
-            Sign::Event(Event::InitDone) => {
+            Sign::Unreadable(object) => {
+                let key = key_of(&object.name);
+                if let Some(meta) = known.get(&key).filter(|_| is_listing) {
+                    building.insert(key, meta.clone());
+                }
+                unreadable.note(&context, object);
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
+                continue;
+            }
+            Sign::InitDone => {
+                is_listing = false;
+                unreadable.end_list();
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 let listed = std::mem::take(&mut building);
                 let is_news = !is_known || *known != listed;
                 known = Arc::new(listed);
                 is_known = true;
                 is_news
             }
-            Sign::Event(Event::Apply(object)) => {
+            Sign::Apply(object) => {
                 let (key, meta) = described(&object);
                 let known = Arc::make_mut(&mut known);
                 known.insert(key, meta.clone()) != Some(meta)
             }
-            Sign::Event(Event::Delete(object)) => {
+            Sign::Delete(object) => {
                 let (key, _) = described(&object);
                 Arc::make_mut(&mut known).remove(&key).is_some()
             }
-            Sign::Mended => false,
+            Sign::Alive => {
+                context.metrics.synced(Source::Params);
+                false
+            }
+            Sign::Expired => {
+                backoff.rest(&context.readiness).await;
+                continue;
+            }
             Sign::Failed(error) => {
                 if let Some(listing) = trouble.note(&context, &resource, &error, is_known) {
                     publish(listing);
                 }
-                mending.rest(&context.readiness).await;
+                backoff.rest(&context.readiness).await;
                 continue;
             }
-            Sign::Ended => return,
         };
         // The API server answers for this kind: what is known stands, also where nothing has changed.
         let was_hidden = trouble.end(&context, &resource);
@@ -340,6 +376,12 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
             publish(Listing::Known(Arc::clone(&known)));
         }
     }
+}
+
+/// The key of an object by its name, with its namespace before it where it has one.
+fn key_of(name: &str) -> Key {
+    let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+    (namespace.to_owned(), name.to_owned())
 }
 
 /// What is wrong with the watch of a kind.
@@ -358,10 +400,10 @@ impl Trouble {
         &mut self,
         context: &Context,
         resource: &ApiResource,
-        error: &watcher::Error,
+        error: &Error,
         is_known: bool,
     ) -> Option<Listing> {
-        let (reason, text) = watch_failure(error)?;
+        let (reason, text) = (error.reason(), error.to_string());
         context.metrics.sync_failed(Source::Params, reason);
         let name = resource_name(resource);
         let listing = if reason == ErrorReason::Forbidden {

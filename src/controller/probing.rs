@@ -23,6 +23,7 @@ use super::FIELD_MANAGER;
 use super::bound::{Bindings, bindings_of, param_resource};
 use super::context::Context;
 use super::error::{Error, within};
+use super::origin::Origin;
 use super::params::{Key, Listing, Unavailable, selected};
 use super::probe::Probe;
 use super::world::World;
@@ -73,6 +74,12 @@ impl Probed {
             ..ProbeFacts::new(name_of(probe), cases)
         };
         ProbesState::Known(self.probes.iter().map(facts).collect())
+    }
+
+    /// Their names.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let name = |(probe, _): &(Arc<Probe>, _)| name_of(probe).to_owned();
+        self.probes.iter().map(name).collect()
     }
 
     /// What metrics say of them.
@@ -232,7 +239,9 @@ pub(crate) async fn write_statuses(
         match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
             Ok(written) => {
                 context.metrics.status_written();
-                context.probes.put_answer(written);
+                for name in context.probes.put(written, Origin::Answered) {
+                    context.queue.add(&name);
+                }
             }
             Err(error)
                 if matches!(

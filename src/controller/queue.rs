@@ -39,6 +39,8 @@ struct Item {
     again: bool,
     delayed_until: Option<Instant>,
     n_failures: u32,
+    /// Since when it waits.
+    waiting_since: Option<Instant>,
 }
 
 impl Queue {
@@ -113,6 +115,16 @@ impl Queue {
         self.lock().waiting.len()
     }
 
+    /// How many names wait, and for how many seconds the one that has waited longest has.
+    pub(crate) fn backlog(&self) -> (usize, f64) {
+        let state = self.lock();
+        // Names are worked on in the order in which they came.
+        let oldest = state.waiting.front();
+        let since = oldest.and_then(|name| state.items.get(name)?.waiting_since);
+        let seconds = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
+        (state.waiting.len(), seconds)
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,6 +144,7 @@ impl State {
             item.again = true;
         } else if !item.is_waiting {
             item.is_waiting = true;
+            item.waiting_since = Some(Instant::now());
             self.waiting.push_back(name.to_owned());
         }
     }

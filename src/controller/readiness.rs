@@ -36,6 +36,9 @@ pub(super) const fn certain_after(was_read: bool) -> Duration {
     }
 }
 
+/// How long a source that was never read must have failed until what can be said without it is said.
+const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
+
 /// Which sources of facts are in step. A clone is the same one.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness {
@@ -51,6 +54,8 @@ struct State {
     refusal: Option<Refusal>,
     /// Why it did not work the last time.
     failure: Option<String>,
+    /// Since when it has not worked.
+    failing_since: Option<Instant>,
 }
 
 #[derive(Clone, Debug)]
@@ -78,8 +83,13 @@ impl Readiness {
     #[must_use]
     pub fn checks(&self) -> Vec<(&'static str, Option<String>)> {
         let states = self.lock();
+        // Probes are not there in every cluster; where their kind is served they are to be read.
+        let probes = states
+            .contains_key(&Source::Probes)
+            .then_some(Source::Probes);
         NEEDED
             .into_iter()
+            .chain(probes)
             .map(|source| {
                 let state = states.get(&source).cloned().unwrap_or_default();
                 let lacking = state.lacking().map(|refusal| refusal.text.clone());
@@ -153,12 +163,15 @@ impl Readiness {
         is_news
     }
 
-    /// Notes that `source` could not be read. A permission that is certain to be missing still is.
-    pub(crate) fn failed(&self, source: Source, text: String) {
+    /// Notes that `source` could not be read; whether it never was and has not worked for so long that
+    /// nothing should wait for it. A permission that is certain to be missing still is.
+    pub(crate) fn failed(&self, source: Source, text: String) -> bool {
         let mut states = self.lock();
         let state = states.entry(source).or_default();
         state.refusal.take_if(|refusal| !refusal.is_told);
         state.failure = Some(text);
+        let since = *state.failing_since.get_or_insert_with(Instant::now);
+        !state.is_synced && since.elapsed() >= GIVEN_UP_AFTER
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Source, State>> {

@@ -9,17 +9,18 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::apply::apply;
+use super::apply::{Written, apply};
 use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
 use super::events;
-use super::observe::observe;
+use super::observe::{Facts, observe};
+use super::origin::Origin;
 use super::probing::{self, Probed};
-use super::store::Origin;
-use crate::status::condition::{ConditionStatus, ConditionType};
+use super::supervisor::WORK_LIMIT;
+use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::{DesiredStatus, compute};
-use crate::telemetry::metrics::{ErrorReason, Outcome, PolicySample, ProbeSample};
+use crate::telemetry::metrics::{ConditionSample, ErrorReason, Outcome, PolicySample, ProbeSample};
 
 /// How long writes that were begun may take once the process is told to stop. A pod is killed some
 /// seconds later.
@@ -55,9 +56,11 @@ impl Failure {
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
     let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
-        context.metrics.remove_policy(name);
         context.admissions.forget(name);
-        if let Ok(probed) = probing::probes_without_policy(context, name) {
+        let probed = probing::probes_without_policy(context, name);
+        let probes = probed.as_ref().map(Probed::names).unwrap_or_default();
+        context.metrics.set_missing_policy(name, probes);
+        if let Ok(probed) = probed {
             probing::write_statuses(context, &probed, None, now).await?;
         }
         return Ok(Done {
@@ -82,7 +85,9 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     }
     let desired = compute(&facts.observed(&context.settings.ready_requires), now);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
-    context.metrics.set_policy(name, sample(&desired, probes));
+    context
+        .metrics
+        .set_policy(name, sample(&facts, &desired, probes));
     if let Some(probed) = facts.probed() {
         let generation = Some(generation.unwrap_or_default());
         probing::write_statuses(context, probed, generation, now).await?;
@@ -95,16 +100,26 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting,
         });
     }
-    let Some(written) = apply(context, &entry.policy, &desired).await? else {
-        // It is gone; the watch will say so.
-        return Ok(Done {
-            outcome: Outcome::Deleted,
-            is_waiting: false,
-        });
+    let written = match apply(context, &entry.policy, &desired).await? {
+        Written::Applied(written) => *written,
+        // The watch tells of what it is now; should it be late, the policy comes back after a pause.
+        Written::Conflict => {
+            return Ok(Done {
+                outcome: Outcome::Conflict,
+                is_waiting: true,
+            });
+        }
+        // The watch will say so.
+        Written::Gone => {
+            return Ok(Done {
+                outcome: Outcome::Deleted,
+                is_waiting: false,
+            });
+        }
     };
     tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
     events::publish(context, &entry.policy, &desired);
-    context.store.put(written, Origin::Update);
+    context.store.put(written, Origin::Answered);
     Ok(Done {
         outcome: Outcome::Applied,
         is_waiting,
@@ -128,13 +143,18 @@ fn is_told(policy: &ValidatingAdmissionPolicy) -> bool {
     })
 }
 
-fn sample(desired: &DesiredStatus, probes: Vec<ProbeSample>) -> PolicySample {
+fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> PolicySample {
     let conditions = desired.conditions.iter().filter_map(|condition| {
-        let type_ = ConditionType::from_name(&condition.type_)?;
-        Some((type_.as_str(), ConditionStatus::of(condition).as_str()))
+        Some(ConditionSample {
+            type_: ConditionType::from_name(&condition.type_)?.as_str(),
+            status: ConditionStatus::of(condition).as_str(),
+            reason: Reason::from_name(&condition.reason)?.as_str(),
+        })
     });
     PolicySample {
         conditions: conditions.collect(),
+        failure_policy: facts.failure_policy(),
+        actions: facts.actions(),
         n_warnings: desired.expression_warnings.len(),
         probes,
     }
@@ -152,12 +172,15 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
         "caches are in step, reconciling"
     );
     let mut tasks = JoinSet::new();
+    let heartbeat = context.supervisor.heartbeat("workers", WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
     loop {
         let has_room = tasks.len() < context.settings.concurrency;
         tokio::select! {
             biased;
             () = &mut stop => break,
-            Some(_) = tasks.join_next() => {}
+            Some(_) = tasks.join_next() => heartbeat.beat(),
+            _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
             name = context.queue.next(), if has_room => {
                 let context = Arc::clone(&context);
                 tasks.spawn(async move { process(&context, &name).await });
@@ -177,7 +200,6 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
 /// Reconciles one name of the queue and gives it back.
 async fn process(context: &Arc<Context>, name: &str) {
     let start = Instant::now();
-    context.metrics.set_queue_length(context.queue.len());
     let done = AssertUnwindSafe(reconcile(context, name))
         .catch_unwind()
         .await;

@@ -16,6 +16,7 @@ use super::discovery::Discovery;
 use super::error::Error;
 use super::openapi::{Index, OpenApi};
 use super::settle::{Held, LIMIT, Progress, Settling};
+use super::supervisor::REFRESH_LIMIT;
 use super::world::{Change, World};
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
@@ -126,7 +127,10 @@ impl Refresher {
     /// Runs as long as there are signals.
     pub(crate) async fn run(mut self, mut signals: UnboundedReceiver<Signal>) {
         let mut recoveries = self.context.readiness.recoveries();
+        let limit = REFRESH_LIMIT.max(5 * self.context.settings.refresh_interval);
+        let heartbeat = self.context.supervisor.heartbeat("refresher", limit);
         loop {
+            heartbeat.beat();
             tokio::select! {
                 signal = signals.recv() => {
                     let Some(signal) = signal else { return };
@@ -229,7 +233,6 @@ impl Refresher {
                 has_failed = true;
             }
         }
-        self.note_watches();
         if self.has_failed && !has_failed {
             self.step = STEPS.0;
         }
@@ -255,21 +258,6 @@ impl Refresher {
             schemas.retain(&store.needed_schemas(), |policy| {
                 store.get(policy).is_some()
             });
-        }
-    }
-
-    /// Notes the watches that are in step: where nothing changes they give no sign themselves.
-    fn note_watches(&self) {
-        for source in [
-            Source::Policies,
-            Source::Bindings,
-            Source::Probes,
-            Source::Crds,
-            Source::ApiServices,
-        ] {
-            if self.context.readiness.is_in_step(source) {
-                self.context.metrics.synced(source);
-            }
         }
     }
 

@@ -3,6 +3,8 @@
 //! What only a person can mend ends the process with one line that says what to do. An API server
 //! that does not answer yet is waited for, for a limited time.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
@@ -10,7 +12,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
 use kube::{Client, Config};
 use tokio::time::Instant;
 
+use super::client;
 use super::error::{Error, within};
+use crate::telemetry::Metrics;
 use crate::telemetry::metrics::ErrorReason;
 
 /// How long one question may take.
@@ -22,11 +26,28 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Where the API of policies is.
 const POLICY_API: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Makes a client from the kubeconfig or from the service account of the pod.
+/// Who this instance is: the name of its pod, or else of its host, and a suffix of its own, as a container
+/// that is started again has the name of the one before.
+#[must_use]
+pub fn identity() -> String {
+    let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    let of_host = || {
+        let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+        Some(name.trim().to_owned())
+    };
+    let name = name("POD_NAME")
+        .or_else(|| name("HOSTNAME"))
+        .or_else(of_host);
+    let suffix = RandomState::new().build_hasher().finish();
+    format!("{}_{suffix:016x}", name.as_deref().unwrap_or("unknown"))
+}
+
+/// Makes a client from the kubeconfig or from the service account of the pod; `identity` is what the API
+/// server's audit log is to call us, and `metrics` takes the measures of all requests.
 ///
 /// # Errors
 /// A sentence that says what to do.
-pub async fn client() -> Result<Client, String> {
+pub async fn client(identity: &str, metrics: &Arc<Metrics>) -> Result<Client, String> {
     let config = Config::infer().await.map_err(|error| {
         format!(
             "no way to the API server: {error}; set KUBECONFIG to a kubeconfig, or run in a pod with \
@@ -34,7 +55,9 @@ pub async fn client() -> Result<Client, String> {
         )
     })?;
     let address = config.cluster_url.to_string();
-    Client::try_from(config).map_err(|error| {
+    let metrics = Arc::clone(metrics);
+    let measure = move |verb, code, seconds| metrics.requested(verb, code, seconds);
+    client::client(config, identity, Arc::new(measure)).map_err(|error| {
         format!("cannot use the configuration for {address}: {error}; check the kubeconfig")
     })
 }

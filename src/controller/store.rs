@@ -7,6 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::check::Record;
 use super::mapper::Dependencies;
+use super::origin::Origin;
 use super::world::Change;
 use crate::schema::{GroupVersion, Gvk};
 
@@ -26,15 +27,6 @@ pub(crate) struct Entry {
     dependencies: Arc<Dependencies>,
 }
 
-/// How a policy became known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// It was listed.
-    List,
-    /// It changed, or was answered to a write of ours. The two may overtake each other.
-    Update,
-}
-
 /// Drops what is never read: half of an object is bookkeeping of others.
 fn prune(policy: &mut ValidatingAdmissionPolicy) {
     let metadata = &mut policy.metadata;
@@ -46,13 +38,17 @@ fn prune(policy: &mut ValidatingAdmissionPolicy) {
 }
 
 impl Store {
-    /// Puts in a policy as the API server told it; whether that is news.
+    /// Puts in a policy as the API server told it, by the rule of [`Origin`]; whether that is news.
     pub(crate) fn put(&self, mut policy: ValidatingAdmissionPolicy, from: Origin) -> bool {
         let Some(name) = policy.metadata.name.clone() else {
             return false;
         };
         prune(&mut policy);
         let mut entries = self.lock();
+        let known = entries.get(&name).map(|entry| &entry.policy.metadata);
+        if !from.supersedes(&policy.metadata, known) {
+            return false;
+        }
         let Some(known) = entries.get_mut(&name) else {
             let dependencies = Arc::new(Dependencies::new(&policy));
             entries.insert(
@@ -65,9 +61,6 @@ impl Store {
             );
             return true;
         };
-        if !is_news(&policy, &known.policy, from) {
-            return false;
-        }
         if policy.metadata.uid != known.policy.metadata.uid || policy.spec != known.policy.spec {
             known.dependencies = Arc::new(Dependencies::new(&policy));
         }
@@ -169,25 +162,6 @@ impl Store {
     }
 }
 
-/// Whether `new` is not the state that is known, nor an older one.
-///
-/// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not numbers, or
-/// in a list, which may come from a restored backup, any other one is news.
-fn is_news(
-    new: &ValidatingAdmissionPolicy,
-    known: &ValidatingAdmissionPolicy,
-    from: Origin,
-) -> bool {
-    let version = |policy: &ValidatingAdmissionPolicy| {
-        policy.metadata.resource_version.clone().unwrap_or_default()
-    };
-    let (new, known) = (version(new), version(known));
-    match (new.parse::<u64>(), known.parse::<u64>(), from) {
-        (Ok(new), Ok(known), Origin::Update) => new > known,
-        _ => new != known,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -213,34 +187,22 @@ mod tests {
     }
 
     #[test]
-    fn an_older_state_is_not_news() {
+    fn an_answer_brings_no_policy_back() {
         let store = Store::default();
-        let table = [
-            ("9", Origin::Update, true),
-            ("9", Origin::Update, false),
-            ("10", Origin::Update, true),
-            ("9", Origin::Update, false),
-            // A list is what there is.
-            ("10", Origin::List, false),
-            ("9", Origin::List, true),
-            ("x", Origin::Update, true),
-            ("x", Origin::Update, false),
-        ];
-        for (version, from, expect) in table {
-            assert_eq!(
-                store.put(policy(version, "a"), from),
-                expect,
-                "{version} {from:?}"
-            );
-        }
+        assert!(store.put(policy("1", "a"), Origin::Watched));
+        assert!(store.put(policy("2", "a"), Origin::Answered));
+        assert!(!store.put(policy("2", "a"), Origin::Watched));
+        assert!(store.remove("a"));
+        assert!(!store.put(policy("3", "a"), Origin::Answered));
+        assert!(store.get("a").is_none());
     }
 
     #[test]
     fn a_new_spec_has_new_dependencies() {
         let store = Store::default();
-        store.put(policy("1", "a"), Origin::Update);
+        store.put(policy("1", "a"), Origin::Watched);
         assert_eq!(store.touched_by(&touches("a")), ["a"]);
-        store.put(policy("2", "b"), Origin::Update);
+        store.put(policy("2", "b"), Origin::Watched);
         assert_eq!(store.touched_by(&touches("a")), Vec::<String>::new());
         assert_eq!(store.touched_by(&touches("b")), ["a"]);
     }
@@ -248,7 +210,7 @@ mod tests {
     #[test]
     fn what_is_not_needed_is_not_kept() {
         let store = Store::default();
-        store.put(policy("1", "a"), Origin::Update);
+        store.put(policy("1", "a"), Origin::Watched);
         let kept = store.get("a").unwrap().policy;
         let metadata = &kept.metadata;
         assert_eq!((&metadata.annotations, &metadata.labels), (&None, &None));
@@ -258,7 +220,7 @@ mod tests {
     #[test]
     fn a_list_takes_out_what_it_lacks() {
         let store = Store::default();
-        store.put(policy("1", "a"), Origin::Update);
+        store.put(policy("1", "a"), Origin::Watched);
         assert_eq!(store.retain(&["a".to_owned()].into()), Vec::<String>::new());
         assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
         assert!(store.get("a").is_none());

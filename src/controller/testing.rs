@@ -1,10 +1,14 @@
-//! An API server for tests: a function from requests to answers, behind a real client.
+//! An API server for tests: a function from requests to answers, behind the layers of the real client.
 
+use std::convert::Infallible;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
+use futures::StreamExt;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Empty, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
@@ -24,6 +28,8 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) etag: Option<&'static str>,
     pub(crate) body: String,
+    /// Whether the answer goes on after the body, in silence.
+    pub(crate) is_open: bool,
 }
 
 impl Reply {
@@ -32,6 +38,24 @@ impl Reply {
             status: 200,
             etag: None,
             body: value.to_string(),
+            is_open: false,
+        }
+    }
+
+    /// A watch that says this and then nothing more.
+    pub(crate) fn watch(events: &[String]) -> Self {
+        Self {
+            body: events.concat(),
+            is_open: true,
+            ..Self::json(&Value::Null)
+        }
+    }
+
+    /// A watch that says this and ends.
+    pub(crate) fn ended_watch(events: &[String]) -> Self {
+        Self {
+            is_open: false,
+            ..Self::watch(events)
         }
     }
 
@@ -70,7 +94,11 @@ pub(crate) fn client(
             let bytes = body.collect().await?.to_bytes();
             let request = Seen {
                 method: head.method,
-                path: head.uri.to_string(),
+                path: head
+                    .uri
+                    .path_and_query()
+                    .map(ToString::to_string)
+                    .unwrap_or_default(),
                 if_none_match: head
                     .headers
                     .get(header::IF_NONE_MATCH)
@@ -79,24 +107,35 @@ pub(crate) fn client(
             };
             seen.lock().unwrap().push(request.clone());
             match answer(&request) {
-                Some(reply) => ready(Ok::<_, kube::Error>(response(reply, &request))).await,
+                Some(reply) => ready(Ok::<_, tower::BoxError>(response(reply, &request))).await,
                 None => std::future::pending().await,
             }
         }
     });
-    (Client::new(service, "default"), log)
+    let config = kube::Config::new(http::Uri::from_static("http://api.invalid"));
+    let client = super::client::stack(&config, service, Arc::new(|_, _, _| {})).unwrap();
+    (client, log)
 }
 
-fn response(reply: Reply, request: &Seen) -> Response<Body> {
+/// The body of an answer.
+type Answer = UnsyncBoxBody<Bytes, Infallible>;
+
+fn response(reply: Reply, request: &Seen) -> Response<Answer> {
     let mut response = Response::builder().status(reply.status);
     if let Some(etag) = reply.etag {
         response = response.header(header::ETAG, etag);
         if request.if_none_match.as_deref() == Some(etag) {
             let response = response.status(StatusCode::NOT_MODIFIED);
-            return response.body(Body::empty()).unwrap();
+            return response.body(Empty::new().boxed_unsync()).unwrap();
         }
     }
-    response.body(Body::from(reply.body.into_bytes())).unwrap()
+    if reply.is_open {
+        let head = futures::stream::iter([Ok(Frame::data(Bytes::from(reply.body)))]);
+        let body = StreamBody::new(head.chain(futures::stream::pending()));
+        return response.body(body.boxed_unsync()).unwrap();
+    }
+    let body = Full::new(Bytes::from(reply.body)).boxed_unsync();
+    response.body(body).unwrap()
 }
 
 /// The paths that were asked, in order.

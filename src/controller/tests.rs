@@ -11,9 +11,10 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::context::{Context, Settings};
+use super::origin::Origin;
 use super::reconcile::{Done, reconcile, work};
-use super::store::Origin;
 use super::testing::{Log, Reply, Seen, client};
+use super::world::Change;
 use super::world::tests::world;
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
@@ -30,6 +31,7 @@ pub(super) fn settings() -> Settings {
         ready_requires: ConditionType::COUNTING.into(),
         refresh_interval: Duration::from_secs(10),
         concurrency: 4,
+        watch_timeout: Duration::from_secs(60),
     }
 }
 
@@ -78,7 +80,7 @@ pub(super) fn context(
     context.set_bindings_listed();
     context.probes.retain(&BTreeSet::new());
     context.set_probes_listed();
-    context.store.put(policy(expression), Origin::Update);
+    context.store.put(policy(expression), Origin::Watched);
     (Arc::new(context), log)
 }
 
@@ -122,7 +124,10 @@ async fn writes_our_fields_and_no_others() {
     let [write] = writes(&log).try_into().unwrap();
     assert_eq!(write.path, STATUS);
     let status = &write.body["status"];
-    assert_eq!(write.body["metadata"], json!({"name": "a", "uid": "uid"}));
+    assert_eq!(
+        write.body["metadata"],
+        json!({"name": "a", "uid": "uid", "resourceVersion": "7"})
+    );
     assert_eq!(
         status.as_object().unwrap().keys().collect::<Vec<_>>(),
         ["conditions", "observedGeneration", "typeChecking"]
@@ -171,7 +176,7 @@ async fn our_own_write_is_no_reason_for_another() {
     for version in ["8", "7"] {
         let mut echo = policy(SOUND);
         echo.metadata.resource_version = Some(version.into());
-        assert!(!context.store.put(echo, Origin::Update));
+        assert!(!context.store.put(echo, Origin::Watched));
     }
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
@@ -192,7 +197,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     *type_checking = serde_json::from_value(json!({"expressionWarnings": [
         {"fieldRef": "spec.validations[0].expression", "warning": "a false alarm"}]}))
     .unwrap();
-    assert!(context.store.put(overwritten, Origin::Update));
+    assert!(context.store.put(overwritten, Origin::Watched));
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
         done(Outcome::Applied)
@@ -230,7 +235,6 @@ async fn a_policy_deleted_before_the_write_is_no_failure() {
 async fn failures_have_reasons() {
     for (status, reason) in [
         (403, ErrorReason::Forbidden),
-        (409, ErrorReason::Conflict),
         (422, ErrorReason::Invalid),
         (429, ErrorReason::Throttled),
         (503, ErrorReason::Server),
@@ -249,6 +253,81 @@ async fn failures_have_reasons() {
         drop(reconcile(&context, "a").await);
         assert_eq!(log.lock().unwrap().len(), 3);
     }
+}
+
+#[tokio::test]
+async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
+    let (context, log) = context(SOUND, move |request| match &request.method {
+        &Method::PATCH if request.body["metadata"]["resourceVersion"] == "7" => {
+            Some(Reply::failure(409, "the object has been modified"))
+        }
+        &Method::PATCH => {
+            let mut answer = serde_json::to_value(policy("true")).unwrap();
+            answer["metadata"]["resourceVersion"] = json!("9");
+            answer["metadata"]["generation"] = json!(3);
+            answer["status"] = request.body["status"].clone();
+            Some(Reply::json(&answer))
+        }
+        _ => healthy(request),
+    });
+    let again = Done {
+        outcome: Outcome::Conflict,
+        is_waiting: true,
+    };
+    assert_eq!(reconcile(&context, "a").await.unwrap(), again);
+    let mut changed = policy("object.spec.replicas <= 6");
+    changed.metadata.resource_version = Some("8".to_owned());
+    changed.metadata.generation = Some(3);
+    context.store.put(changed, Origin::Watched);
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Applied)
+    );
+    assert_eq!(writes(&log)[1].body["status"]["observedGeneration"], 3);
+    assert_eq!(
+        reconcile(&context, "a").await.unwrap(),
+        done(Outcome::Unchanged)
+    );
+}
+
+#[tokio::test]
+async fn what_changes_during_a_check_is_looked_at_again() {
+    let known = Arc::new(std::sync::OnceLock::<Arc<Context>>::new());
+    let seen = Arc::clone(&known);
+    let (context, _) = context(SOUND, move |request| {
+        if request.method == Method::GET {
+            // The schema changes while the policy is checked against the one before: nobody knows yet
+            // that the policy depends on it.
+            let new = world(
+                &[("apps/v1", "deployments", "Deployment")],
+                &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
+            );
+            let context = seen.get().unwrap();
+            let change = Change::between(&context.world(), &new);
+            context.set_world(new);
+            assert_eq!(context.store.touched_by(&change), Vec::<String>::new());
+        }
+        healthy(request)
+    });
+    known.set(Arc::clone(&context)).unwrap();
+    reconcile(&context, "a").await.unwrap();
+    let next = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await;
+    assert_eq!(next.unwrap(), "a");
+}
+
+#[tokio::test]
+async fn a_late_answer_brings_no_policy_back() {
+    let (context, _) = context(SOUND, healthy);
+    let at_work = Arc::clone(&context);
+    let entry = context.store.get("a").unwrap();
+    reconcile(&at_work, "a").await.unwrap();
+    assert!(context.store.remove("a"));
+    let mut answered = ValidatingAdmissionPolicy::clone(&entry.policy);
+    answered.metadata.resource_version = Some("9".to_owned());
+    assert!(!context.store.put(answered, Origin::Answered));
+    reconcile(&context, "a").await.unwrap();
+    let text = context.metrics.encode().unwrap();
+    assert!(!text.contains("policy=\"a\""), "{text}");
 }
 
 #[tokio::test]
@@ -314,7 +393,7 @@ async fn a_failed_write_is_tried_again_until_it_works() {
 async fn nothing_is_judged_before_the_facts_are_there() {
     let (client, log) = client(healthy);
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-    context.store.put(policy(SOUND), Origin::Update);
+    context.store.put(policy(SOUND), Origin::Watched);
     context.queue.add("a");
     context.set_policies_listed();
     // No picture of the world: nothing happens for an hour.

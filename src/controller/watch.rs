@@ -1,32 +1,29 @@
-//! The watches: policies, CRDs and API services.
+//! The watches: policies, bindings, probes, CRDs and API services.
 //!
-//! Each goes on whatever happens: it backs off, resumes, lists anew when it must, and says once a
-//! minute what is wrong and what to do about it.
+//! Each goes on whatever happens ([`super::list_watch`]): it backs off, resumes, lists anew when it
+//! must, and says once a minute what is wrong and what to do about it.
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
-use std::pin::pin;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
-use kube::{Api, Resource};
-use kube_runtime::watcher::{self, Config, Event, watcher};
+use kube::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::backoff::Backoff;
 use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
 use super::crds::{Crd, Crds, CustomResourceDefinition};
-use super::error::watch_failure;
-use super::mending::{Mending, Sign, is_listed};
+use super::error::Error;
+use super::list_watch::{Form, ListWatch, Listing, Plan, Sign};
+use super::origin::Origin;
 use super::refresh::Signal;
-use super::store::Origin;
+use super::supervisor::WATCH_LIMIT;
+use super::unreadable::UnreadableObjects;
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
-
-/// How long one watch request lives, in seconds; a connection that died unnoticed is noticed then.
-const WATCH_SECONDS: u32 = 120;
 
 /// How many objects a list gives at once, where the API server cannot stream it.
 const PAGE_SIZE: u32 = 50;
@@ -34,12 +31,12 @@ const PAGE_SIZE: u32 = 50;
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
-    let api = context.policies();
-    follow(&context, Source::Policies, api, |event| match event {
+    follow::<ValidatingAdmissionPolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
+        Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(policy) => {
             listed.extend(policy.metadata.name.clone());
-            put(&context, policy, Origin::List);
+            put(&context, policy, Origin::Listed);
         }
         Event::InitDone => {
             for gone in context.store.retain(&listed) {
@@ -48,9 +45,10 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(policy) => put(&context, policy, Origin::Update),
+        Event::Apply(policy) => put(&context, policy, Origin::Watched),
         Event::Delete(policy) => {
             let name = policy.metadata.name.unwrap_or_default();
+            listed.remove(&name);
             if context.store.remove(&name) {
                 context.queue.add(&name);
             }
@@ -123,31 +121,31 @@ async fn follow_by_policy<K>(
     objects: &ByPolicy<K>,
     listed_all: impl Fn(),
 ) where
-    K: RefersToPolicy
-        + Resource<DynamicType = ()>
-        + Clone
-        + DeserializeOwned
-        + Debug
-        + Send
-        + 'static,
+    K: RefersToPolicy + Resource<DynamicType = ()> + DeserializeOwned,
 {
     let mut listed = BTreeSet::new();
-    let api: Api<K> = Api::all(context.client.clone());
     let touch = |names: Vec<String>| names.iter().for_each(|name| context.queue.add(name));
-    follow(context, source, api, |event| match event {
+    follow::<K>(context, source, |event| match event {
         Event::Init => listed.clear(),
+        Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(object) => {
             listed.extend(object.meta().name.clone());
-            touch(objects.put(object));
+            touch(objects.put(object, Origin::Listed));
         }
         Event::InitDone => {
+            let is_first = !objects.is_listed();
             touch(objects.retain(&listed));
             listed.clear();
             listed_all();
+            if is_first {
+                // That a policy has none is known only now.
+                context.touch_all();
+            }
         }
-        Event::Apply(object) => touch(objects.put(object)),
+        Event::Apply(object) => touch(objects.put(object, Origin::Watched)),
         Event::Delete(object) => {
             let name = object.meta().name.clone().unwrap_or_default();
+            listed.remove(&name);
             touch(objects.remove(&name).into_iter().collect());
         }
     })
@@ -157,20 +155,40 @@ async fn follow_by_policy<K>(
 /// Follows the CRDs.
 pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>) {
     let mut listed = Crds::new();
-    let api: Api<CustomResourceDefinition> = Api::all(context.client.clone());
-    follow(&context, Source::Crds, api, |event| {
+    // What is known of each, for one that cannot be read any more.
+    let mut known = Crds::new();
+    follow::<CustomResourceDefinition>(&context, Source::Crds, |event| {
         let signal = match event {
             Event::Init => {
                 listed.clear();
+                return;
+            }
+            Event::InitKeep(name) => {
+                if let Some(crd) = known.get(&name) {
+                    listed.insert(name, crd.clone());
+                }
                 return;
             }
             Event::InitApply(crd) => {
                 listed.insert(name(&crd), Crd::from(crd));
                 return;
             }
-            Event::InitDone => Signal::CrdsListed(std::mem::take(&mut listed)),
-            Event::Apply(crd) => Signal::CrdApplied(name(&crd), Crd::from(crd)),
-            Event::Delete(crd) => Signal::CrdDeleted(name(&crd)),
+            Event::InitDone => {
+                known.clone_from(&listed);
+                Signal::CrdsListed(std::mem::take(&mut listed))
+            }
+            Event::Apply(crd) => {
+                let name = name(&crd);
+                let crd = Crd::from(crd);
+                known.insert(name.clone(), crd.clone());
+                Signal::CrdApplied(name, crd)
+            }
+            Event::Delete(crd) => {
+                let name = name(&crd);
+                known.remove(&name);
+                listed.remove(&name);
+                Signal::CrdDeleted(name)
+            }
         };
         // It cannot be received any more when the process ends.
         drop(signals.send(signal));
@@ -184,8 +202,7 @@ fn name(crd: &CustomResourceDefinition) -> String {
 
 /// Follows the API services, as they announce changes of aggregated APIs.
 pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender<Signal>) {
-    let api: Api<APIService> = Api::all(context.client.clone());
-    follow(&context, Source::ApiServices, api, |event| {
+    follow::<APIService>(&context, Source::ApiServices, |event| {
         let (Event::Apply(api_service) | Event::Delete(api_service)) = event else {
             return;
         };
@@ -202,57 +219,82 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
     .await;
 }
 
-/// Watches everything that `api` has, and hands each event to `handle`.
-async fn follow<K>(context: &Context, source: Source, api: Api<K>, mut handle: impl FnMut(Event<K>))
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    // A streamed list needs no page in memory. An API server that cannot stream it refuses.
-    let streaming = Config::default().timeout(WATCH_SECONDS).streaming_lists();
-    let paged = Config::default()
-        .timeout(WATCH_SECONDS)
-        .page_size(PAGE_SIZE);
-    let mut config = streaming;
-    let mut mending = Mending::default();
-    loop {
-        let mut events = pin!(watcher(api.clone(), config.clone()));
-        loop {
-            match mending.next(&mut events, || is_listed(&api)).await {
-                Sign::Event(event) => {
-                    let is_sound =
-                        matches!(event, Event::InitDone | Event::Apply(_) | Event::Delete(_));
-                    handle(event);
-                    if is_sound {
-                        in_step(context, source);
-                    }
-                }
-                Sign::Mended => in_step(context, source),
-                Sign::Failed(error) if is_streaming_refused(&error) && config != paged => {
-                    tracing::debug!(
-                        what = source.as_str(),
-                        "the API server does not stream lists"
-                    );
-                    config = paged.clone();
-                    break;
-                }
-                Sign::Failed(error) => {
-                    report::<K>(context, source, &error);
-                    mending.rest(&context.readiness).await;
-                }
-                // The watcher does not end; if it did, another takes its place.
-                Sign::Ended => break,
-            }
-        }
-    }
+/// What a watch tells of the objects of a kind.
+enum Event<K> {
+    /// A list begins.
+    Init,
+    /// An object of the list.
+    InitApply(K),
+    /// An object of the list, by name, that cannot be read: what is known of it stands.
+    InitKeep(String),
+    /// The list is whole.
+    InitDone,
+    /// An object was created or changed.
+    Apply(K),
+    /// An object was deleted.
+    Delete(K),
 }
 
-/// Whether the API server does not know streamed lists.
-fn is_streaming_refused(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::WatchStartFailed(kube::Error::Api(status)) => {
-            matches!(status.code, 400 | 422) && status.message.contains("sendInitialEvents")
+/// Follows everything of a kind, and hands each event to `handle`.
+async fn follow<K>(context: &Context, source: Source, mut handle: impl FnMut(Event<K>))
+where
+    K: Resource<DynamicType = ()> + DeserializeOwned,
+{
+    let plan = Plan {
+        path: K::url_path(&(), None),
+        form: Form::Whole,
+        listing: Listing::Streamed(PAGE_SIZE),
+        life: context.settings.watch_timeout,
+    };
+    let mut watch = ListWatch::<K>::new(context.client.clone(), plan);
+    let mut backoff = Backoff::default();
+    let mut unreadable = UnreadableObjects::new(resource_name::<K>());
+    let mut is_listing = false;
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context
+        .supervisor
+        .heartbeat(format!("watch-{}", source.as_str()), limit);
+    loop {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        match sign {
+            Sign::Init => {
+                is_listing = true;
+                unreadable.begin_list();
+                handle(Event::Init);
+            }
+            Sign::InitApply(object) => handle(Event::InitApply(object)),
+            Sign::InitDone => {
+                is_listing = false;
+                unreadable.end_list();
+                handle(Event::InitDone);
+            }
+            Sign::Apply(object) => {
+                unreadable.forget(&object.meta().name);
+                handle(Event::Apply(object));
+                in_step(context, source);
+            }
+            Sign::Delete(object) => {
+                unreadable.forget(&object.meta().name);
+                handle(Event::Delete(object));
+            }
+            Sign::Alive => in_step(context, source),
+            Sign::Unreadable(object) => {
+                if is_listing {
+                    handle(Event::InitKeep(object.name.clone()));
+                }
+                unreadable.note(context, object);
+            }
+            Sign::Expired => {
+                tracing::debug!(what = source.as_str(), "the watch is too old, listing anew");
+                backoff.rest(&context.readiness).await;
+            }
+            Sign::Failed(error) => {
+                report::<K>(context, source, &error);
+                backoff.rest(&context.readiness).await;
+            }
         }
-        _ => false,
+        context.metrics.set_unreadable(source, unreadable.len());
     }
 }
 
@@ -270,26 +312,26 @@ fn in_step(context: &Context, source: Source) {
     context.complaints.is_over(source);
 }
 
+fn resource_name<K: Resource<DynamicType = ()>>() -> String {
+    format!("{}.{}", K::plural(&()), K::group(&()))
+}
+
 /// Says what is wrong with a watch, and what to do about it.
-fn report<K: Resource<DynamicType = ()>>(
-    context: &Context,
-    source: Source,
-    error: &watcher::Error,
-) {
-    let Some((reason, text)) = watch_failure(error) else {
-        tracing::debug!(what = source.as_str(), "the watch is too old, listing anew");
-        return;
-    };
+fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, error: &Error) {
+    let reason = error.reason();
     context.metrics.sync_failed(source, reason);
-    let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    let resource = resource_name::<K>();
     if reason != ErrorReason::Forbidden {
-        let text = format!("cannot watch {resource}: {text}");
+        let text = format!("cannot watch {resource}: {error}");
         context.complaints.trouble(source, reason, &text);
-        context.readiness.failed(source, text);
+        let is_lasting = context.readiness.failed(source, text);
+        if is_lasting {
+            go_on_without(context, source);
+        }
         return;
     }
     let text = format!(
-        "cannot watch {resource} ({text}): grant `list` and `watch` on it in the ClusterRole \
+        "cannot watch {resource} ({error}): grant `list` and `watch` on it in the ClusterRole \
          vap-status-controller"
     );
     let is_news = context.readiness.refused(source, text.clone());
@@ -299,14 +341,19 @@ fn report<K: Resource<DynamicType = ()>>(
     }
     context.complaints.refused(source, &text);
     // What we may not read is a fact too: nothing waits for it.
+    if go_on_without(context, source) && is_news {
+        context.touch_all();
+    }
+}
+
+/// Lets verdicts be given although `source` was never read, where they can be without it; whether they can.
+fn go_on_without(context: &Context, source: Source) -> bool {
     match source {
         Source::Bindings => context.set_bindings_listed(),
         Source::Probes => context.set_probes_listed(),
-        _ => return,
+        _ => return false,
     }
-    if is_news {
-        context.touch_all();
-    }
+    true
 }
 
 #[cfg(test)]

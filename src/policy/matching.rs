@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
 };
 
+use super::exempt;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 
@@ -91,11 +92,26 @@ pub struct UnservedResource {
     pub suggestion: Option<String>,
 }
 
+/// A resource that a rule matches and that no policy is asked about, [`exempt`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExemptResource {
+    /// The resource, `authentication.k8s.io tokenreviews`.
+    pub resource: String,
+    /// The field of the policy, `spec.matchConstraints.resourceRules[0]`.
+    pub field_ref: String,
+    /// The name by which the rule matches it, `tokenreviews`.
+    pub name: String,
+    /// Whether it was matched by wildcards only.
+    pub by_wildcard: bool,
+}
+
 /// What the rules of a policy match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
-    /// The served resources, sorted, without repeats.
+    /// The served resources that the policy is asked about, sorted, without repeats.
     pub resources: Vec<MatchedResource>,
+    /// The served resources that rules match in vain, since no policy is asked about them; sorted by name.
+    pub exempt: Vec<ExemptResource>,
     /// The resources that rules name and nothing serves.
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and whose discovery failed, with the reason.
@@ -267,7 +283,7 @@ impl<'a> Exclusions<'a> {
     }
 }
 
-/// The resources that the rules of `policy` match, sorted.
+/// The resources that the rules of `policy` match and that it is asked about, sorted.
 pub(super) fn targets<'a>(
     policy: &ValidatingAdmissionPolicy,
     mapper: &'a RestMapper,
@@ -279,6 +295,9 @@ pub(super) fn targets<'a>(
             let Some(by_wildcard) = rule.by_wildcard(resource, |_| {}) else {
                 continue;
             };
+            if exempt::is_exempt(&resource.gvr) {
+                continue;
+            }
             let operations = exclusions.without(rule.operations, n, resource);
             if operations.0 == 0 {
                 continue;
@@ -311,12 +330,18 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     let mut matches = Matches::default();
     let mut exclusions = Exclusions::new(policy);
     let mut by_wildcard: BTreeMap<(&Gvr, &Gvk), bool> = BTreeMap::new();
+    let mut exempt_resources: BTreeMap<String, ExemptResource> = BTreeMap::new();
     let incomplete = Incomplete::new(&mapper.incomplete);
     let mut touched = BTreeSet::new();
     for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
         let mut found: HashSet<String> = HashSet::new();
         for (idx, resource) in mapper.resources.iter().enumerate() {
+            let mut matching_name = String::new();
+            let is_exempt = exempt::is_exempt(&resource.gvr);
             let is_by_wildcard = rule.by_wildcard(resource, |name| {
+                if is_exempt && (matching_name.is_empty() || matching_name.contains('*')) {
+                    name.clone_into(&mut matching_name);
+                }
                 if !found.contains(name) {
                     found.insert(name.to_owned());
                 }
@@ -325,6 +350,20 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
                 continue;
             };
             if exclusions.without(rule.operations, idx, resource).0 == 0 {
+                continue;
+            }
+            if is_exempt {
+                let found = ExemptResource {
+                    resource: exempt::name(&resource.gvr),
+                    field_ref: field_ref(n),
+                    name: matching_name,
+                    by_wildcard: is_by_wildcard,
+                };
+                let known = exempt_resources.entry(found.resource.clone());
+                let known = known.or_insert_with(|| found.clone());
+                if known.by_wildcard && !found.by_wildcard {
+                    *known = found;
+                }
                 continue;
             }
             let known = by_wildcard.entry((&resource.gvr, &resource.gvk));
@@ -354,6 +393,7 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
         })
         .collect();
     matches.resources.sort();
+    matches.exempt = exempt_resources.into_values().collect();
     matches
 }
 
@@ -423,6 +463,11 @@ fn joined(values: &[String]) -> String {
     }
 }
 
+/// The field of the rule `n`.
+fn field_ref(n: usize) -> String {
+    format!("spec.matchConstraints.resourceRules[{n}]")
+}
+
 fn unserved(
     n: usize,
     rule: &NamedRuleWithOperations,
@@ -436,7 +481,7 @@ fn unserved(
         groups => format!("{groups}/{versions}"),
     };
     UnservedResource {
-        field_ref: format!("spec.matchConstraints.resourceRules[{n}]"),
+        field_ref: field_ref(n),
         rule: format!("{group_version} {name}"),
         suggestion: suggestion(groups, name, mapper),
     }

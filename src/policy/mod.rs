@@ -6,6 +6,7 @@ pub mod admission;
 pub mod compile;
 pub mod cost;
 mod environment;
+pub mod exempt;
 pub mod expressions;
 mod flow;
 pub mod matching;
@@ -45,4 +46,11 @@ pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         Gvk::new("", text(&declared.api_version), text(&declared.kind))
     }))
+}
+
+/// Whether errors deny requests: failurePolicy Fail, the default.
+#[must_use]
+pub fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
+    let spec = policy.spec.as_ref();
+    spec.and_then(|spec| spec.failure_policy.as_deref()) != Some("Ignore")
 }

@@ -38,6 +38,9 @@ pub(super) fn of(
 /// Why the request was decided so, in a sentence.
 #[must_use]
 pub fn explain(outcome: &Outcome) -> String {
+    if let Some(why) = &outcome.not_asked {
+        return why.clone();
+    }
     if let Some(denial) = &outcome.denial {
         return denial.cause.clone();
     }

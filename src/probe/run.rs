@@ -18,6 +18,7 @@ use crate::policy::admission::{
     AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
     ParamList, ParamSource, Surroundings, UserInfo,
 };
+use crate::policy::exempt;
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{Gvk, Gvr};
 
@@ -146,6 +147,16 @@ impl<'a> Prepared<'a> {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
+        let result = |outcome: Outcome| CaseResult {
+            status: judge(case, setting.admission.name(), &self.bindings, &outcome),
+            outcome: Some(outcome),
+        };
+        if request.is_exempt() {
+            return result(Outcome::not_asked(format!(
+                "no API server asks a policy about {}",
+                exempt::name(&request.gvr)
+            )));
+        }
         let namespaces = Namespaces {
             given: case.request.namespace_object.as_ref().map(Namespace::new),
             of_request: &request.namespace,
@@ -166,13 +177,8 @@ impl<'a> Prepared<'a> {
                 return pending(case, why);
             }
         }
-        let outcome = setting
-            .admission
-            .review(&request, &self.bindings, &surroundings);
-        CaseResult {
-            status: judge(case, setting.admission.name(), &self.bindings, &outcome),
-            outcome: Some(outcome),
-        }
+        let admission = setting.admission;
+        result(admission.review(&request, &self.bindings, &surroundings))
     }
 }
 
@@ -196,7 +202,9 @@ fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &Outcome) -> 
         } else {
             Decision::Deny
         }),
-        message: outcome.denial.as_ref().map(|denial| denial.cause.clone()),
+        message: (outcome.denial.as_ref())
+            .map(|denial| denial.cause.clone())
+            .or_else(|| outcome.not_asked.clone()),
         cost_used: Some(i64::try_from(cost).unwrap_or(i64::MAX)),
         difference,
     }

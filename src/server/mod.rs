@@ -4,6 +4,7 @@
 //! [`Metrics`]. Connections are few and short, so that a stranger on the port cannot exhaust the
 //! process.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,11 +28,11 @@ const MAX_CONNECTIONS: usize = 32;
 /// How long a client may take to send the head of a request, and how long an idle connection lives.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// One thing that must hold for the process to be ready.
+/// One thing that must hold for the process to be ready, or to be left alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
     /// Its name, as it is listed.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Why it does not hold, or nothing where it does.
     pub problem: Option<String>,
 }
@@ -39,8 +40,10 @@ pub struct Check {
 /// What the server answers from.
 #[derive(Clone)]
 pub struct Health {
-    /// All checks, at the time of the call.
+    /// What must hold to be ready, at the time of the call.
     pub checks: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
+    /// What must hold for the process not to be started again, at the time of the call.
+    pub alive: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
 }
@@ -115,26 +118,14 @@ fn answer(method: &Method, path: &str, verbose: bool, health: &Health) -> Respon
     }
     match path {
         "/livez" | "/healthz" => {
-            let body = if verbose {
-                render(&[alive()], "livez")
-            } else {
-                "ok".to_owned()
-            };
-            text(StatusCode::OK, body)
+            let mut checks = vec![Check {
+                name: "ping".into(),
+                problem: None,
+            }];
+            checks.extend((health.alive)());
+            verdict(&checks, "livez", verbose)
         }
-        "/readyz" => {
-            let checks = (health.checks)();
-            if checks.iter().all(|check| check.problem.is_none()) {
-                let body = if verbose {
-                    render(&checks, "readyz")
-                } else {
-                    "ok".to_owned()
-                };
-                text(StatusCode::OK, body)
-            } else {
-                text(StatusCode::SERVICE_UNAVAILABLE, render(&checks, "readyz"))
-            }
-        }
+        "/readyz" => verdict(&(health.checks)(), "readyz", verbose),
         "/metrics" => match health.metrics.encode() {
             Ok(body) => with_type(StatusCode::OK, CONTENT_TYPE, body),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
@@ -146,11 +137,17 @@ fn answer(method: &Method, path: &str, verbose: bool, health: &Health) -> Respon
     }
 }
 
-fn alive() -> Check {
-    Check {
-        name: "ping",
-        problem: None,
+/// Whether all checks pass; which do not is always told, the others where asked for.
+fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> {
+    if checks.iter().any(|check| check.problem.is_some()) {
+        return text(StatusCode::SERVICE_UNAVAILABLE, render(checks, endpoint));
     }
+    let body = if verbose {
+        render(checks, endpoint)
+    } else {
+        "ok".to_owned()
+    };
+    text(StatusCode::OK, body)
 }
 
 /// The list of checks, in the form that Kubernetes' own components give.

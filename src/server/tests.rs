@@ -5,17 +5,20 @@ use tokio::net::TcpStream;
 
 use super::*;
 
-fn health(problems: &'static [(&'static str, Option<&'static str>)]) -> Health {
+type Problems = &'static [(&'static str, Option<&'static str>)];
+
+fn checks(problems: Problems) -> Vec<Check> {
+    let check = |(name, problem): &(&'static str, Option<&str>)| Check {
+        name: (*name).into(),
+        problem: problem.map(str::to_owned),
+    };
+    problems.iter().map(check).collect()
+}
+
+fn health(problems: Problems) -> Health {
     Health {
-        checks: Arc::new(move || {
-            problems
-                .iter()
-                .map(|(name, problem)| Check {
-                    name,
-                    problem: problem.map(str::to_owned),
-                })
-                .collect()
-        }),
+        checks: Arc::new(move || checks(problems)),
+        alive: Arc::new(|| checks(&[("refresher", None)])),
         metrics: Arc::new(Metrics::new()),
     }
 }
@@ -62,7 +65,22 @@ fn liveness_does_not_depend_on_the_cluster() {
         true,
         &health(UNREADY),
         200,
-        "[+]ping ok\nlivez check passed\n",
+        "[+]ping ok\n[+]refresher ok\nlivez check passed\n",
+    );
+}
+
+#[test]
+fn a_task_that_hangs_fails_liveness_and_is_named() {
+    let health = Health {
+        alive: Arc::new(|| checks(&[("watch of crds", Some("no progress for 301 s"))])),
+        ..health(READY)
+    };
+    check(
+        "/livez",
+        false,
+        &health,
+        503,
+        "[+]ping ok\n[-]watch of crds failed: no progress for 301 s\nlivez check failed\n",
     );
 }
 

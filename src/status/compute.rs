@@ -19,8 +19,10 @@ use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
 use super::probes::ProbesState;
+use super::stalled::{self, Remedy};
 use super::{bindings, message, params, probes, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
+use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
 use crate::schema::Gvk;
@@ -77,10 +79,12 @@ pub struct Types<'a> {
 /// resources, and there may be hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// How many served resources.
+    /// How many served resources that the policy is asked about.
     pub n_resources: usize,
     /// How many of them are matched by a wildcard only.
     pub n_by_wildcard: usize,
+    /// The served resources that no policy is asked about.
+    pub exempt: Vec<String>,
     /// The resources that rules name and nothing serves.
     pub unserved: Vec<UnservedResource>,
     /// Group versions that a rule touches and that could not be discovered, with the reason.
@@ -96,6 +100,11 @@ impl From<Matches> for Matched {
                 .iter()
                 .filter(|resource| resource.by_wildcard)
                 .count(),
+            exempt: matches
+                .exempt
+                .into_iter()
+                .map(|exempt| exempt.resource)
+                .collect(),
             unserved: matches.unserved,
             incomplete: matches.incomplete,
         }
@@ -115,6 +124,8 @@ pub struct Typed {
     pub by_wildcard: Box<TypedByWildcard>,
     /// The kind of the params with whether its schema was found, where there is a paramKind.
     pub params: Option<(Gvk, bool)>,
+    /// Whether something beside Kubernetes itself has a say in the schemas of these kinds.
+    pub has_foreign_kinds: bool,
 }
 
 /// What became of the kinds that rules match by wildcards only.
@@ -128,7 +139,14 @@ pub struct TypedByWildcard {
 
 impl From<TypeCheck> for Typed {
     fn from(outcome: TypeCheck) -> Self {
+        let unchecked = outcome.unchecked.iter();
+        let unchecked = unchecked.chain(&outcome.by_wildcard.unchecked);
+        let mut kinds = (outcome.checked.iter())
+            .chain(&outcome.by_wildcard.checked)
+            .chain(unchecked.map(|unchecked| &unchecked.gvk))
+            .chain(outcome.params.iter().map(|(gvk, _)| gvk));
         Self {
+            has_foreign_kinds: kinds.any(|gvk| !stalled::is_own_group(&gvk.group)),
             warnings: outcome.warnings,
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
@@ -171,7 +189,20 @@ impl DesiredStatus {
                 .conditions
                 .iter()
                 .all(|condition| live_conditions.contains(condition))
+            && (self.says(ConditionType::Stalled) || !is_stalled_by_us(live_conditions))
     }
+
+    fn says(&self, type_: ConditionType) -> bool {
+        condition::find(&self.conditions, type_).is_some()
+    }
+}
+
+/// Whether a `Stalled` stands that has a reason of ours. One of another manager is not ours to remove, and
+/// leaving it out would not remove it.
+fn is_stalled_by_us(live: &[Condition]) -> bool {
+    let stalled = condition::find(live, ConditionType::Stalled);
+    let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));
+    reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
 /// One condition before it is dated.
@@ -262,8 +293,17 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     });
     let ready = (ConditionType::Ready, ready(&parts, observed.ready_requires));
 
+    let stalled = if keeps_warnings {
+        // What the warnings rest on cannot be looked at now: nor can it be told whether they last.
+        standing_stalled(live_conditions, generation).or_else(|| stalled(&parts, observed))
+    } else {
+        stalled(&parts, observed)
+    };
+    let stalled = stalled.map(|verdict| (ConditionType::Stalled, verdict));
+
     let ours: Vec<Condition> = std::iter::once(&ready)
         .chain(&parts)
+        .chain(&stalled)
         .map(|(type_, verdict)| {
             let Verdict {
                 status,
@@ -274,6 +314,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
             condition::condition(*type_, *status, *reason, message, generation, now)
         })
         .collect();
+    let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
     let merged = condition::merge(live_conditions, ours);
     DesiredStatus {
         observed_generation: generation,
@@ -282,8 +323,10 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         } else {
             found_warnings(observed)
         },
-        conditions: ConditionType::ALL
+        // What we do not say any more is left out of what is applied, which removes it.
+        conditions: ConditionType::WRITTEN
             .into_iter()
+            .filter(|type_| types.iter().any(|said| said == type_.as_str()))
             .filter_map(|type_| condition::find(&merged, type_).cloned())
             .collect(),
     }
@@ -312,15 +355,6 @@ fn standing(
     }
     let reason = Reason::from_name(&last.reason)?;
     Some(Verdict::new(status, reason, last.message.clone()))
-}
-
-/// Whether errors deny requests: failurePolicy Fail, the default.
-fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
-    policy
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.failure_policy.as_deref())
-        != Some("Ignore")
 }
 
 /// What an expression that fails does to a request.
@@ -400,6 +434,10 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
         .iter()
         .map(|(group_version, reason)| format!("{group_version} ({reason})"))
         .collect();
+    let not_asked = || {
+        let exempt = message::list(&matches.exempt);
+        format!("no API server asks a policy about {exempt}")
+    };
     if matches.n_resources == 0 {
         if !undiscovered.is_empty() {
             let text = format!(
@@ -409,16 +447,22 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
                 .lacking(Lacks::Evidence);
         }
-        let what = if unserved.is_empty() {
-            "no rule matches a served resource".to_owned()
-        } else {
-            format!("nothing serves {}", message::list(&unserved))
+        // What is not served may be served one day; what is exempt will never be asked about.
+        let nothing_serves = || format!("nothing serves {}", message::list(&unserved));
+        let (reason, what) = match (unserved.is_empty(), matches.exempt.is_empty()) {
+            (true, true) => (
+                Reason::NoServedResources,
+                "no rule matches a served resource".to_owned(),
+            ),
+            (false, true) => (Reason::NoServedResources, nothing_serves()),
+            (true, false) => (Reason::ExemptResources, not_asked()),
+            (false, false) => (
+                Reason::NoServedResources,
+                format!("{}; {}", nothing_serves(), not_asked()),
+            ),
         };
-        return Verdict::new(
-            ConditionStatus::False,
-            Reason::NoServedResources,
-            format!("{what}; the policy never runs"),
-        );
+        let text = format!("{what}; the policy never runs");
+        return Verdict::new(ConditionStatus::False, reason, text);
     }
     // What wildcards match is not counted: each CRD that comes or goes would change the message, and
     // cost a write of every policy with a wildcard.
@@ -431,6 +475,9 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
             message::count(n_named, "resource")
         ),
     }];
+    if !matches.exempt.is_empty() {
+        parts.push(not_asked());
+    }
     if !unserved.is_empty() {
         parts.push(format!("not served: {}", message::list(&unserved)));
     }
@@ -620,6 +667,44 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
         )
     };
     Verdict::new(ConditionStatus::True, Reason::Ready, text)
+}
+
+/// The condition `Stalled`, where it holds: the first condition that counts, is False and lasts.
+///
+/// `Ready` may be False for another reason that passes; it stays False all the same.
+fn stalled(parts: &[(ConditionType, Verdict)], observed: &Observed<'_>) -> Option<Verdict> {
+    let lasts = |verdict: &Verdict| match verdict.reason.remedy() {
+        Remedy::Edit => true,
+        Remedy::EditOrSchema => match (&observed.types, &observed.matches) {
+            (Checked::Done(types), Checked::Done(matches)) => {
+                !types.outcome.has_foreign_kinds
+                    && types.waiting.is_empty()
+                    && matches.incomplete.is_empty()
+            }
+            _ => false,
+        },
+        Remedy::Elsewhere => false,
+    };
+    let (_, lasting) = parts.iter().find(|(type_, verdict)| {
+        observed.ready_requires.contains(type_)
+            && verdict.status == ConditionStatus::False
+            && lasts(verdict)
+    })?;
+    Some(Verdict::new(
+        ConditionStatus::True,
+        lasting.reason,
+        lasting.message.clone(),
+    ))
+}
+
+/// `Stalled` because of warnings, as it was said of the same generation before.
+fn standing_stalled(live: &[Condition], generation: i64) -> Option<Verdict> {
+    let last = condition::find(live, ConditionType::Stalled)?;
+    let reason = Reason::from_name(&last.reason)?;
+    let stands = reason.remedy() == Remedy::EditOrSchema
+        && last.observed_generation == Some(generation)
+        && ConditionStatus::of(last) == ConditionStatus::True;
+    stands.then(|| Verdict::new(ConditionStatus::True, reason, last.message.clone()))
 }
 
 /// The warnings that type checking gave.

@@ -10,7 +10,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::message;
 
-/// The condition types that this controller writes, in the order in which they are written.
+/// The condition types that this controller writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionType {
     /// The policy works, as far as the conditions that `--ready-requires` names can tell.
@@ -27,10 +27,13 @@ pub enum ConditionType {
     ProbesPassed,
     /// Bindings enforce the policy.
     Bound,
+    /// `Ready` is False, and nothing but an edit of the policy mends that. Written only while it is True: the
+    /// one condition whose True is not the healthy side, as kstatus has it (ADR 13).
+    Stalled,
 }
 
 impl ConditionType {
-    /// All types, `Ready` first, then those it is made of, in the order in which a failing one is
+    /// The types that each policy has, `Ready` first, then those it is made of, in the order in which a failing one is
     /// reported.
     pub const ALL: [Self; 7] = [
         Self::Ready,
@@ -40,6 +43,18 @@ impl ConditionType {
         Self::TypeChecked,
         Self::ProbesPassed,
         Self::Bound,
+    ];
+
+    /// All types, in the order in which they are written.
+    pub const WRITTEN: [Self; 8] = [
+        Self::Ready,
+        Self::Compiled,
+        Self::ResourcesMatched,
+        Self::ParamsResolved,
+        Self::TypeChecked,
+        Self::ProbesPassed,
+        Self::Bound,
+        Self::Stalled,
     ];
 
     /// The types that count for `Ready` where nothing else is asked for. `Bound` does not: policies are
@@ -63,13 +78,16 @@ impl ConditionType {
             Self::TypeChecked => "TypeChecked",
             Self::ProbesPassed => "ProbesPassed",
             Self::Bound => "Bound",
+            Self::Stalled => "Stalled",
         }
     }
 
     /// The type of that name, if it is one of ours.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|type_| type_.as_str() == name)
+        Self::WRITTEN
+            .into_iter()
+            .find(|type_| type_.as_str() == name)
     }
 }
 
@@ -79,7 +97,7 @@ impl fmt::Display for ConditionType {
     }
 }
 
-/// The status of a condition; `True` is always the healthy side.
+/// The status of a condition; `True` is the healthy side, but of `Stalled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ConditionStatus {
     /// Holds.
@@ -176,6 +194,8 @@ reasons! {
     ResourcesServed,
     /// `ResourcesMatched` False: the policy never runs.
     NoServedResources,
+    /// `ResourcesMatched` False: the rules match only resources that no API server asks a policy about.
+    ExemptResources,
     /// `ResourcesMatched`, `ParamsResolved` Unknown: an API group could not be discovered.
     DiscoveryIncomplete,
     /// `ParamsResolved` True: the policy has no paramKind.

@@ -9,6 +9,7 @@ pub mod condition;
 pub(crate) mod message;
 mod params;
 pub mod probes;
+pub mod stalled;
 pub mod warnings;
 
 #[cfg(test)]

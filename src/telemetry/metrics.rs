@@ -3,162 +3,34 @@
 //! Labels come from closed enums and the names of policies, never from error texts. What belongs to a
 //! policy disappears with it.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU64};
-use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+mod labels;
+mod policies;
+mod scrape;
+#[cfg(test)]
+mod tests;
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeLabelSet, EncodeLabelValue, EncodeMetric, LabelValueEncoder,
-};
-use prometheus_client::metrics::MetricType;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+pub use labels::{Code, ErrorReason, Lookup, Outcome, Source, Verb};
+use labels::{
+    ErrorLabels, LookupLabels, OutcomeLabels, RequestLabels, SourceErrorLabels, SourceLabels,
+    TaskLabels, VerbLabels,
+};
+pub use policies::{ACTIONS_UNKNOWN, ConditionSample, PolicySample, ProbeSample, actions};
+pub use scrape::QueueProbe;
+use scrape::{Scraped, seconds_since_epoch};
+
 /// The content type of what [`Metrics::encode`] gives.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Declares an enum whose variants are label values.
-macro_rules! label_values {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $value:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum $name {
-            $($(#[$variant_doc])* $variant,)*
-        }
-
-        impl $name {
-            /// All values.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The value of the label.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $value,)*
-                }
-            }
-        }
-
-        impl EncodeLabelValue for $name {
-            fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
-                self.as_str().encode(encoder)
-            }
-        }
-    };
-}
-
-label_values! {
-    /// How a reconciliation ended.
-    Outcome {
-        /// The status said it all already.
-        Unchanged = "unchanged",
-        /// The status was written.
-        Applied = "applied",
-        /// The policy is gone.
-        Deleted = "deleted",
-        /// It failed and is tried again.
-        Failed = "failed",
-    }
-}
-
-label_values! {
-    /// Why something failed.
-    ErrorReason {
-        /// The API server refused for lack of permission.
-        Forbidden = "forbidden",
-        /// The credentials were refused.
-        Unauthorized = "unauthorized",
-        /// The object changed or was replaced in between.
-        Conflict = "conflict",
-        /// The object is gone.
-        NotFound = "not_found",
-        /// The API server found the request invalid.
-        Invalid = "invalid",
-        /// The object would become too large.
-        TooLarge = "too_large",
-        /// The API server asks to come back later.
-        Throttled = "throttled",
-        /// The API server failed.
-        Server = "server",
-        /// The API server could not be reached.
-        Connection = "connection",
-        /// No answer came in time.
-        Timeout = "timeout",
-        /// An answer could not be read.
-        Decode = "decode",
-        /// The check of a policy panicked.
-        Panic = "panic",
-        /// Anything else.
-        Other = "other",
-    }
-}
-
-label_values! {
-    /// What is kept in step with the cluster.
-    Source {
-        /// The watch of policies.
-        Policies = "policies",
-        /// The watch of bindings.
-        Bindings = "bindings",
-        /// The watch of probes, where their kind is served.
-        Probes = "probes",
-        /// The watches of params, of all kinds together.
-        Params = "params",
-        /// The watch of CustomResourceDefinitions.
-        Crds = "crds",
-        /// The watch of API services.
-        ApiServices = "apiservices",
-        /// The list of served resources.
-        Discovery = "discovery",
-        /// The index of OpenAPI documents.
-        OpenApi = "openapi",
-    }
-}
-
-label_values! {
-    /// How a look into a cache ended.
-    Lookup {
-        /// It was there.
-        Hit = "hit",
-        /// It was fetched.
-        Fetched = "fetched",
-        /// It could not be had.
-        Failed = "failed",
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OutcomeLabels {
-    outcome: Outcome,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ErrorLabels {
-    reason: ErrorReason,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SourceLabels {
-    source: Source,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct SourceErrorLabels {
-    source: Source,
-    reason: ErrorReason,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct LookupLabels {
-    result: Lookup,
-}
 
 type Seconds = Gauge<f64, AtomicU64>;
 type Count = Gauge<i64, AtomicI64>;
@@ -168,11 +40,16 @@ const DURATION_BUCKETS: [f64; 11] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.5, 10.0,
 ];
 
+/// The upper bounds of the durations of requests, in seconds.
+const REQUEST_BUCKETS: [f64; 11] = [
+    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0,
+];
+
 /// All metrics of the process.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
-    policies: std::sync::Arc<PolicySamples>,
+    scraped: Arc<Scraped>,
     reconcile_duration: Histogram,
     check_duration: Histogram,
     reconciles: Family<OutcomeLabels, Counter>,
@@ -180,12 +57,15 @@ pub struct Metrics {
     status_writes: Counter,
     check_panics: Counter,
     compilations: Counter,
-    queue_length: Count,
     schema_lookups: Family<LookupLabels, Counter>,
     schema_documents: Count,
     stale_groups: Count,
     last_sync: Family<SourceLabels, Seconds>,
     sync_errors: Family<SourceErrorLabels, Counter>,
+    unreadable: Family<SourceLabels, Count>,
+    requests: Family<RequestLabels, Counter>,
+    request_duration: Family<VerbLabels, Histogram>,
+    panics: Family<TaskLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -203,10 +83,10 @@ impl Metrics {
     )]
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("vap");
-        let policies = std::sync::Arc::new(PolicySamples::default());
-        registry.register_collector(Box::new(std::sync::Arc::clone(&policies)));
+        let scraped = Arc::new(Scraped::default());
+        registry.register_collector(Box::new(Arc::clone(&scraped)));
         let metrics = Self {
-            policies,
+            scraped,
             reconcile_duration: Histogram::new(DURATION_BUCKETS),
             check_duration: Histogram::new(DURATION_BUCKETS),
             reconciles: Family::default(),
@@ -214,12 +94,15 @@ impl Metrics {
             status_writes: Counter::default(),
             check_panics: Counter::default(),
             compilations: Counter::default(),
-            queue_length: Count::default(),
             schema_lookups: Family::default(),
             schema_documents: Count::default(),
             stale_groups: Count::default(),
             last_sync: Family::default(),
             sync_errors: Family::default(),
+            unreadable: Family::default(),
+            requests: Family::default(),
+            request_duration: Family::new_with_constructor(request_histogram),
+            panics: Family::default(),
             registry: Registry::default(),
         };
         registry.register(
@@ -263,11 +146,6 @@ impl Metrics {
             metrics.compilations.clone(),
         );
         registry.register(
-            "queue_length",
-            "Policies that wait for a reconciliation",
-            metrics.queue_length.clone(),
-        );
-        registry.register(
             "schema_cache_lookups",
             "Looks into the schema cache by result",
             metrics.schema_lookups.clone(),
@@ -291,6 +169,26 @@ impl Metrics {
             "sync_errors",
             "Failures to follow a source of facts, by reason",
             metrics.sync_errors.clone(),
+        );
+        registry.register(
+            "unreadable_objects",
+            "Objects of a source that exist and cannot be read",
+            metrics.unreadable.clone(),
+        );
+        registry.register(
+            "requests",
+            "Requests to the API server by the HTTP status of the answer, or error where there was none",
+            metrics.requests.clone(),
+        );
+        registry.register(
+            "request_duration_seconds",
+            "Time from a request to the API server to the head of its answer",
+            metrics.request_duration.clone(),
+        );
+        registry.register(
+            "panics",
+            "Tasks that broke off on an internal error, which ends the process",
+            metrics.panics.clone(),
         );
         // A series that begins with its first error cannot be alerted on by its increase.
         for reason in ErrorReason::ALL {
@@ -332,12 +230,33 @@ impl Metrics {
 
     /// Sets what is said about a policy.
     pub fn set_policy(&self, policy: &str, sample: PolicySample) {
-        self.policies.lock().insert(policy.to_owned(), sample);
+        self.scraped.policies.set(policy, sample);
     }
 
-    /// Says nothing more about a policy.
+    /// Says nothing more about a policy, of which there is no trace either.
     pub fn remove_policy(&self, policy: &str) {
-        self.policies.lock().remove(policy);
+        self.scraped.policies.remove(policy, Vec::new());
+    }
+
+    /// Says nothing more about a policy, but that `probes` name it and it does not exist.
+    pub fn set_missing_policy(&self, policy: &str, probes: Vec<String>) {
+        self.scraped.policies.remove(policy, probes);
+    }
+
+    /// Sets whether this instance leads, as it does at first. While it does not, no series with a policy or a
+    /// probe in its labels is exported; what is set is kept for when it does.
+    pub fn set_leading(&self, is_leading: bool) {
+        self.scraped.set_leading(is_leading);
+    }
+
+    /// Sets whether all that is needed is in step with the cluster, and where it is, that it was so now.
+    pub fn set_in_step(&self, is_in_step: bool) {
+        self.scraped.set_in_step(is_in_step);
+    }
+
+    /// Has the queue's length and the age of its oldest item told at each scrape.
+    pub fn set_queue_probe(&self, probe: QueueProbe) {
+        self.scraped.set_queue_probe(probe);
     }
 
     /// Counts a reconciliation that took `seconds`.
@@ -375,10 +294,9 @@ impl Metrics {
         self.compilations.inc();
     }
 
-    /// Sets how many policies wait.
+    /// Sets how many policies wait, where [`Self::set_queue_probe`] has not said how to tell.
     pub fn set_queue_length(&self, length: usize) {
-        self.queue_length
-            .set(i64::try_from(length).unwrap_or(i64::MAX));
+        self.scraped.set_queue_length(length);
     }
 
     /// Counts a look into the schema cache.
@@ -401,12 +319,9 @@ impl Metrics {
 
     /// Notes that `source` is up to date now.
     pub fn synced(&self, source: Source) {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         self.last_sync
             .get_or_create(&SourceLabels { source })
-            .set(since_epoch.as_secs_f64());
+            .set(seconds_since_epoch());
     }
 
     /// Counts a failure to follow `source`.
@@ -415,207 +330,36 @@ impl Metrics {
             .get_or_create(&SourceErrorLabels { source, reason })
             .inc();
     }
-}
 
-/// What is said about one policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PolicySample {
-    /// Each condition with its status.
-    pub conditions: Vec<(&'static str, &'static str)>,
-    /// How many expressions have warnings.
-    pub n_warnings: usize,
-    /// The probes.
-    pub probes: Vec<ProbeSample>,
-}
+    /// Sets how many objects of `source` exist and cannot be read.
+    pub fn set_unreadable(&self, source: Source, n: usize) {
+        self.unreadable
+            .get_or_create(&SourceLabels { source })
+            .set(i64::try_from(n).unwrap_or(i64::MAX));
+    }
 
-/// What is said about one probe.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProbeSample {
-    /// The name of the probe.
-    pub probe: String,
-    /// Each outcome with the number of cases that had it.
-    pub outcomes: [(&'static str, usize); 3],
-}
+    /// Counts a request whose head of an answer, or whose failure, came after `seconds`.
+    pub fn requested(&self, verb: Verb, code: Code, seconds: f64) {
+        self.requests
+            .get_or_create(&RequestLabels { verb, code })
+            .inc();
+        self.request_duration
+            .get_or_create(&VerbLabels { verb })
+            .observe(seconds);
+    }
 
-/// The statuses that a condition can have; each is a series of its own.
-const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+    /// Begins the count of panics of `task` at 0: a series that begins with its first panic cannot be alerted
+    /// on by its increase.
+    pub fn supervised(&self, task: &'static str) {
+        drop(self.panics.get_or_create(&TaskLabels { task }));
+    }
 
-/// The samples of all policies, written out at each scrape, so that nothing is kept twice and
-/// nothing outlives its policy.
-#[derive(Debug, Default)]
-struct PolicySamples(Mutex<BTreeMap<String, PolicySample>>);
-
-impl PolicySamples {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, PolicySample>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Counts a panic of `task`.
+    pub fn panicked(&self, task: &'static str) {
+        self.panics.get_or_create(&TaskLabels { task }).inc();
     }
 }
 
-impl Collector for PolicySamples {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let samples = self.lock();
-        let mut family = encoder.encode_descriptor(
-            "policy_condition",
-            "The conditions of each policy: 1 for the status that a condition has, 0 for the others",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (policy, sample) in samples.iter() {
-            for (condition, current) in &sample.conditions {
-                for status in STATUSES {
-                    let labels = [
-                        ("policy", policy.as_str()),
-                        ("condition", condition),
-                        ("status", status),
-                    ];
-                    ConstGauge::new(i64::from(*current == status))
-                        .encode(family.encode_family(&labels)?)?;
-                }
-            }
-        }
-        let mut family = encoder.encode_descriptor(
-            "policy_expression_warnings",
-            "Expressions of each policy that have type warnings",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (policy, sample) in samples.iter() {
-            let labels = [("policy", policy.as_str())];
-            let n_warnings = i64::try_from(sample.n_warnings).unwrap_or(i64::MAX);
-            ConstGauge::new(n_warnings).encode(family.encode_family(&labels)?)?;
-        }
-        let mut family = encoder.encode_descriptor(
-            "probe_cases",
-            "Cases of each probe by their outcome",
-            None,
-            MetricType::Gauge,
-        )?;
-        for (policy, sample) in samples.iter() {
-            for probe in &sample.probes {
-                for (outcome, n) in probe.outcomes {
-                    let labels = [
-                        ("policy", policy.as_str()),
-                        ("probe", probe.probe.as_str()),
-                        ("outcome", outcome),
-                    ];
-                    let n = i64::try_from(n).unwrap_or(i64::MAX);
-                    ConstGauge::new(n).encode(family.encode_family(&labels)?)?;
-                }
-            }
-        }
-        let encoder = encoder.encode_descriptor(
-            "policies",
-            "Policies whose status is known",
-            None,
-            MetricType::Gauge,
-        )?;
-        let n_policies = i64::try_from(samples.len()).unwrap_or(i64::MAX);
-        ConstGauge::new(n_policies).encode(encoder)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
-        let text = metrics.encode().unwrap();
-        text.lines()
-            .filter(|line| line.starts_with(prefix))
-            .map(str::to_owned)
-            .collect()
-    }
-
-    fn sample() -> PolicySample {
-        PolicySample {
-            conditions: vec![("Ready", "False")],
-            n_warnings: 2,
-            probes: vec![ProbeSample {
-                probe: "p".to_owned(),
-                outcomes: [("Passed", 1), ("Failed", 2), ("Pending", 0)],
-            }],
-        }
-    }
-
-    #[test]
-    fn a_policy_has_its_series_while_it_exists() {
-        let metrics = Metrics::new();
-        metrics.set_policy("a", sample());
-        metrics.set_policy("b\"\\\n", sample());
-        assert_eq!(
-            lines(&metrics, "vap_policy_condition{policy=\"a\""),
-            [
-                "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"True\"} 0",
-                "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"False\"} 1",
-                "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"Unknown\"} 0",
-            ]
-        );
-        assert_eq!(
-            lines(&metrics, "vap_policy_expression_warnings{"),
-            [
-                "vap_policy_expression_warnings{policy=\"a\"} 2",
-                "vap_policy_expression_warnings{policy=\"b\\\"\\\\\\n\"} 2",
-            ]
-        );
-        assert_eq!(
-            lines(&metrics, "vap_probe_cases{policy=\"a\""),
-            [
-                "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Passed\"} 1",
-                "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Failed\"} 2",
-                "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Pending\"} 0",
-            ]
-        );
-        metrics.remove_policy("a");
-        assert_eq!(
-            lines(&metrics, "vap_policy_condition{policy=\"a\""),
-            Vec::<String>::new()
-        );
-        assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 1"]);
-    }
-
-    #[test]
-    fn counters_count() {
-        let metrics = Metrics::new();
-        metrics.reconciled(Outcome::Applied, 0.001);
-        metrics.reconcile_failed(ErrorReason::Timeout);
-        metrics.status_written();
-        metrics.check_panicked();
-        metrics.schema_lookup(Lookup::Fetched);
-        metrics.sync_failed(Source::Crds, ErrorReason::Forbidden);
-        metrics.synced(Source::Discovery);
-        for line in [
-            "vap_reconciles_total{outcome=\"applied\"} 1",
-            "vap_reconciles_total{outcome=\"failed\"} 0",
-            "vap_reconcile_errors_total{reason=\"timeout\"} 1",
-            "vap_status_writes_total 1",
-            "vap_check_panics_total 1",
-            "vap_schema_cache_lookups_total{result=\"fetched\"} 1",
-            "vap_sync_errors_total{source=\"crds\",reason=\"forbidden\"} 1",
-            "vap_reconcile_duration_seconds_count 1",
-        ] {
-            assert_eq!(lines(&metrics, line), [line]);
-        }
-        assert_eq!(
-            lines(
-                &metrics,
-                "vap_last_sync_timestamp_seconds{source=\"discovery\"}"
-            )
-            .len(),
-            1
-        );
-        let version = env!("CARGO_PKG_VERSION");
-        assert_eq!(
-            lines(&metrics, "vap_build_info"),
-            [format!("vap_build_info{{version=\"{version}\"}} 1")]
-        );
-    }
-
-    #[test]
-    fn the_text_is_openmetrics() {
-        let text = Metrics::new().encode().unwrap();
-        assert!(text.ends_with("# EOF\n"));
-        for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
-            assert!(line.starts_with("# TYPE vap_"), "{line}");
-        }
-    }
+fn request_histogram() -> Histogram {
+    Histogram::new(REQUEST_BUCKETS)
 }

@@ -123,7 +123,7 @@ async fn main() -> Result<()> {
         mib(idle_kib),
         mib(resident_kib)
     );
-    Ok(())
+    controller.finish().await
 }
 
 /// How often the memory is looked at, and how long nothing may be written until all are taken for done.
@@ -198,7 +198,7 @@ async fn wildcards(
             );
         }
     }
-    Ok(())
+    controller.finish().await
 }
 
 /// A policy on everything, with twenty-seven expressions.

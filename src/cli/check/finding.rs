@@ -109,6 +109,10 @@ pub static RULES: &[Rule] = &[
         "a probe is given twice, or a policy that a probe is about",
     ),
     (
+        "exempt-resource",
+        "a rule matches a resource that no API server asks a policy about",
+    ),
+    (
         "expression-warning",
         "the expression may fail when it is evaluated",
     ),

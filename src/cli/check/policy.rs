@@ -1,6 +1,6 @@
 //! One policy: the engine's answers about it as findings with places.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use jiff::Timestamp;
@@ -260,13 +260,7 @@ fn expression_warnings(
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
-    let fails_closed = policy
-        .value
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.failure_policy.as_deref())
-        != Some("Ignore");
-    let help = if fails_closed {
+    let help = if crate::policy::fails_closed(&policy.value) {
         "with failurePolicy Fail, a request for which it fails is denied"
     } else {
         "with failurePolicy Ignore, a request for which it fails is let through unchecked"
@@ -480,14 +474,63 @@ fn resources(
         found.location.length = length;
         findings.push(found);
     }
+    exempt_resources(policy, answers, findings);
     let has_rules = known::rule(&policy.value, "spec.matchConstraints.resourceRules[0]").is_some();
-    if never_runs && has_rules && matches.unserved.is_empty() {
+    if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
         let message = "no rule matches a served resource";
         let mut found = finding(policy, Severity::Error, "unserved-resource", message, place);
         found.field_ref = Some(field_ref.to_owned());
         found.help = Some("the policy never runs".to_owned());
+        findings.push(found);
+    }
+}
+
+/// Resources that rules name in vain, or by wildcards in rules that match nothing else.
+fn exempt_resources(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    findings: &mut Vec<Finding>,
+) {
+    let matches = &answers.matches;
+    let never_runs = matches.resources.is_empty();
+    let told = matches.exempt.iter();
+    let told = told.filter(|exempt| never_runs || !exempt.by_wildcard);
+    // One finding for each name in a rule, however many resources a wildcard stands for.
+    let mut by_name: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for exempt in told {
+        let key = (exempt.field_ref.as_str(), exempt.name.as_str());
+        by_name.entry(key).or_default().push(&exempt.resource);
+    }
+    for ((field_ref, name), resources) in by_name {
+        let severity = if never_runs {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        let rule = policy.document.node.nearest(field_ref);
+        let names = rule.get("resources").map_or(&[][..], Node::items);
+        let named = names.iter().find(|item| item.as_str() == Some(name));
+        let (place, length) = match named {
+            Some(item) => (policy.place_of(item), item.span.len().max(1)),
+            None => (policy.place_of(rule), 1),
+        };
+        let message = format!(
+            "no API server asks a policy about {}",
+            message::list(&resources)
+        );
+        let mut found = finding(policy, severity, "exempt-resource", &message, place);
+        let consequence = if never_runs {
+            "the policy never runs"
+        } else {
+            "the rule is in vain for it"
+        };
+        found.help = Some(format!(
+            "{consequence}; who may write it is a matter of RBAC"
+        ));
+        found.field_ref = Some(field_ref.to_owned());
+        found.location.length = length;
         findings.push(found);
     }
 }

@@ -9,9 +9,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::{Value, json};
 
 use super::super::context::Context;
+use super::super::origin::Origin;
 use super::super::probe::Probe;
 use super::super::reconcile::reconcile;
-use super::super::store::Origin;
 use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
 use super::super::world::tests::world;
@@ -84,26 +84,30 @@ fn assert_compiled(context: &Context, n_times: usize) {
 }
 
 fn put(context: &Context, policy: ValidatingAdmissionPolicy) {
-    assert!(context.store.put(policy, Origin::Update));
+    assert!(context.store.put(policy, Origin::Watched));
 }
 
 #[tokio::test]
 async fn a_generation_is_compiled_once_whatever_else_changes() {
     let (context, log) = context(AT_MOST_FIVE, answer);
-    context.probes.put(probe(1, 6, "FromCluster"));
+    context
+        .probes
+        .put(probe(1, 6, "FromCluster"), Origin::Watched);
     reconcile(&context, "a").await.unwrap();
     // Nothing binds the policy, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
     let first = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
 
-    context.bindings.put(binding());
+    context.bindings.put(binding(), Origin::Watched);
     reconcile(&context, "a").await.unwrap();
     assert_eq!(outcomes(&log), ["Failed", "Passed"]);
-    context.probes.put(probe(2, 5, "FromCluster"));
+    context
+        .probes
+        .put(probe(2, 5, "FromCluster"), Origin::Watched);
     reconcile(&context, "a").await.unwrap();
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed"]);
-    context.probes.put(probe(3, 7, "Implied"));
+    context.probes.put(probe(3, 7, "Implied"), Origin::Watched);
     reconcile(&context, "a").await.unwrap();
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
@@ -136,7 +140,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     assert_compiled(&context, 1);
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
-    context.probes.put(probe(1, 6, "Implied"));
+    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
     reconcile(&context, "a").await.unwrap();
     assert_eq!(outcomes(&log), ["Passed"], "{:#?}", log.lock().unwrap());
     assert_compiled(&context, 2);
@@ -146,7 +150,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     reconcile(&context, "a").await.unwrap();
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
-    context.probes.put(probe(1, 6, "Implied"));
+    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
     reconcile(&context, "a").await.unwrap();
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
     context.store.remove("a");

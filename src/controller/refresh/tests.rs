@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::*;
 use crate::controller::crds::tests::crd;
-use crate::controller::store::Origin;
+use crate::controller::origin::Origin;
 use crate::controller::testing::{Reply, Seen, client, paths};
 use crate::controller::tests::settings;
 use crate::telemetry::Metrics;
@@ -88,7 +88,7 @@ fn cluster() -> Cluster {
         ("on-others", "other.example.com"),
     ] {
         let policy = serde_json::from_value(policy(name, group)).unwrap();
-        context.store.put(policy, Origin::Update);
+        context.store.put(policy, Origin::Watched);
     }
     let (signals, received) = unbounded_channel();
     tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
@@ -301,7 +301,7 @@ async fn looks_that_fail_are_no_evidence() {
     let mut params = policy("with-params", "other.example.com");
     params["spec"]["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
     let params = serde_json::from_value(params).unwrap();
-    cluster.context.store.put(params, Origin::Update);
+    cluster.context.store.put(params, Origin::Watched);
     cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.served.lock().unwrap().is_down = true;

@@ -11,6 +11,7 @@ use kube::Client;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::{Load, Shared, Types};
+use crate::controller::blocking;
 use crate::controller::error::{Error, within};
 use crate::controller::http::{self, Budget};
 use crate::schema::GroupVersion;
@@ -108,7 +109,7 @@ impl Loader {
             let types: Types = parsed.decl_types(&mut interner).into_iter().collect();
             Ok(Arc::new(types))
         };
-        match tokio::task::spawn_blocking(read).await {
+        match blocking::run(blocking::Kind::Schemas, read).await {
             Ok(types) => types.map_err(Error::Decode),
             Err(_) => Err(Error::Decode("reading the document panicked".to_owned())),
         }

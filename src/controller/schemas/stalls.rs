@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::controller::context::Context;
 use crate::controller::reconcile::work;
-use crate::controller::store::Origin;
+use crate::controller::origin::Origin;
 use crate::controller::testing::{Log, Reply, Seen, client, paths};
 use crate::controller::tests::settings;
 use crate::controller::world::World;
@@ -107,7 +107,7 @@ fn cluster() -> Cluster {
     });
     for policy in touching.chain(sound().map(|name| policy(&name, "apps", "deployments"))) {
         let name = policy.metadata.name.clone().unwrap();
-        context.store.put(policy, Origin::Update);
+        context.store.put(policy, Origin::Watched);
         context.queue.add(&name);
     }
     context.set_policies_listed();

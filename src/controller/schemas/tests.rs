@@ -215,6 +215,7 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
             status: 200,
             etag: None,
             body: "[1,".into(),
+            is_open: false,
         })
     });
     let needed = BTreeSet::from([gv("apps/v1")]);

@@ -28,11 +28,7 @@ fn bookmark(version: &str) -> String {
 }
 
 fn stream(events: &[String]) -> Reply {
-    Reply {
-        status: 200,
-        etag: None,
-        body: events.concat(),
-    }
+    Reply::ended_watch(events)
 }
 
 /// A context and the log of what its watch of policies asks.
@@ -96,7 +92,7 @@ async fn lists_by_page_where_lists_are_not_streamed() {
                 "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled",
             )
         } else if path.contains("watch=true") {
-            return None;
+            Reply::watch(&[])
         } else {
             assert!(path.contains("limit=50"), "{path}");
             Reply::json(&json!({"metadata": {"resourceVersion": "3"}, "items": [policy("a", 1)]}))
@@ -134,7 +130,7 @@ async fn a_missing_permission_says_what_to_grant_and_is_tried_again() {
                 403,
                 "validatingadmissionpolicies is forbidden: User \"x\" cannot list",
             ),
-            5 => stream(&[bookmark("1")]),
+            5 => Reply::watch(&[bookmark("1"), bookmark("2")]),
             _ => return None,
         })
     });
@@ -176,54 +172,123 @@ async fn an_object_that_cannot_be_read_does_not_end_the_watch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_works_again_is_in_step_although_nothing_happens() {
-    let (context, _) = watching(|path, n| match n {
-        0 => Some(stream(&[bookmark("1")])),
-        1 => Some(Reply::failure(503, "down")),
-        _ if path.contains("watch=true") => None,
-        _ => {
-            assert!(path.contains("limit=1"), "{path}");
-            Some(Reply::json(&json!({
-                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
-                "metadata": {"resourceVersion": "1"}, "items": [],
-            })))
-        }
+async fn only_a_watch_that_works_is_in_step() {
+    let (context, _) = watching(|_, n| match n {
+        0 => Some(stream(&[bookmark("1"), bookmark("2")])),
+        // A connection that nobody answers on, and then an API server that fails.
+        1 => None,
+        2 => Some(Reply::failure(503, "down")),
+        _ => Some(Reply::watch(&[])),
     });
     tokio::time::sleep(Duration::from_millis(900)).await;
+    assert!(context.readiness.is_in_step(Source::Policies));
+    tokio::time::sleep(Duration::from_millis(14_400)).await;
     assert!(!context.readiness.is_in_step(Source::Policies));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(context.readiness.is_in_step(Source::Policies));
+    let text = context.metrics.encode().unwrap();
+    for reason in ["timeout", "server"] {
+        let count = format!("vap_sync_errors_total{{source=\"policies\",reason=\"{reason}\"}} 1\n");
+        assert!(text.contains(&count), "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_crd_does_not_end_the_watch_of_crds() {
+    let created = json!({
+        "metadata": {"name": "widgets.example.com", "uid": "u", "generation": 1, "resourceVersion": "2"},
+        "spec": {"group": "example.com", "names": {"kind": "Widget", "plural": "widgets"},
+                 "versions": [{"name": "v1", "served": true}]},
+        "status": {"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null},
+    });
+    let (client, log) = client(move |request| {
+        let list = Reply::watch(&[bookmark("1"), event("ADDED", &created)]);
+        request.path.contains("sendInitialEvents").then_some(list)
+    });
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    let (signals, mut received) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(crds(Arc::clone(&context), signals));
+    assert!(matches!(received.recv().await, Some(Signal::CrdsListed(_))));
+    let Some(Signal::CrdApplied(name, crd)) = received.recv().await else {
+        panic!("the CRD was not told of");
+    };
+    assert_eq!(
+        (name.as_str(), crd.is_established),
+        ("widgets.example.com", false)
+    );
+    assert_eq!(crate::controller::testing::paths(&log).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
+    let (client, _) = client(|request| {
+        request
+            .path
+            .contains("policyprobes")
+            .then(|| Reply::failure(500, "broken"))
+    });
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    context.set_world(crate::controller::world::tests::world(
+        &[("vap-status.dev/v1alpha1", "policyprobes", "PolicyProbe")],
+        &[],
+    ));
+    context.set_policies_listed();
+    context.set_bindings_listed();
+    tokio::spawn(probes(Arc::clone(&context)));
+    let start = tokio::time::Instant::now();
+    context.started().await;
+    assert!(
+        start.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        start.elapsed()
+    );
+    // That they are not known is told.
+    let problem = context.readiness.checks().pop().unwrap();
+    assert_eq!(problem.0, "probes");
+    assert!(problem.1.unwrap().contains("500"), "what is wrong is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bindings_that_can_be_read_at_last_touch_every_policy() {
+    let (client, _) = client(|request| {
+        request
+            .path
+            .contains("bindings")
+            .then(|| Reply::watch(&[bookmark("1"), bookmark("1")]))
+    });
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    context.store.put(
+        serde_json::from_value(policy("a", 1)).unwrap(),
+        Origin::Watched,
+    );
+    tokio::spawn(bindings(Arc::clone(&context)));
+    assert_eq!(queued(&context).await, ["a"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     let start = tokio::time::Instant::now();
-    let is_listed = std::sync::atomic::AtomicBool::new(false);
     let (client, _) = client(move |request| {
-        let is_first = !is_listed.swap(true, std::sync::atomic::Ordering::Relaxed);
         let seconds = start.elapsed().as_secs();
-        match (seconds, request.path.contains("watch=true")) {
+        Some(match seconds {
             // The watch ends when its time is over.
-            _ if is_first => Some(stream(&[bookmark("1")])),
-            (0..120, _) => Some(Reply::failure(403, "cannot list resource")),
-            (_, true) => None,
-            (_, false) => Some(Reply::json(&json!({
-                "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
-                "metadata": {"resourceVersion": "1"}, "items": [],
-            }))),
-        }
+            _ if request.path.contains("sendInitialEvents") => stream(&[bookmark("1")]),
+            0..120 => Reply::failure(403, "cannot list resource"),
+            _ => Reply::watch(&[]),
+        })
     });
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     context.store.put(
         serde_json::from_value(policy("a", 1)).unwrap(),
-        Origin::Update,
+        Origin::Watched,
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(15)).await;
     let of_a =
         || super::super::bound::bindings_of(&context, &context.store.get("a").unwrap().policy);
     assert_eq!(of_a().unwrap().len(), 0);
-    assert_eq!(queued(&context).await, Vec::<String>::new());
+    // That there are none was told once.
+    assert_eq!(queued(&context).await, ["a"]);
 
     tokio::time::sleep(Duration::from_secs(30)).await;
     let BindingsState::NotPermitted(text) = of_a().unwrap_err() else {

@@ -9,6 +9,9 @@ use crate::schema::{Gvk, Gvr};
 /// Everything that reviewing a request by a policy and its bindings came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
+    /// Why the policy was not asked at all, where it was not. A review never says so: it is what asking comes
+    /// to.
+    pub not_asked: Option<String>,
     /// Whether the constraints of the policy match the request.
     pub definition: DefinitionMatch,
     /// Whether each binding matches, in the order of bindings; empty where the policy does not match.
@@ -24,6 +27,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// What a request comes to that the policy is not asked about.
+    #[must_use]
+    pub fn not_asked(why: String) -> Self {
+        Self {
+            not_asked: Some(why),
+            ..Self::default()
+        }
+    }
+
     /// Whether the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {

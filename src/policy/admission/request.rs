@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::object::Object;
+use crate::policy::exempt;
 use crate::schema::{Gvk, Gvr};
 
 /// What a request does.
@@ -133,31 +134,12 @@ impl AdmissionRequest {
         }
     }
 
-    /// Whether no policy of the API is asked about such a request, whatever its constraints say: policies
-    /// and bindings are not, lest they lock each other, nor are reviews that are not stored.
+    /// Whether no policy of the API is asked about such a request, [`exempt::is_exempt`].
     ///
-    /// [`Admission::review`](super::Admission::review) does not ask this.
-    ///
-    /// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go` (`admissionResources`);
-    /// `k8s.io/kubernetes` `pkg/kubeapiserver/admission/exclusion/resources.go` (`excluded`).
+    /// [`Admission::review`](super::Admission::review) does not ask this: it stands for the dispatcher, and
+    /// the API server leaves exempt requests out before it calls that.
     #[must_use]
     pub fn is_exempt(&self) -> bool {
-        let resources: &[&str] = match self.gvr.group.as_str() {
-            "admissionregistration.k8s.io" => &[
-                "validatingadmissionpolicies",
-                "validatingadmissionpolicybindings",
-                "mutatingadmissionpolicies",
-                "mutatingadmissionpolicybindings",
-            ],
-            "authentication.k8s.io" => &["selfsubjectreviews", "tokenreviews"],
-            "authorization.k8s.io" => &[
-                "localsubjectaccessreviews",
-                "selfsubjectaccessreviews",
-                "selfsubjectrulesreviews",
-                "subjectaccessreviews",
-            ],
-            _ => &[],
-        };
-        resources.contains(&self.gvr.resource.as_str())
+        exempt::is_exempt(&self.gvr)
     }
 }

@@ -22,8 +22,10 @@ use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
 use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning, WildcardKinds};
 use crate::schema::{Gvk, Gvr};
 
+mod exempt;
 mod merge;
 mod params;
+mod stalled;
 mod type_checked;
 mod warnings;
 

@@ -1,0 +1,21 @@
+-- The health of a ValidatingAdmissionPolicy, for Argo CD: argocd-cm.yaml says where to put it.
+-- Only conditions about the current generation count: kube-controller-manager writes status.observedGeneration as
+-- well, and may do so before the conditions are renewed.
+local health = {status = "Progressing", message = "waiting for vap-status-controller to judge this generation"}
+if obj.status == nil or obj.status.conditions == nil then
+  return health
+end
+for _, condition in ipairs(obj.status.conditions) do
+  if condition.observedGeneration == obj.metadata.generation then
+    if condition.type == "Stalled" and condition.status == "True" then
+      return {status = "Degraded", message = condition.message}
+    end
+    if condition.type == "Ready" then
+      health.message = condition.message
+      if condition.status == "True" then
+        health.status = "Healthy"
+      end
+    end
+  end
+end
+return health

@@ -1,0 +1,188 @@
+//! What can be done to a request, and to an event of a watch.
+
+use std::fmt;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::answer::Kind;
+
+/// Declares the faults with their names.
+macro_rules! faults {
+    ($($(#[$doc:meta])* $fault:ident = $name:literal,)*) => {
+        /// Something that goes wrong between a client and the API server.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Fault {
+            $($(#[$doc])* $fault,)*
+        }
+
+        impl Fault {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$fault,)*];
+
+            /// The name, as `black-hole`.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$fault => $name,)*
+                }
+            }
+        }
+    };
+}
+
+faults! {
+    /// The request, its answer or an event takes longer.
+    Delay = "delay",
+    /// An event of a watch comes after the answer to a write that it was sent before.
+    Reorder = "reorder",
+    /// The connection is cut: before the request, after it and before its answer, or before an event.
+    Cut = "cut",
+    /// The request is taken and never answered, or a watch goes silent.
+    BlackHole = "black-hole",
+    /// The credentials are refused.
+    Unauthorized = "401",
+    /// The permission is refused.
+    Forbidden = "403",
+    /// A write is refused, as the object has changed.
+    Conflict = "409",
+    /// The resource version is too old.
+    Gone = "410",
+    /// Too many requests, come back in a second.
+    TooManyRequests = "429",
+    /// The API server fails.
+    InternalError = "500",
+    /// The API server is not available.
+    Unavailable = "503",
+    /// An answer or an event breaks off in the middle, and the connection is cut.
+    HalfLine = "half-line",
+    /// An object of an event, or of a list, is such that it cannot be read.
+    Unreadable = "unreadable",
+}
+
+impl Fault {
+    /// Whether it can be done to a request of this kind.
+    pub(super) fn applies_to(self, kind: Kind) -> bool {
+        match self {
+            Self::Reorder => false,
+            Self::Conflict => kind == Kind::Write,
+            Self::Gone => kind == Kind::Watch,
+            // What is done to a watch after its start is done to its events.
+            Self::HalfLine => kind != Kind::Watch,
+            Self::Unreadable => kind == Kind::Read,
+            Self::Delay
+            | Self::Cut
+            | Self::BlackHole
+            | Self::Unauthorized
+            | Self::Forbidden
+            | Self::TooManyRequests
+            | Self::InternalError
+            | Self::Unavailable => true,
+        }
+    }
+
+    /// Whether it can be done to an event of a watch.
+    pub(super) fn applies_to_event(self, is_bookmark: bool) -> bool {
+        match self {
+            Self::Delay
+            | Self::Reorder
+            | Self::Cut
+            | Self::BlackHole
+            | Self::Gone
+            | Self::TooManyRequests
+            | Self::InternalError
+            | Self::HalfLine => true,
+            Self::Unreadable => !is_bookmark,
+            // These come at the start of a watch alone.
+            Self::Unauthorized | Self::Forbidden | Self::Conflict | Self::Unavailable => false,
+        }
+    }
+
+    /// The HTTP status and the reason of an answer that is this fault; `None` for a fault that is no answer.
+    ///
+    /// Source: apimachinery `pkg/apis/meta/v1/types.go`, `StatusReason`.
+    pub(super) fn status(self) -> Option<(u16, &'static str)> {
+        Some(match self {
+            Self::Unauthorized => (401, "Unauthorized"),
+            Self::Forbidden => (403, "Forbidden"),
+            Self::Conflict => (409, "Conflict"),
+            Self::Gone => (410, "Expired"),
+            Self::TooManyRequests => (429, "TooManyRequests"),
+            Self::InternalError => (500, "InternalError"),
+            Self::Unavailable => (503, "ServiceUnavailable"),
+            Self::Delay
+            | Self::Reorder
+            | Self::Cut
+            | Self::BlackHole
+            | Self::HalfLine
+            | Self::Unreadable => return None,
+        })
+    }
+
+    /// The body of an answer that is this fault.
+    pub(super) fn body(self) -> Option<Value> {
+        let (code, reason) = self.status()?;
+        let mut body = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": format!("injected fault: {reason}"), "reason": reason, "code": code,
+        });
+        if self == Self::TooManyRequests
+            && let Some(body) = body.as_object_mut()
+        {
+            body.insert("details".to_owned(), json!({"retryAfterSeconds": 1}));
+        }
+        Some(body)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Reads a list of faults: `all`, `none`, or names separated by commas.
+///
+/// # Errors
+/// When a name is not known; then with those that are.
+pub fn parse_faults(text: &str) -> Result<Vec<Fault>> {
+    match text {
+        "all" => Ok(Fault::ALL.to_vec()),
+        "none" => Ok(Vec::new()),
+        _ => text.split(',').map(parse).collect(),
+    }
+}
+
+fn parse(name: &str) -> Result<Fault> {
+    let found = Fault::ALL.iter().find(|fault| fault.as_str() == name);
+    found.copied().with_context(|| {
+        let known: Vec<&str> = Fault::ALL.iter().map(|fault| fault.as_str()).collect();
+        format!(
+            "no fault `{name}`: it is one of {}, all and none",
+            known.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_can_be_done_to_something() {
+        let kinds = [Kind::Read, Kind::Write, Kind::Watch];
+        for fault in Fault::ALL {
+            let is_done = kinds.iter().any(|kind| fault.applies_to(*kind));
+            assert!(is_done || fault.applies_to_event(false), "{fault}");
+            assert_eq!(parse_faults(fault.as_str()).unwrap(), [*fault]);
+        }
+        assert_eq!(parse_faults("all").unwrap(), Fault::ALL);
+        assert_eq!(parse_faults("none").unwrap(), []);
+        assert_eq!(parse_faults("cut,410").unwrap(), [Fault::Cut, Fault::Gone]);
+        let error = parse_faults("cut,cuts").unwrap_err().to_string();
+        assert!(
+            error.contains("no fault `cuts`: it is one of delay,"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,120 @@
+//! Objects that cannot be read as what they should be, made from ones that can.
+//!
+//! Their names and resource versions stay where a deletion is told of: what cannot even be named cannot be told
+//! to be gone.
+
+use serde_json::{Map, Value, json};
+
+use crate::random::Random;
+
+/// An object that was made unreadable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Touched {
+    /// The path of the object itself.
+    pub path: String,
+}
+
+impl Touched {
+    /// The object in a list or watch of `collection`, the path of all objects of its kind.
+    pub(super) fn new(collection: &str, object: &Value) -> Option<Self> {
+        let metadata = object.get("metadata")?;
+        let name = metadata.get("name")?.as_str()?;
+        let (of_group, plural) = collection.rsplit_once('/')?;
+        let path = match metadata.get("namespace").and_then(Value::as_str) {
+            Some(namespace) if !of_group.contains("/namespaces/") => {
+                format!("{of_group}/namespaces/{namespace}/{plural}/{name}")
+            }
+            _ => format!("{collection}/{name}"),
+        };
+        Some(Self { path })
+    }
+}
+
+/// Makes `object` such that it cannot be read, or that a careless reader cannot.
+pub(super) fn spoil(object: &mut Value, keeps_name: bool, random: &mut Random) {
+    let n_ways = if keeps_name { 4 } else { 5 };
+    let Some(fields) = object.as_object_mut() else {
+        return;
+    };
+    match random.below(n_ways) {
+        0 => {
+            // Null where a list is expected, as the API server itself writes it into the status of a CRD.
+            for part in ["spec", "status"] {
+                if let Some(part) = fields.get_mut(part) {
+                    null_lists(part);
+                }
+            }
+        }
+        1 => replace(fields, "spec", json!("a text")),
+        2 => replace(fields, "spec", json!([[], 1, null])),
+        3 => {
+            if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.insert("labels".to_owned(), json!(["not", "a", "map"]));
+            }
+        }
+        _ => *object = json!({"surprise": {"of": ["an", "unknown", "shape"]}}),
+    }
+}
+
+/// Replaces a field, or a field of the metadata where the object has none of that name.
+fn replace(fields: &mut Map<String, Value>, name: &str, value: Value) {
+    if fields.contains_key(name) {
+        fields.insert(name.to_owned(), value);
+    } else if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("annotations".to_owned(), value);
+    }
+}
+
+/// Replaces every list below `value` by null.
+fn null_lists(value: &mut Value) {
+    match value {
+        Value::Array(_) => *value = Value::Null,
+        Value::Object(fields) => fields.values_mut().for_each(null_lists),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object() -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "a", "namespace": "n", "resourceVersion": "7"},
+            "spec": {"list": [1], "deep": {"list": []}},
+        })
+    }
+
+    #[test]
+    fn what_is_spoilt_differs_and_keeps_its_name_where_asked() {
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..100 {
+            let mut spoilt = object();
+            spoil(&mut spoilt, true, &mut Random::new(seed));
+            assert_ne!(spoilt, object());
+            assert_eq!(spoilt["metadata"]["name"], "a");
+            assert_eq!(spoilt["metadata"]["resourceVersion"], "7");
+            seen.insert(spoilt.to_string());
+            let mut spoilt = object();
+            spoil(&mut spoilt, false, &mut Random::new(seed));
+            assert_ne!(spoilt, object());
+            seen.insert(spoilt.to_string());
+        }
+        assert_eq!(seen.len(), 5);
+    }
+
+    #[test]
+    fn objects_have_paths() {
+        let path = |collection| Touched::new(collection, &object()).unwrap().path;
+        assert_eq!(
+            path("/api/v1/configmaps"),
+            "/api/v1/namespaces/n/configmaps/a"
+        );
+        assert_eq!(
+            path("/api/v1/namespaces/n/configmaps"),
+            "/api/v1/namespaces/n/configmaps/a"
+        );
+        assert_eq!(Touched::new("/api/v1/configmaps", &json!({})), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! The events of one watch through the proxy, line by line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Frame};
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Sender;
+
+use super::answer::LONGEST_DELAY;
+use super::unreadable::{Touched, spoil};
+use super::{Fault, Inner};
+
+/// How long an event waits for the answer to a write.
+const HELD_AT_MOST: Duration = Duration::from_secs(1);
+
+/// Where the lines go; an error cuts the connection.
+type Lines = Sender<Result<Frame<Bytes>>>;
+
+/// Copies the events of a watch of `path` until one of both sides ends.
+pub(super) async fn copy(inner: Arc<Inner>, path: String, mut body: Body, lines: Lines) {
+    let mut buffer = Vec::new();
+    loop {
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            () = lines.closed() => return,
+        };
+        let data = match frame {
+            None => return,
+            Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+            Some(Err(error)) => {
+                // The API server's own trouble is passed on as it is.
+                drop(lines.send(Err(error.into())).await);
+                return;
+            }
+        };
+        buffer.extend_from_slice(&data);
+        while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = buffer.drain(..=end).collect();
+            tokio::select! {
+                goes_on = one(&inner, &path, line, &lines) => if !goes_on { return },
+                () = lines.closed() => return,
+            }
+        }
+    }
+}
+
+/// Passes one line on, or does a fault to it; whether the watch goes on.
+async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
+    let event: Option<Value> = serde_json::from_slice(&line).ok();
+    let kind = |event: &Value| event.get("type").and_then(Value::as_str).map(str::to_owned);
+    let kind = event.as_ref().and_then(kind).unwrap_or_default();
+    let decision = inner.decide(
+        &format!("Event {path}"),
+        |schedule| schedule.events_permille,
+        |fault| fault.applies_to_event(kind == "BOOKMARK"),
+    );
+    let Some((fault, mut random)) = decision else {
+        return pass(lines, line).await;
+    };
+    match fault {
+        Fault::Delay => tokio::time::sleep(random.duration(LONGEST_DELAY)).await,
+        Fault::Reorder => {
+            let mut answered = inner.answered_writes.subscribe();
+            // Where nothing is written, it waits in vain.
+            drop(tokio::time::timeout(HELD_AT_MOST, answered.changed()).await);
+        }
+        Fault::Cut => return cut(lines).await,
+        Fault::BlackHole => {
+            inner.black_hole().await;
+            return cut(lines).await;
+        }
+        Fault::HalfLine => {
+            let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
+            return pass(lines, half).await && cut(lines).await;
+        }
+        Fault::Unreadable => {
+            let Some(mut event) = event else {
+                return pass(lines, line).await;
+            };
+            if let Some(object) = event.get_mut("object") {
+                let touched = Touched::new(path, object);
+                spoil(object, kind == "DELETED", &mut random);
+                // What is gone needs no repair.
+                inner
+                    .state()
+                    .touched
+                    .extend(touched.filter(|_| kind != "DELETED"));
+            }
+            return pass(lines, format!("{event}\n").into_bytes()).await;
+        }
+        _ => {
+            // The API server ends a watch behind an error.
+            let error = json!({"type": "ERROR", "object": fault.body()});
+            pass(lines, format!("{error}\n").into_bytes()).await;
+            return false;
+        }
+    }
+    pass(lines, line).await
+}
+
+async fn pass(lines: &Lines, line: Vec<u8>) -> bool {
+    lines.send(Ok(Frame::data(line.into()))).await.is_ok()
+}
+
+/// Ends the answer so that the client sees a connection that was cut.
+async fn cut(lines: &Lines) -> bool {
+    drop(
+        lines
+            .send(Err(anyhow::anyhow!("injected fault: cut")))
+            .await,
+    );
+    false
+}

@@ -1,0 +1,116 @@
+//! Random numbers by a seed, the same ones in each run and on each machine.
+
+use std::hash::Hasher;
+use std::time::Duration;
+
+/// A generator of random numbers.
+///
+/// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", `SplitMix64`.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The generator of this seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The generator of this seed for the `n`th event of the name `key`: what else happens, and when, has no
+    /// influence on it.
+    #[must_use]
+    pub fn of(seed: u64, key: &str, n: u64) -> Self {
+        let mut hasher = Fnv(seed ^ 0xcbf2_9ce4_8422_2325);
+        hasher.write(key.as_bytes());
+        hasher.write(&n.to_le_bytes());
+        Self(hasher.finish())
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`; zero where `n` is.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next().checked_rem(n).unwrap_or_default()
+    }
+
+    /// True so many times in a thousand.
+    pub fn permille(&mut self, permille: u64) -> bool {
+        self.below(1000) < permille
+    }
+
+    /// One of `choices`; `None` where there is none.
+    pub fn choose<'a, T>(&mut self, choices: &'a [T]) -> Option<&'a T> {
+        let n = self.below(choices.len().try_into().unwrap_or_default());
+        choices.get(usize::try_from(n).unwrap_or_default())
+    }
+
+    /// A time from nothing to `most`.
+    pub fn duration(&mut self, most: Duration) -> Duration {
+        let micros = u64::try_from(most.as_micros()).unwrap_or(u64::MAX);
+        Duration::from_micros(self.below(micros.saturating_add(1)))
+    }
+}
+
+/// The hash FNV-1a: unlike that of the standard library the same in every version.
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A number out of the environment, or `default` where the variable is not set.
+///
+/// # Errors
+/// When the variable is not a number.
+pub fn from_environment(variable: &str, default: u64) -> anyhow::Result<u64> {
+    match std::env::var(variable) {
+        Ok(text) => text
+            .parse()
+            .map_err(|error| anyhow::anyhow!("{variable}={text}: {error}")),
+        Err(_) => Ok(default),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_numbers() {
+        let numbers = |mut random: Random| -> Vec<u64> { (0..8).map(|_| random.next()).collect() };
+        assert_eq!(numbers(Random::new(1)), numbers(Random::new(1)));
+        assert_ne!(numbers(Random::new(1)), numbers(Random::new(2)));
+        let of = |key, n| numbers(Random::of(1, key, n));
+        assert_eq!(of("a", 0), of("a", 0));
+        assert_ne!(of("a", 0), of("a", 1));
+        assert_ne!(of("a", 0), of("b", 0));
+    }
+
+    #[test]
+    fn numbers_are_spread() {
+        let mut random = Random::new(7);
+        let n_true = (0..10_000).filter(|_| random.permille(100)).count();
+        assert!((800..1200).contains(&n_true), "{n_true}");
+        let most = Duration::from_millis(60);
+        assert!((0..1000).all(|_| random.duration(most) <= most));
+        let seen: std::collections::BTreeSet<_> = (0..100).map(|_| random.below(5)).collect();
+        assert_eq!(seen.len(), 5);
+        assert_eq!(random.choose::<u8>(&[]), None);
+        assert_eq!(random.below(0), 0);
+    }
+}

@@ -1,0 +1,436 @@
+//! Trouble that a controller told of, in its log or in its metrics, and whether a test has announced it.
+//!
+//! Takes the log as JSON lines and the metrics as text; gives what of it is trouble that nobody announced, and
+//! what was announced as certain and did not come. It knows nothing of processes.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// The counters and gauges that are zero as long as all is well.
+const METRICS: [&str; 5] = [
+    "vap_sync_errors_total",
+    "vap_reconcile_errors_total",
+    "vap_check_panics_total",
+    "vap_panics_total",
+    "vap_unreadable_objects",
+];
+
+/// How bad a line of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// `WARN`.
+    Warning,
+    /// `ERROR`.
+    Error,
+}
+
+/// Trouble that a test announces: it may come, and is then no failure.
+#[derive(Clone, Debug)]
+pub struct Trouble {
+    kind: Kind,
+    is_certain: bool,
+    at_most: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Line {
+        level: Level,
+        fragment: String,
+    },
+    LastWord(String),
+    Metric {
+        name: String,
+        labels: Vec<(String, String)>,
+    },
+}
+
+impl Trouble {
+    /// A warning of the log whose message, or a field of it, has `fragment` in it.
+    #[must_use]
+    pub fn warning(fragment: &str) -> Self {
+        Self::line(Level::Warning, fragment)
+    }
+
+    /// An error of the log whose message, or a field of it, has `fragment` in it.
+    #[must_use]
+    pub fn error(fragment: &str) -> Self {
+        Self::line(Level::Error, fragment)
+    }
+
+    /// A line that is no event of the log: what a process says that cannot go on.
+    #[must_use]
+    pub fn last_word(fragment: &str) -> Self {
+        Self::of(Kind::LastWord(fragment.to_owned()))
+    }
+
+    fn line(level: Level, fragment: &str) -> Self {
+        let fragment = fragment.to_owned();
+        Self::of(Kind::Line { level, fragment })
+    }
+
+    /// A metric that is not zero and has at least these labels.
+    #[must_use]
+    pub fn metric(name: &str, labels: &[(&str, &str)]) -> Self {
+        let labels = labels
+            .iter()
+            .map(|(label, value)| ((*label).to_owned(), (*value).to_owned()))
+            .collect();
+        let name = name.to_owned();
+        Self::of(Kind::Metric { name, labels })
+    }
+
+    /// A failure to follow `source`, for `reason`.
+    #[must_use]
+    pub fn sync(source: &str, reason: &str) -> Self {
+        Self::metric(
+            "vap_sync_errors_total",
+            &[("source", source), ("reason", reason)],
+        )
+    }
+
+    /// A failure to follow any source, for `reason`.
+    #[must_use]
+    pub fn any_sync(reason: &str) -> Self {
+        Self::metric("vap_sync_errors_total", &[("reason", reason)])
+    }
+
+    /// A failed reconciliation, for `reason`.
+    #[must_use]
+    pub fn reconcile(reason: &str) -> Self {
+        Self::metric("vap_reconcile_errors_total", &[("reason", reason)])
+    }
+
+    /// The same, and it is a failure if it does not come.
+    #[must_use]
+    pub fn certain(mut self) -> Self {
+        self.is_certain = true;
+        self
+    }
+
+    /// The same, and it is a failure if it comes more often: so many lines, or so great a sum of the metric.
+    #[must_use]
+    pub fn at_most(mut self, n: u64) -> Self {
+        self.at_most = Some(n);
+        self
+    }
+
+    fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            is_certain: false,
+            at_most: None,
+        }
+    }
+
+    fn is(&self, found: &Found) -> bool {
+        match (&self.kind, found) {
+            (Kind::Line { level, fragment }, Found::Line { event, .. }) => {
+                Some(*level) == event.level && event.has(fragment)
+            }
+            (Kind::LastWord(fragment), Found::Unreadable(text)) => text.contains(fragment),
+            (Kind::Metric { name, labels }, Found::Metric(sample)) => {
+                *name == sample.name && labels.iter().all(|label| sample.labels.contains(label))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Line { level, fragment } => write!(f, "{level:?} `{fragment}`"),
+            Kind::LastWord(fragment) => write!(f, "last word `{fragment}`"),
+            Kind::Metric { name, labels } => write!(f, "{name} {labels:?}"),
+        }
+    }
+}
+
+/// What an API server that is away, or starts, does to a controller: no watch can be followed, in every way that
+/// the API server has to refuse, and one warning says so.
+#[must_use]
+pub fn outage() -> Vec<Trouble> {
+    let reasons = [
+        "connection",
+        "timeout",
+        "server",
+        "throttled",
+        // An API server that starts refuses everybody.
+        "forbidden",
+    ];
+    let mut troubles = vec![Trouble::warning(
+        "trying again, what else fails so is not listed",
+    )];
+    troubles.extend(reasons.map(Trouble::any_sync));
+    troubles
+}
+
+/// One line of the log.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// `None` for what is not worth a warning.
+    pub level: Option<Level>,
+    fields: Map<String, Value>,
+}
+
+impl Event {
+    /// Reads a line; `None` where it is not a JSON object with a level, as all that the controller logs is.
+    #[must_use]
+    pub fn read(line: &str) -> Option<Self> {
+        let fields: Map<String, Value> = serde_json::from_str(line).ok()?;
+        let level = match fields.get("level")?.as_str()? {
+            "WARN" => Some(Level::Warning),
+            "ERROR" => Some(Level::Error),
+            _ => None,
+        };
+        Some(Self { level, fields })
+    }
+
+    /// The text of a field, `message` among them.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).and_then(Value::as_str)
+    }
+
+    /// Whether a field has `fragment` in its text.
+    #[must_use]
+    pub fn has(&self, fragment: &str) -> bool {
+        let mut texts = self.fields.values().filter_map(Value::as_str);
+        texts.any(|text| text.contains(fragment))
+    }
+}
+
+/// One sample of the metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The name of the metric, as `vap_sync_errors_total`.
+    pub name: String,
+    /// Its labels, unescaped.
+    pub labels: Vec<(String, String)>,
+    /// Its value.
+    pub value: f64,
+}
+
+impl Sample {
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        let found = self.labels.iter().find(|(label, _)| label == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Reads metrics in the text format; comments and exemplars are left out.
+///
+/// Source: OpenMetrics 1.0, section "ABNF".
+#[must_use]
+pub fn samples(text: &str) -> Vec<Sample> {
+    text.lines().filter_map(sample).collect()
+}
+
+fn sample(line: &str) -> Option<Sample> {
+    if line.starts_with('#') {
+        return None;
+    }
+    let (name, mut labels, rest) = match line.split_once('{') {
+        Some((name, rest)) if !name.contains(' ') => {
+            let (labels, rest) = read_labels(rest)?;
+            (name, labels, rest)
+        }
+        _ => {
+            let (name, rest) = line.split_once(' ')?;
+            (name, Vec::new(), rest)
+        }
+    };
+    let value = rest.trim_start().split(' ').next()?.parse().ok()?;
+    labels.sort();
+    Some(Sample {
+        name: name.to_owned(),
+        labels,
+        value,
+    })
+}
+
+type Labels = Vec<(String, String)>;
+
+/// Reads the labels behind `{`; gives them and what follows on `}`.
+fn read_labels(mut text: &str) -> Option<(Labels, &str)> {
+    let mut labels = Vec::new();
+    loop {
+        if let Some(rest) = text.strip_prefix('}') {
+            return Some((labels, rest));
+        }
+        let (name, rest) = text.trim_start_matches(',').split_once("=\"")?;
+        let mut value = String::new();
+        let mut chars = rest.chars();
+        loop {
+            match chars.next()? {
+                '"' => break,
+                '\\' => value.push(match chars.next()? {
+                    'n' => '\n',
+                    other => other,
+                }),
+                other => value.push(other),
+            }
+        }
+        labels.push((name.to_owned(), value));
+        text = chars.as_str();
+    }
+}
+
+enum Found {
+    Line { event: Event, text: String },
+    Unreadable(String),
+    Metric(Sample),
+}
+
+impl Found {
+    /// How often it came.
+    fn count(&self) -> f64 {
+        match self {
+            Self::Line { .. } | Self::Unreadable(_) => 1.0,
+            Self::Metric(sample) => sample.value,
+        }
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line { text, .. } => f.write_str(text),
+            Self::Unreadable(text) => write!(f, "not a line of a log: {text}"),
+            Self::Metric(sample) => {
+                write!(f, "{} {:?} {}", sample.name, sample.labels, sample.value)
+            }
+        }
+    }
+}
+
+/// What is wrong about a log and metrics: trouble that nobody announced, announced trouble that is missing or
+/// came too often. Empty where all is well.
+#[must_use]
+pub fn unannounced(log: &str, metrics: &str, announced: &[Trouble]) -> Vec<String> {
+    let lines = log.lines().filter_map(|line| match Event::read(line) {
+        Some(event) if event.level.is_none() => None,
+        Some(event) => Some(Found::Line {
+            event,
+            text: line.to_owned(),
+        }),
+        None => Some(Found::Unreadable(line.to_owned())),
+    });
+    let counted = samples(metrics)
+        .into_iter()
+        .filter(|sample| METRICS.contains(&sample.name.as_str()) && sample.value != 0.0)
+        .map(Found::Metric);
+    let found: Vec<Found> = lines.chain(counted).collect();
+    let is_announced = |found: &Found| announced.iter().any(|trouble| trouble.is(found));
+    let mut wrong: Vec<String> = found
+        .iter()
+        .filter(|found| !is_announced(found))
+        .map(|found| format!("not announced: {found}"))
+        .collect();
+    for trouble in announced {
+        let n: f64 = found
+            .iter()
+            .filter(|found| trouble.is(found))
+            .map(Found::count)
+            .sum();
+        if trouble.is_certain && n == 0.0 {
+            wrong.push(format!("announced as certain, and did not come: {trouble}"));
+        }
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a limit of a test is a small number"
+        )]
+        if let Some(limit) = trouble.at_most.filter(|limit| n > *limit as f64) {
+            wrong.push(format!("{n} times, and {limit} are the limit: {trouble}"));
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STARTED: &str = r#"{"timestamp":"t","level":"INFO","message":"started","target":"t"}"#;
+    const WARNED: &str =
+        r#"{"timestamp":"t","level":"WARN","message":"cannot watch crds","target":"t"}"#;
+    const FAILED: &str = r#"{"timestamp":"t","level":"ERROR","message":"cannot write","policy":"a","error":"grant it","target":"t"}"#;
+    const WELL: &str = "# HELP vap_sync_errors errors\nvap_reconcile_errors_total{reason=\"timeout\"} 0\n\
+                        vap_reconciles_total{outcome=\"failed\"} 3\nvap_unreadable_objects{source=\"crds\"} 0\n";
+    const COUNTED: &str = "vap_sync_errors_total{source=\"crds\",reason=\"server\"} 2\n";
+
+    #[track_caller]
+    fn check(log: &[&str], metrics: &str, announced: &[Trouble], expect: &[&str]) {
+        let wrong = unannounced(&log.join("\n"), metrics, announced);
+        let is_as_expected =
+            wrong.len() == expect.len() && wrong.iter().zip(expect).all(|(a, b)| a.contains(b));
+        assert!(is_as_expected, "{wrong:#?}\nexpected {expect:?}");
+    }
+
+    #[test]
+    fn what_is_well_is_no_trouble() {
+        check(&[STARTED], WELL, &[], &[]);
+    }
+
+    #[test]
+    fn an_unannounced_line_fails() {
+        check(&[STARTED, WARNED], WELL, &[], &["not announced: {"]);
+        let other = [Trouble::warning("policies"), Trouble::error("crds")];
+        check(&[WARNED], WELL, &other, &["cannot watch crds"]);
+        check(&[WARNED], WELL, &[Trouble::warning("watch crds")], &[]);
+        check(&[FAILED], WELL, &[Trouble::error("grant")], &[]);
+        check(
+            &["thread 'main' panicked at"],
+            WELL,
+            &[Trouble::error("panicked")],
+            &["not a line of a log: thread"],
+        );
+        check(&["no way"], WELL, &[Trouble::last_word("no way")], &[]);
+    }
+
+    #[test]
+    fn an_unannounced_count_fails() {
+        check(&[], COUNTED, &[], &["vap_sync_errors_total"]);
+        let other = [
+            Trouble::sync("policies", "server"),
+            Trouble::reconcile("server"),
+        ];
+        check(&[], COUNTED, &other, &["vap_sync_errors_total"]);
+        check(&[], COUNTED, &[Trouble::any_sync("server")], &[]);
+        check(&[], "vap_check_panics_total 1\n", &[], &["not announced"]);
+        check(
+            &[],
+            "vap_unreadable_objects{source=\"crds\"} 1\n",
+            &[],
+            &["crds"],
+        );
+    }
+
+    #[test]
+    fn announced_trouble_can_be_certain_and_limited() {
+        let certain = [Trouble::sync("crds", "server").certain()];
+        check(&[], COUNTED, &certain, &[]);
+        check(&[], WELL, &certain, &["did not come"]);
+        let limited = [Trouble::sync("crds", "server").at_most(1)];
+        check(&[], COUNTED, &limited, &["2 times, and 1 are the limit"]);
+        let limited = [Trouble::warning("crds").at_most(1)];
+        check(&[WARNED], WELL, &limited, &[]);
+        check(&[WARNED, WARNED], WELL, &limited, &["2 times"]);
+    }
+
+    #[test]
+    fn samples_have_names_labels_and_values() {
+        let text =
+            "a_b 1.5\nc{x=\"1\\\"2,}\",a=\"\\\\\\n\"} 2 # {trace=\"t\"} 0.5\n# EOF\nnonsense\n";
+        let found = samples(text);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].name.as_str(), found[0].value), ("a_b", 1.5));
+        assert_eq!(found[1].label("x"), Some("1\"2,}"));
+        assert_eq!(found[1].label("a"), Some("\\\n"));
+        assert!((found[1].value - 2.0).abs() < f64::EPSILON);
+    }
+}

@@ -1,0 +1,274 @@
+//! Many CRDs at once beside policies on them: no watch suffers, and each policy turns as soon as the API server
+//! itself has published what it needs. Polling is switched off: what is seen, the watches saw.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use e2e::controller::{Controller, control_plane};
+use futures::{StreamExt as _, stream};
+use http::Request;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+const N_CRDS: usize = 100;
+const N_POLICIES: usize = 50;
+
+/// CRDs of a group, as an operator installs them.
+const CRDS_OF_A_GROUP: usize = 5;
+
+/// How long after the API server has published all that a policy needs it must have turned.
+const TURNED_AFTER: Duration = Duration::from_secs(1);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Never, as far as this test is concerned.
+const NO_POLLING: &str = "--refresh-interval=1440m";
+
+fn group(n: usize) -> String {
+    format!("g{}.burst.example.com", n / CRDS_OF_A_GROUP)
+}
+
+fn plural(n: usize) -> String {
+    format!("burst{n}s")
+}
+
+fn crd(n: usize, replicas_type: &str) -> CustomResourceDefinition {
+    let properties = json!({"spec": {
+        "type": "object", "properties": {"replicas": {"type": replicas_type}}}});
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("{}.{}", plural(n), group(n))},
+        "spec": {
+            "group": group(n), "scope": "Namespaced",
+            "names": {"plural": plural(n), "singular": format!("burst{n}"),
+                      "kind": format!("Burst{n}"), "listKind": format!("Burst{n}List")},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                "openAPIV3Schema": {"type": "object", "properties": properties}}}],
+        },
+    }))
+    .unwrap()
+}
+
+fn policy(n: usize) -> ValidatingAdmissionPolicy {
+    serde_json::from_value(json!({
+        "metadata": {"name": format!("burst-{n}")},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [group(n)], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": [plural(n)]}]},
+            "validations": [{"expression": "object.spec.replicas <= 5"}],
+        },
+    }))
+    .unwrap()
+}
+
+/// What the API server publishes of the CRDs, seen by looking again and again.
+struct Published {
+    client: Client,
+    hashes: BTreeMap<String, String>,
+    documents: BTreeMap<String, Value>,
+}
+
+impl Published {
+    fn new(client: Client) -> Self {
+        Self {
+            client,
+            hashes: BTreeMap::new(),
+            documents: BTreeMap::new(),
+        }
+    }
+
+    /// The names of the resources in the list of all that is served.
+    async fn served(&self) -> BTreeSet<String> {
+        let request = Request::get("/apis")
+            .header(
+                "accept",
+                "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+            )
+            .body(Vec::new())
+            .unwrap();
+        let list: Value = self.client.request(request).await.unwrap();
+        let groups = list["items"].as_array().cloned().unwrap_or_default();
+        let versions = groups
+            .iter()
+            .flat_map(|group| group["versions"].as_array().cloned().unwrap_or_default());
+        versions
+            .flat_map(|version| version["resources"].as_array().cloned().unwrap_or_default())
+            .filter_map(|resource| Some(resource["resource"].as_str()?.to_owned()))
+            .collect()
+    }
+
+    /// Fetches the documents that have changed.
+    async fn look(&mut self) {
+        let request = Request::get("/openapi/v3").body(Vec::new()).unwrap();
+        let index: Value = self.client.request(request).await.unwrap();
+        for (path, entry) in index["paths"].as_object().unwrap() {
+            let url = entry["serverRelativeURL"].as_str().unwrap();
+            if !path.contains("burst.example.com/")
+                || self.hashes.get(path).is_some_and(|hash| hash == url)
+            {
+                continue;
+            }
+            let request = Request::get(url).body(Vec::new()).unwrap();
+            let Ok(document) = self.client.request::<Value>(request).await else {
+                // It was replaced between the index and this.
+                continue;
+            };
+            self.hashes.insert(path.clone(), url.to_owned());
+            self.documents.insert(path.clone(), document);
+        }
+    }
+
+    /// The type of the replicas of the `n`th kind, where its schema is published.
+    fn replicas_type(&self, n: usize) -> Option<&str> {
+        let document = self.documents.get(&format!("apis/{}/v1", group(n)))?;
+        let schemas = document["components"]["schemas"].as_object()?;
+        let suffix = format!(".v1.Burst{n}");
+        let (_, schema) = schemas.iter().find(|(name, _)| name.ends_with(&suffix))?;
+        schema["properties"]["spec"]["properties"]["replicas"]["type"].as_str()
+    }
+}
+
+/// The status and reason of the condition `TypeChecked` and of `Ready` of each policy, as `True/NoWarnings`.
+async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [String; 2]> {
+    let list = api.list(&ListParams::default()).await.unwrap();
+    list.into_iter()
+        .map(|policy| {
+            let conditions = policy.status.unwrap_or_default().conditions;
+            let of = |type_: &str| {
+                let mut conditions = conditions.iter().flatten();
+                let found = conditions.find(|condition| condition.type_ == type_);
+                found.map_or(String::new(), |found| {
+                    format!("{}/{}", found.status, found.reason)
+                })
+            };
+            let verdict = [of("TypeChecked"), of("Ready")];
+            (policy.metadata.name.unwrap(), verdict)
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_turn_with_a_burst_of_crds() {
+    let control_plane = control_plane().await.unwrap();
+    let controller = Controller::start(&control_plane, &[NO_POLLING])
+        .await
+        .unwrap();
+    let client = control_plane.client().await.unwrap();
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let create = PostParams::default();
+    for n in 0..N_POLICIES {
+        api.create(&create, &policy(n)).await.unwrap();
+    }
+    let started = Instant::now();
+    let is_unserved = |[_, ready]: &[String; 2]| ready == "False/NoServedResources";
+    while !verdicts(&api).await.values().all(is_unserved) {
+        assert!(started.elapsed() < TIMEOUT, "{:?}", verdicts(&api).await);
+        tokio::time::sleep(PAUSE).await;
+    }
+
+    let started = Instant::now();
+    let burst = async {
+        stream::iter(0..N_CRDS)
+            .for_each_concurrent(16, |n| {
+                let (crds, create) = (&crds, &create);
+                async move {
+                    crds.create(create, &crd(n, "integer")).await.unwrap();
+                }
+            })
+            .await;
+        println!("{N_CRDS} CRDs created after {:.2?}", started.elapsed());
+    };
+    let watch_api_server = async {
+        let mut published = Published::new(client.clone());
+        let mut at: BTreeMap<usize, Duration> = BTreeMap::new();
+        while at.len() < N_POLICIES {
+            assert!(started.elapsed() < TIMEOUT, "{} are published", at.len());
+            let served = published.served().await;
+            published.look().await;
+            let now = started.elapsed();
+            for n in 0..N_POLICIES {
+                if served.contains(&plural(n)) && published.replicas_type(n).is_some() {
+                    at.entry(n).or_insert(now);
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        (published, at)
+    };
+    let watch_policies = async {
+        let mut at: BTreeMap<usize, Duration> = BTreeMap::new();
+        while at.len() < N_POLICIES {
+            let verdicts = verdicts(&api).await;
+            let now = started.elapsed();
+            assert!(now < TIMEOUT, "{verdicts:?}");
+            for n in 0..N_POLICIES {
+                let verdict = &verdicts[&format!("burst-{n}")];
+                if *verdict == ["True/NoWarnings", "True/Ready"] {
+                    at.entry(n).or_insert(now);
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        at
+    };
+    let ((), (mut published, published_at), turned_at) =
+        tokio::join!(burst, watch_api_server, watch_policies);
+    let late: BTreeMap<usize, Duration> = turned_at
+        .iter()
+        .map(|(n, turned)| (*n, turned.saturating_sub(published_at[n])))
+        .collect();
+    println!(
+        "the last is published after {:.2?}, and has turned after {:.2?}; at most {:.2?} between them",
+        published_at.values().max().unwrap(),
+        turned_at.values().max().unwrap(),
+        late.values().max().unwrap()
+    );
+    let too_late: Vec<_> = late
+        .iter()
+        .filter(|(_, late)| **late > TURNED_AFTER)
+        .collect();
+
+    // One changes later.
+    let patch = Patch::Apply(json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "spec": serde_json::to_value(crd(7, "string").spec).unwrap(),
+    }));
+    let name = format!("{}.{}", plural(7), group(7));
+    crds.patch(&name, &PatchParams::apply("e2e").force(), &patch)
+        .await
+        .unwrap();
+    let started = Instant::now();
+    let mut document_at = None;
+    let turned_at = loop {
+        published.look().await;
+        if published.replicas_type(7) == Some("string") {
+            document_at.get_or_insert_with(|| started.elapsed());
+        }
+        let verdict = &verdicts(&api).await["burst-7"];
+        if verdict[0] == "False/ExpressionWarnings" && document_at.is_some() {
+            break started.elapsed();
+        }
+        assert!(started.elapsed() < TIMEOUT, "{verdict:?}");
+        tokio::time::sleep(PAUSE).await;
+    };
+    let document_at = document_at.unwrap();
+    println!(
+        "a changed schema is published after {document_at:.2?}, and seen after {turned_at:.2?}"
+    );
+    controller.finish().await.unwrap();
+    assert!(too_late.is_empty(), "{too_late:?}");
+    assert!(turned_at.saturating_sub(document_at) <= TURNED_AFTER);
+}

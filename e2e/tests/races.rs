@@ -1,0 +1,187 @@
+//! Changes that follow a policy's creation at once: none is missed, and nothing is left of what is gone.
+//!
+//! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` give other delays.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::STATUS_CONTROLLER;
+use e2e::controller::{Controller, control_plane};
+use e2e::random::{Random, from_environment};
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde_json::json;
+
+const N_PATCHED: usize = 1_500;
+const N_DELETED: usize = 1_000;
+
+/// How many requests are under way at once.
+const CONCURRENCY: usize = 64;
+
+/// How long after the last change everything must be as it should.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long nothing may be written until all is taken for done.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// The delay before the second change of each policy.
+fn delays(n: usize) -> Vec<Duration> {
+    let seed = from_environment("VAP_RACES_SEED", 1).unwrap();
+    let most = from_environment("VAP_RACES_MAX_DELAY_MS", 60).unwrap();
+    println!("VAP_RACES_SEED={seed} VAP_RACES_MAX_DELAY_MS={most}");
+    let mut random = Random::new(seed);
+    let most = Duration::from_millis(most);
+    (0..n).map(|_| random.duration(most)).collect()
+}
+
+fn name(n: usize) -> String {
+    format!("race-{n}")
+}
+
+fn policy(n: usize) -> ValidatingAdmissionPolicy {
+    serde_json::from_value(json!({
+        "metadata": {"name": name(n)},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                "resources": ["deployments"]}]},
+            "validations": [{"expression": "object.spec.replicas <= 5"}],
+        },
+    }))
+    .unwrap()
+}
+
+/// Creates a policy for each delay, and does `change` to it when that time has passed.
+async fn race<F: Future<Output = ()>>(
+    api: &Api<ValidatingAdmissionPolicy>,
+    delays: Vec<Duration>,
+    change: impl Fn(String) -> F,
+) {
+    let change = &change;
+    stream::iter(delays.into_iter().enumerate())
+        .for_each_concurrent(CONCURRENCY, |(n, delay)| async move {
+            api.create(&PostParams::default(), &policy(n))
+                .await
+                .unwrap();
+            tokio::time::sleep(delay).await;
+            change(name(n)).await;
+        })
+        .await;
+}
+
+/// Waits until the controller has written nothing for a while.
+async fn rest(controller: &Controller) {
+    let started = Instant::now();
+    let mut last = (
+        controller.total("vap_status_writes_total").await.unwrap(),
+        started,
+    );
+    while last.1.elapsed() < QUIET {
+        assert!(started.elapsed() < TIMEOUT, "it does not come to rest");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = controller.total("vap_status_writes_total").await.unwrap();
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+    }
+}
+
+async fn patched(with_kcm: bool) {
+    let mut control_plane = control_plane().await.unwrap();
+    if with_kcm {
+        control_plane.start_kcm(&[STATUS_CONTROLLER]).await.unwrap();
+    }
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
+    race(&api, delays(N_PATCHED), async |name| {
+        let spec = json!({"validations": [{"expression": "object.spec.replicas <= 6"}]});
+        let patch = Patch::Merge(json!({"spec": spec}));
+        api.patch(&name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    })
+    .await;
+    rest(&controller).await;
+    let policies = api.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(policies.len(), N_PATCHED);
+    let is_stale = |policy: &ValidatingAdmissionPolicy| {
+        let status = policy.status.clone().unwrap_or_default();
+        let conditions = status.conditions.unwrap_or_default();
+        let ready = conditions
+            .iter()
+            .find(|condition| condition.type_ == "Ready");
+        status.observed_generation != policy.metadata.generation
+            || ready.is_none_or(|ready| {
+                ready.observed_generation != policy.metadata.generation || ready.status != "True"
+            })
+    };
+    let stale: Vec<_> = policies
+        .into_iter()
+        .filter(is_stale)
+        .filter_map(|policy| policy.metadata.name)
+        .collect();
+    println!(
+        "{N_PATCHED} policies patched, {} of them stale",
+        stale.len()
+    );
+    assert!(stale.is_empty(), "{} are stale: {stale:?}", stale.len());
+    let n_writes = controller.total("vap_status_writes_total").await.unwrap();
+    println!("{n_writes} writes");
+    // Two changes each, and at most two writes a change.
+    assert!(
+        n_writes <= 4 * u64::try_from(N_PATCHED).unwrap(),
+        "{n_writes} writes"
+    );
+    controller.finish().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_patched_after_its_creation_is_judged_again() {
+    patched(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_patched_after_its_creation_is_judged_again_beside_kcm() {
+    patched(true).await;
+}
+
+async fn deleted(with_kcm: bool) {
+    let mut control_plane = control_plane().await.unwrap();
+    if with_kcm {
+        control_plane.start_kcm(&[STATUS_CONTROLLER]).await.unwrap();
+    }
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let api: Api<ValidatingAdmissionPolicy> = Api::all(control_plane.client().await.unwrap());
+    race(&api, delays(N_DELETED), async |name| {
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+    })
+    .await;
+    rest(&controller).await;
+    assert_eq!(api.list(&ListParams::default()).await.unwrap().items, []);
+    let samples = controller.samples().await.unwrap();
+    let mut left: Vec<_> = samples
+        .iter()
+        .filter_map(|sample| sample.label("policy"))
+        .collect();
+    left.sort_unstable();
+    left.dedup();
+    println!("{N_DELETED} policies deleted, {} of them left", left.len());
+    assert!(left.is_empty(), "{} are left: {left:?}", left.len());
+    assert_eq!(controller.total("vap_policies").await.unwrap(), 0);
+    // That a series can be found here at all.
+    let written = controller.total("vap_status_writes_total").await.unwrap();
+    assert!(written > 0, "no policy lived long enough");
+    controller.finish().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_deleted_after_its_creation_leaves_nothing() {
+    deleted(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_deleted_after_its_creation_leaves_nothing_beside_kcm() {
+    deleted(true).await;
+}

@@ -1,0 +1,186 @@
+//! The text of lists and watches: events, pages, bookmarks, and objects one by one.
+//!
+//! Nothing here fails for an object that cannot be read: that is an answer about this object.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::controller::error::Error;
+
+/// Marks the bookmark that ends a streamed list.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/types.go`, `InitialEventsAnnotationKey`.
+pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
+
+/// An object that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// Its name, with its namespace before it where it has one; empty where that cannot be read either.
+    pub(crate) name: String,
+    /// What is wrong with it.
+    pub(crate) problem: String,
+}
+
+/// One line of a watch.
+#[derive(Deserialize)]
+struct WatchEvent<'a> {
+    #[serde(rename = "type", borrow)]
+    type_: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// One page of a list.
+#[derive(Deserialize)]
+struct ListPage<'a> {
+    #[serde(default)]
+    metadata: Option<PageMetadata>,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PageMetadata {
+    resource_version: Option<String>,
+    #[serde(rename = "continue")]
+    continue_: Option<String>,
+}
+
+/// As much of any object as it takes to go on.
+#[derive(Default, Deserialize)]
+struct Outline {
+    #[serde(default)]
+    metadata: Option<OutlineMetadata>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OutlineMetadata {
+    name: Option<String>,
+    namespace: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// The annotations of a bookmark.
+#[derive(Default, Deserialize)]
+struct Bookmark {
+    #[serde(default)]
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Default, Deserialize)]
+struct BookmarkMetadata {
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
+}
+
+/// What a line of a watch comes to.
+pub(super) enum Told<K> {
+    Applied(Result<K, Unreadable>),
+    Deleted(Result<K, Unreadable>),
+    Bookmark { ends_list: bool },
+    Error(Error),
+}
+
+/// What follows the items of a page.
+pub(super) enum Page {
+    /// The page after this mark, the first where it is empty.
+    After(String),
+    /// Nothing: this was the state of the cluster that the list tells of.
+    None { version: String },
+}
+
+/// Reads a page of a list, with what follows it.
+///
+/// # Errors
+/// Where it is no list.
+pub(super) fn read_page<K: DeserializeOwned>(
+    body: &[u8],
+) -> Result<(VecDeque<Result<K, Unreadable>>, Page), Error> {
+    let page: ListPage<'_> =
+        serde_json::from_slice(body).map_err(|error| Error::Decode(error.to_string()))?;
+    let items = page.items.unwrap_or_default();
+    let items = items.into_iter().map(object).collect();
+    let metadata = page.metadata.unwrap_or_default();
+    let next = match metadata.continue_.filter(|mark| !mark.is_empty()) {
+        Some(mark) => Page::After(mark),
+        None => Page::None {
+            version: metadata.resource_version.unwrap_or_default(),
+        },
+    };
+    Ok((items, next))
+}
+
+/// Reads a line of a watch, with the resource version of its object.
+///
+/// # Errors
+/// Where it is no event.
+pub(super) fn read<K: DeserializeOwned>(line: &[u8]) -> Result<(Told<K>, Option<String>), Error> {
+    let decode = |error: serde_json::Error| Error::Decode(error.to_string());
+    let event: WatchEvent<'_> = serde_json::from_slice(line).map_err(decode)?;
+    let outline = outline(event.object);
+    let version = outline
+        .resource_version
+        .filter(|version| !version.is_empty());
+    let told = match &*event.type_ {
+        "ADDED" | "MODIFIED" => Told::Applied(object(event.object)),
+        "DELETED" => Told::Deleted(object(event.object)),
+        "BOOKMARK" => {
+            let bookmark: Bookmark = serde_json::from_str(event.object.get()).unwrap_or_default();
+            let annotations = bookmark.metadata.annotations.unwrap_or_default();
+            let ends_list = annotations
+                .get(INITIAL_EVENTS_END)
+                .is_some_and(|value| value == "true");
+            Told::Bookmark { ends_list }
+        }
+        "ERROR" => {
+            let status: ErrorStatus = serde_json::from_str(event.object.get()).map_err(decode)?;
+            Told::Error(Error::Status {
+                code: status.code.unwrap_or(500),
+                message: status.message.unwrap_or_default(),
+            })
+        }
+        other => {
+            return Err(Error::Decode(format!(
+                "a watch event of the type `{other}`"
+            )));
+        }
+    };
+    Ok((told, version))
+}
+
+/// As much of a `Status` as is told.
+#[derive(Deserialize)]
+struct ErrorStatus {
+    #[serde(default)]
+    code: Option<u16>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+fn outline(object: &RawValue) -> OutlineMetadata {
+    let outline: Outline = serde_json::from_str(object.get()).unwrap_or_default();
+    outline.metadata.unwrap_or_default()
+}
+
+/// Reads an object.
+fn object<K: DeserializeOwned>(object: &RawValue) -> Result<K, Unreadable> {
+    serde_json::from_str(object.get()).map_err(|error| {
+        let OutlineMetadata {
+            name, namespace, ..
+        } = outline(object);
+        let name = name.unwrap_or_default();
+        Unreadable {
+            name: match namespace {
+                Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
+                _ => name,
+            },
+            problem: error.to_string(),
+        }
+    })
+}

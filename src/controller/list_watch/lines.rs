@@ -1,0 +1,92 @@
+//! The lines of an answer that has no end of its own: one watch event each.
+
+use std::sync::{Mutex, PoisonError};
+
+use http_body_util::BodyExt;
+use hyper::body::Bytes;
+use kube::client::Body;
+use tokio::time::{Instant, timeout_at};
+
+use crate::controller::error::{Error, describe};
+
+/// The longest line, in bytes. An object has at most 1.5 MiB in etcd; what the API server decodes it to
+/// is longer, but not by as much as this.
+const MAX_LINE_BYTES: usize = 32 << 20;
+
+/// The buffer is kept for the next line up to this size, in bytes.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Reads lines as they come.
+pub(super) struct Lines {
+    /// Nobody locks it: it is read through an exclusive reference. The mutex makes the lines fit for a task
+    /// that moves among threads, which a body alone is not.
+    body: Mutex<Body>,
+    /// What came and was not handed out.
+    chunk: Bytes,
+    /// The beginning of a line whose end has not come.
+    begun: Vec<u8>,
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line, without its end.
+    Whole(Vec<u8>),
+    /// The end of the answer: clean, or in the middle of a line.
+    End {
+        /// Whether no line was begun.
+        is_clean: bool,
+    },
+}
+
+impl Lines {
+    pub(super) fn new(body: Body) -> Self {
+        Self {
+            body: Mutex::new(body),
+            chunk: Bytes::new(),
+            begun: Vec::new(),
+        }
+    }
+
+    /// The next line, until `end`. Empty ones are passed over.
+    ///
+    /// # Errors
+    /// Where the connection breaks, a line is too long, or `end` comes first.
+    pub(super) async fn next(&mut self, end: Instant) -> Result<Line, Error> {
+        loop {
+            if let Some(at) = self.chunk.iter().position(|byte| *byte == b'\n') {
+                let head = self.chunk.split_to(at);
+                drop(self.chunk.split_to(1));
+                let mut line = std::mem::take(&mut self.begun);
+                line.extend_from_slice(&head);
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                return Ok(Line::Whole(line));
+            }
+            self.begun.extend_from_slice(&self.chunk);
+            self.chunk.clear();
+            if self.begun.len() > MAX_LINE_BYTES {
+                self.begun = Vec::new();
+                return Err(Error::Decode(format!(
+                    "an event is longer than {} MiB",
+                    MAX_LINE_BYTES >> 20
+                )));
+            }
+            if self.begun.is_empty() && self.begun.capacity() > KEPT_BYTES {
+                self.begun = Vec::new();
+            }
+            let now = Instant::now();
+            let body = self.body.get_mut().unwrap_or_else(PoisonError::into_inner);
+            match timeout_at(end, body.frame()).await {
+                Ok(Some(Ok(frame))) => self.chunk = frame.into_data().unwrap_or_default(),
+                Ok(Some(Err(error))) => return Err(Error::Broken(describe(&error))),
+                Ok(None) => {
+                    let is_clean = self.begun.iter().all(u8::is_ascii_whitespace);
+                    return Ok(Line::End { is_clean });
+                }
+                Err(_) => return Err(Error::Timeout(end.saturating_duration_since(now))),
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The one rule by which an object that the API server tells of takes the place of what is known of it.
+//!
+//! Lists and watch events come one after the other. Answers to writes of ours overtake them, or come when
+//! the object is gone already. So an answer may only make newer what the watch has told of, and neither
+//! brings an object into being nor back.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// How an object became known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was listed: a list is what there is, also where it is older, as after the restore of a backup.
+    Listed,
+    /// The watch told of it.
+    Watched,
+    /// The API server answered it to a write.
+    Answered,
+}
+
+impl Origin {
+    /// Whether an object with the metadata `new`, known in this way, takes the place of `known`, or is the
+    /// first of its name.
+    ///
+    /// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not, the watch
+    /// is believed, and an answer is not.
+    pub(crate) fn supersedes(self, new: &ObjectMeta, known: Option<&ObjectMeta>) -> bool {
+        let Some(known) = known else {
+            return self != Self::Answered;
+        };
+        let number = |meta: &ObjectMeta| meta.resource_version.as_ref()?.parse::<u64>().ok();
+        let is_newer = match (number(new), number(known)) {
+            (Some(new), Some(known)) => Some(new > known),
+            _ => None,
+        };
+        let is_other = new.resource_version != known.resource_version || new.uid != known.uid;
+        match self {
+            Self::Listed => is_other,
+            Self::Watched => is_newer.unwrap_or(is_other),
+            Self::Answered => new.uid == known.uid && is_newer.unwrap_or(false),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meta(uid: &str, version: &str) -> ObjectMeta {
+        ObjectMeta {
+            uid: Some(uid.to_owned()),
+            resource_version: Some(version.to_owned()),
+            ..ObjectMeta::default()
+        }
+    }
+
+    #[test]
+    fn the_rule() {
+        use Origin::{Answered, Listed, Watched};
+        let table = [
+            // What is new is told by lists and watches, never by an answer.
+            (Listed, None, ("u", "9"), true),
+            (Watched, None, ("u", "9"), true),
+            (Answered, None, ("u", "9"), false),
+            // An older state is not news, but in a list.
+            (Watched, Some(("u", "9")), ("u", "10"), true),
+            (Watched, Some(("u", "9")), ("u", "9"), false),
+            (Watched, Some(("u", "10")), ("u", "9"), false),
+            (Listed, Some(("u", "10")), ("u", "9"), true),
+            (Listed, Some(("u", "9")), ("u", "9"), false),
+            (Answered, Some(("u", "9")), ("u", "10"), true),
+            (Answered, Some(("u", "10")), ("u", "9"), false),
+            // Another object of the same name.
+            (Watched, Some(("u", "9")), ("v", "10"), true),
+            (Listed, Some(("u", "9")), ("v", "9"), true),
+            (Answered, Some(("v", "9")), ("u", "10"), false),
+            // Versions that are no numbers.
+            (Watched, Some(("u", "x")), ("u", "y"), true),
+            (Watched, Some(("u", "x")), ("u", "x"), false),
+            (Answered, Some(("u", "x")), ("u", "y"), false),
+        ];
+        for (origin, known, (uid, version), expect) in table {
+            let known = known.map(|(uid, version)| meta(uid, version));
+            let supersedes = origin.supersedes(&meta(uid, version), known.as_ref());
+            assert_eq!(supersedes, expect, "{origin:?} {known:?} {uid} {version}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The objects of a kind that exist and cannot be read.
+//!
+//! Each costs what it says of itself and nothing else: what was known of it before stands, the watch goes
+//! on, and how many there are is a metric.
+
+use std::collections::BTreeSet;
+
+use super::context::Context;
+use super::list_watch::Unreadable;
+
+/// The objects of one kind that cannot be read, by name.
+#[derive(Debug)]
+pub(super) struct UnreadableObjects {
+    /// The resource, as in `policyprobes.vap-status.dev`.
+    resource: String,
+    names: BTreeSet<String>,
+    /// Those of a list that is not whole yet.
+    listed: Option<BTreeSet<String>>,
+}
+
+impl UnreadableObjects {
+    pub(super) fn new(resource: String) -> Self {
+        Self {
+            resource,
+            names: BTreeSet::new(),
+            listed: None,
+        }
+    }
+
+    /// Notes that a list begins.
+    pub(super) fn begin_list(&mut self) {
+        self.listed = Some(BTreeSet::new());
+    }
+
+    /// Notes that a list is whole: what it did not tell of is gone.
+    pub(super) fn end_list(&mut self) {
+        if let Some(listed) = self.listed.take() {
+            self.names = listed;
+        }
+    }
+
+    /// Notes an object that cannot be read, and says so, once a minute for all of the kind.
+    pub(super) fn note(&mut self, context: &Context, object: Unreadable) {
+        let Unreadable { name, problem } = object;
+        let resource = &self.resource;
+        if context
+            .complaints
+            .are_due(&format!("unreadable {resource}"))
+        {
+            tracing::warn!(
+                resource,
+                name,
+                problem,
+                "an object cannot be read; what depends on it is not kept up to date, others that \
+                 cannot be read are counted in vap_unreadable_objects"
+            );
+        }
+        self.names.insert(name.clone());
+        if let Some(listed) = &mut self.listed {
+            listed.insert(name);
+        }
+    }
+
+    /// Notes that the object `name` was read, or is gone.
+    pub(super) fn forget(&mut self, name: &Option<String>) {
+        if let Some(name) = name {
+            self.names.remove(name);
+        }
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+}

@@ -1,0 +1,212 @@
+//! `Stalled`.
+
+use super::*;
+use crate::policy::matching::ExemptResource;
+use crate::status::stalled::Remedy;
+
+fn stalled(desired: &DesiredStatus) -> Option<&Condition> {
+    condition::find(&desired.conditions, ConditionType::Stalled)
+}
+
+fn warned() -> Facts {
+    Facts::sound().with(|facts| {
+        facts.types.warnings = vec![warning("spec.validations[0].expression", "text")];
+    })
+}
+
+/// Computes and compares the reason of `Stalled`; its message is that of the condition of that reason.
+#[track_caller]
+fn check_stalled(facts: &Facts, expect: Option<&str>) {
+    let desired = facts.compute(at(100));
+    let found = stalled(&desired);
+    assert_eq!(found.map(|found| found.reason.as_str()), expect);
+    let Some(found) = found else { return };
+    assert_eq!(found.status, "True");
+    assert_eq!(found.observed_generation, Some(GENERATION));
+    assert_eq!(get(&desired, ConditionType::Ready).status, "False");
+    let same = |other: &&Condition| {
+        other.type_ != found.type_ && other.reason == found.reason && other.status == "False"
+    };
+    let failing = desired.conditions.iter().find(same).unwrap();
+    assert_eq!(failing.message, found.message);
+}
+
+#[test]
+fn what_only_an_edit_mends_is_stalled() {
+    check_stalled(&Facts::sound(), None);
+    for (kind, reason) in [
+        (CompileFindingKind::Failed, Some("CompilationFailed")),
+        (CompileFindingKind::Unsafe, Some("UnsafeExpression")),
+        (CompileFindingKind::Unsupported, None),
+    ] {
+        let facts = Facts::sound().with(|facts| facts.findings = vec![finding(kind, "bad")]);
+        check_stalled(&facts, reason);
+    }
+    let exempt = Facts::sound().with(|facts| {
+        facts.types = TypeCheck::default();
+        facts.matches = Matches {
+            exempt: vec![ExemptResource {
+                resource: "authentication.k8s.io tokenreviews".into(),
+                field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+                name: "tokenreviews".into(),
+                by_wildcard: false,
+            }],
+            ..Matches::default()
+        };
+    });
+    check_stalled(&exempt, Some("ExemptResources"));
+    check_stalled(&warned(), Some("ExpressionWarnings"));
+}
+
+#[test]
+fn what_may_come_is_not_stalled() {
+    let table: [(&str, fn(&mut Facts)); 6] = [
+        ("no resource is served", |facts| {
+            facts.matches = Matches::default()
+        }),
+        ("no paramKind", |facts| {
+            facts.params = ParamKindState::NotFound {
+                gvk: limit(),
+                similar: Vec::new(),
+            };
+        }),
+        ("paramKind not served", |facts| {
+            facts.params = ParamKindState::NotServed {
+                gvk: limit(),
+                why: NotServed::NoVersion { crd: "c".into() },
+            };
+        }),
+        ("params do not exist", |facts| {
+            let missing = MissingParams {
+                binding: "b".into(),
+                what: "p".into(),
+                denies: true,
+            };
+            let params = ParamsState::Examined {
+                n_found: 0,
+                missing: vec![missing],
+            };
+            facts.params = ParamKindState::Served(limit(), params);
+        }),
+        ("a probe failed", |facts| {
+            facts.probes = ProbesState::Known(vec![ProbeFacts {
+                name: "p".into(),
+                n_cases: 1,
+                failed: vec![("c".into(), "d".into())],
+                ..ProbeFacts::default()
+            }]);
+        }),
+        ("a binding is invalid", |facts| {
+            facts.ready_requires = ConditionType::ALL.into();
+            facts.bindings = BindingsState::Known(vec![BindingFacts {
+                name: "b".into(),
+                problem: Some("x".into()),
+                ..BindingFacts::default()
+            }]);
+        }),
+    ];
+    for (what, spoil) in table {
+        let facts = Facts::sound().with(spoil);
+        let desired = facts.compute(at(1));
+        assert_eq!(
+            get(&desired, ConditionType::Ready).status,
+            "False",
+            "{what}"
+        );
+        assert_eq!(stalled(&desired), None, "{what}");
+        // A failure that lasts, beside one that passes, lasts.
+        let both = facts.with(|facts| {
+            facts.findings = vec![finding(CompileFindingKind::Failed, "bad")];
+        });
+        check_stalled(&both, Some("CompilationFailed"));
+    }
+}
+
+#[test]
+fn a_condition_that_does_not_count_stalls_nothing() {
+    let facts = warned().with(|facts| {
+        facts.ready_requires = [ConditionType::Compiled].into();
+    });
+    check_stalled(&facts, None);
+}
+
+#[test]
+fn a_schema_that_may_be_applied_next_ends_warnings() {
+    let foreign = |group: &str| Gvk::new(group, "v1", "Widget");
+    for (group, expect) in [
+        ("batch", Some("ExpressionWarnings")),
+        ("networking.k8s.io", Some("ExpressionWarnings")),
+        ("gateway.networking.k8s.io", None),
+        ("example.com", None),
+    ] {
+        let named = warned().with(|facts| facts.types.checked.push(foreign(group)));
+        check_stalled(&named, expect);
+        let params = warned().with(|facts| facts.types.params = Some((foreign(group), true)));
+        check_stalled(&params, expect);
+        let unseen = warned().with(|facts| {
+            facts.types.by_wildcard = WildcardKinds {
+                checked: Vec::new(),
+                unchecked: vec![UncheckedKind {
+                    gvk: foreign(group),
+                    reason: "no schema".into(),
+                    unavailable: false,
+                }],
+            };
+        });
+        check_stalled(&unseen, expect);
+    }
+    let undiscovered = warned().with(|facts| {
+        facts.matches.incomplete = vec![("metrics.k8s.io/v1".into(), "503".into())];
+    });
+    check_stalled(&undiscovered, None);
+}
+
+#[test]
+fn a_pause_of_the_api_server_changes_nothing() {
+    let desired = warned().compute(at(5));
+    let waiting = Facts::sound().with(timed_out).after(&warned(), at(5));
+    assert_eq!(waiting.compute(at(9)), desired);
+    assert!(stalled(&desired).is_some());
+    // Of another generation it is known no more.
+    let edited = waiting.with(|facts| facts.policy.metadata.generation = Some(GENERATION + 1));
+    assert_eq!(stalled(&edited.compute(at(9))), None);
+}
+
+#[test]
+fn once_mended_it_is_removed() {
+    let mended = Facts::sound().after(&warned(), at(5));
+    let desired = mended.compute(at(9));
+    assert_eq!(stalled(&desired), None);
+    assert!(!desired.is_met_by(mended.policy.status.as_ref()));
+    // All else is the same: the condition that was left behind is a reason to write.
+    let mut live = status_of(&desired);
+    assert!(desired.is_met_by(Some(&live)));
+    let left_behind = stalled(&warned().compute(at(5))).unwrap().clone();
+    live.conditions.as_mut().unwrap().push(left_behind.clone());
+    assert!(!desired.is_met_by(Some(&live)));
+    // Another manager's is not ours to remove: we would write for ever.
+    live.conditions.as_mut().unwrap().pop();
+    live.conditions.as_mut().unwrap().push(Condition {
+        reason: "Reviewing".into(),
+        ..left_behind
+    });
+    assert!(desired.is_met_by(Some(&live)));
+}
+
+#[test]
+fn every_reason_that_lasts_is_one_of_a_failure() {
+    let lasting: Vec<&str> = Reason::ALL
+        .iter()
+        .filter(|reason| reason.remedy() != Remedy::Elsewhere)
+        .map(|reason| reason.as_str())
+        .collect();
+    assert_eq!(
+        lasting,
+        [
+            "CompilationFailed",
+            "UnsafeExpression",
+            "ExpressionWarnings",
+            "ExemptResources",
+        ]
+    );
+}

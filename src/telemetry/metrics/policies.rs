@@ -1,0 +1,224 @@
+//! What is said about each policy and probe: written out at each scrape, so that nothing is kept twice and
+//! nothing outlives its policy.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+/// What is said about one policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicySample {
+    /// Each condition.
+    pub conditions: Vec<ConditionSample>,
+    /// `Fail` or `Ignore`.
+    pub failure_policy: &'static str,
+    /// What the bindings do, [`actions`].
+    pub actions: String,
+    /// How many expressions have warnings.
+    pub n_warnings: usize,
+    /// The probes.
+    pub probes: Vec<ProbeSample>,
+}
+
+/// What is said about one condition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConditionSample {
+    /// Its type.
+    pub type_: &'static str,
+    /// Its status.
+    pub status: &'static str,
+    /// Its reason.
+    pub reason: &'static str,
+}
+
+/// What is said about one probe.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProbeSample {
+    /// The name of the probe.
+    pub probe: String,
+    /// Each outcome with the number of cases that had it.
+    pub outcomes: [(&'static str, usize); 3],
+}
+
+/// The statuses that a condition can have; each is a series of its own.
+const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
+
+/// The samples of all policies and of what refers to policies that do not exist.
+///
+/// A scrape takes the [`Arc`] and leaves the lock. Whoever changes a sample while it is written out copies
+/// the map, which holds no more than pointers, once.
+#[derive(Debug, Default)]
+pub(super) struct PolicySamples(Mutex<Arc<Samples>>);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Samples {
+    policies: BTreeMap<Arc<str>, Arc<PolicySample>>,
+    /// Probes by the policy that they name and that does not exist.
+    missing: BTreeMap<Arc<str>, Arc<[String]>>,
+}
+
+impl PolicySamples {
+    fn lock(&self) -> MutexGuard<'_, Arc<Samples>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All samples as they are now.
+    pub(super) fn snapshot(&self) -> Arc<Samples> {
+        Arc::clone(&self.lock())
+    }
+
+    pub(super) fn set(&self, policy: &str, sample: PolicySample) {
+        let mut samples = self.lock();
+        let is_known = samples.policies.get(policy).map(|known| **known == sample);
+        if is_known == Some(true) && !samples.missing.contains_key(policy) {
+            return;
+        }
+        let samples = Arc::make_mut(&mut samples);
+        samples.missing.remove(policy);
+        samples.policies.insert(policy.into(), Arc::new(sample));
+    }
+
+    /// Says nothing more about a policy, but that these probes name it and it does not exist.
+    pub(super) fn remove(&self, policy: &str, probes: Vec<String>) {
+        let mut samples = self.lock();
+        let samples = Arc::make_mut(&mut samples);
+        samples.policies.remove(policy);
+        if probes.is_empty() {
+            samples.missing.remove(policy);
+        } else {
+            samples.missing.insert(policy.into(), probes.into());
+        }
+    }
+}
+
+impl Samples {
+    pub(super) fn n_policies(&self) -> usize {
+        self.policies.len()
+    }
+
+    /// Writes out every series that has a policy in its labels.
+    pub(super) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_conditions(encoder)?;
+        self.encode_infos(encoder)?;
+        self.encode_probes(encoder)
+    }
+
+    fn encode_conditions(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "policy_condition",
+            "The conditions of each policy: 1 for the status that a condition has, 0 for the others",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, sample) in &self.policies {
+            for condition in &sample.conditions {
+                for status in STATUSES {
+                    let labels = [
+                        ("policy", &**policy),
+                        ("condition", condition.type_),
+                        ("status", status),
+                    ];
+                    ConstGauge::new(i64::from(condition.status == status))
+                        .encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let mut family = encoder.encode_descriptor(
+            "policy_condition_reason",
+            "The reason of each condition of each policy, with the status that it has now",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, sample) in &self.policies {
+            for condition in &sample.conditions {
+                let labels = [
+                    ("policy", &**policy),
+                    ("condition", condition.type_),
+                    ("status", condition.status),
+                    ("reason", condition.reason),
+                ];
+                ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_infos(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "policy_info",
+            "The failurePolicy of each policy and the validationActions of all of its bindings together",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, sample) in &self.policies {
+            let labels = [
+                ("policy", &**policy),
+                ("failure_policy", sample.failure_policy),
+                ("actions", sample.actions.as_str()),
+            ];
+            ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "policy_expression_warnings",
+            "Expressions of each policy that have type warnings",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, sample) in &self.policies {
+            let labels = [("policy", &**policy)];
+            let n_warnings = i64::try_from(sample.n_warnings).unwrap_or(i64::MAX);
+            ConstGauge::new(n_warnings).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_probes(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(
+            "probe_cases",
+            "Cases of each probe by their outcome",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, sample) in &self.policies {
+            for probe in &sample.probes {
+                for (outcome, n) in probe.outcomes {
+                    let labels = [
+                        ("policy", &**policy),
+                        ("probe", probe.probe.as_str()),
+                        ("outcome", outcome),
+                    ];
+                    let n = i64::try_from(n).unwrap_or(i64::MAX);
+                    ConstGauge::new(n).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let mut family = encoder.encode_descriptor(
+            "probe_policy_missing",
+            "Probes that name a policy that does not exist",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (policy, probes) in &self.missing {
+            for probe in probes.iter() {
+                let labels = [("probe", probe.as_str()), ("policy", &**policy)];
+                ConstGauge::new(1).encode(family.encode_family(&labels)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What bindings do, as the label `actions`: their validationActions without repetition, in the order of the
+/// alphabet, joined by commas. Empty where nothing is bound.
+#[must_use]
+pub fn actions<'a>(validation_actions: impl IntoIterator<Item = &'a str>) -> String {
+    let distinct: std::collections::BTreeSet<&str> = validation_actions.into_iter().collect();
+    distinct.into_iter().collect::<Vec<_>>().join(",")
+}
+
+/// The label `actions` where the bindings are not known.
+pub const ACTIONS_UNKNOWN: &str = "unknown";

@@ -1,0 +1,163 @@
+//! What is computed at the scrape: a value that is set by a task stands still where the task does.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::gauge::ConstGauge;
+
+use super::policies::PolicySamples;
+
+/// Tells how many items wait and how many seconds the oldest of them has waited.
+pub type QueueProbe = Arc<dyn Fn() -> (usize, f64) + Send + Sync>;
+
+/// The state that is written out at each scrape.
+pub(super) struct Scraped {
+    pub(super) policies: PolicySamples,
+    is_leading: AtomicBool,
+    is_in_step: AtomicBool,
+    /// The bits of seconds since the epoch; 0 before the first time.
+    last_in_step: AtomicU64,
+    queue: Mutex<Option<QueueProbe>>,
+    queue_length: AtomicU64,
+}
+
+impl fmt::Debug for Scraped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scraped")
+            .field("policies", &self.policies)
+            .field("is_leading", &self.is_leading)
+            .field("is_in_step", &self.is_in_step)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for Scraped {
+    fn default() -> Self {
+        Self {
+            policies: PolicySamples::default(),
+            is_leading: AtomicBool::new(true),
+            is_in_step: AtomicBool::new(false),
+            last_in_step: AtomicU64::new(0),
+            queue: Mutex::new(None),
+            queue_length: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Scraped {
+    pub(super) fn set_leading(&self, is_leading: bool) {
+        self.is_leading.store(is_leading, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_in_step(&self, is_in_step: bool) {
+        self.is_in_step.store(is_in_step, Ordering::Relaxed);
+        if is_in_step {
+            self.last_in_step
+                .store(seconds_since_epoch().to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn set_queue_probe(&self, probe: QueueProbe) {
+        *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
+    }
+
+    pub(super) fn set_queue_length(&self, length: usize) {
+        let length = u64::try_from(length).unwrap_or(u64::MAX);
+        self.queue_length.store(length, Ordering::Relaxed);
+    }
+
+    /// The length of the queue, and the age of its oldest item where it is known.
+    fn queue(&self) -> (i64, Option<f64>) {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let probe = queue.clone();
+        drop(queue);
+        match probe {
+            Some(probe) => {
+                let (length, oldest) = probe();
+                (i64::try_from(length).unwrap_or(i64::MAX), Some(oldest))
+            }
+            None => {
+                let length = self.queue_length.load(Ordering::Relaxed);
+                (i64::try_from(length).unwrap_or(i64::MAX), None)
+            }
+        }
+    }
+}
+
+impl Collector for Scraped {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let is_leading = self.is_leading.load(Ordering::Relaxed);
+        let samples = self.policies.snapshot();
+        if is_leading {
+            samples.encode(&mut encoder)?;
+        }
+        let n_policies = i64::try_from(samples.n_policies()).unwrap_or(i64::MAX);
+        gauge(
+            &mut encoder,
+            "policies",
+            "Policies whose status is known",
+            n_policies,
+        )?;
+        gauge(
+            &mut encoder,
+            "leader",
+            "1 where this instance writes statuses, 0 where it stands by",
+            i64::from(is_leading),
+        )?;
+        gauge(
+            &mut encoder,
+            "in_step",
+            "1 where all that is needed is in step with the cluster",
+            i64::from(self.is_in_step.load(Ordering::Relaxed)),
+        )?;
+        let last_in_step = f64::from_bits(self.last_in_step.load(Ordering::Relaxed));
+        // A series that begins at 0 would say that we have been behind since 1970.
+        if last_in_step > 0.0 {
+            seconds(
+                &mut encoder,
+                "last_in_step_timestamp_seconds",
+                "When all that is needed was last known to be in step with the cluster",
+                last_in_step,
+            )?;
+        }
+        let (length, oldest) = self.queue();
+        gauge(
+            &mut encoder,
+            "queue_length",
+            "Policies that wait for a reconciliation",
+            length,
+        )?;
+        if let Some(oldest) = oldest {
+            seconds(
+                &mut encoder,
+                "queue_oldest_seconds",
+                "How long the policy has waited that has waited longest for a reconciliation",
+                oldest,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: i64) -> fmt::Result {
+    let encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::new(value).encode(encoder)
+}
+
+fn seconds(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: f64) -> fmt::Result {
+    let encoder = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    ConstGauge::new(value).encode(encoder)
+}
+
+/// The time now.
+pub(super) fn seconds_since_epoch() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}

@@ -1,0 +1,238 @@
+//! Tests of what a scrape shows.
+
+use super::*;
+
+fn lines(metrics: &Metrics, prefix: &str) -> Vec<String> {
+    let text = metrics.encode().unwrap();
+    text.lines()
+        .filter(|line| line.starts_with(prefix))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn sample() -> PolicySample {
+    PolicySample {
+        conditions: vec![ConditionSample {
+            type_: "Ready",
+            status: "False",
+            reason: "CompilationFailed",
+        }],
+        failure_policy: "Fail",
+        actions: actions(["Warn", "Audit", "Warn"]),
+        n_warnings: 2,
+        probes: vec![ProbeSample {
+            probe: "p".to_owned(),
+            outcomes: [("Passed", 1), ("Failed", 2), ("Pending", 0)],
+        }],
+    }
+}
+
+#[test]
+fn a_policy_has_its_series_while_it_exists() {
+    let metrics = Metrics::new();
+    metrics.set_policy("a", sample());
+    metrics.set_policy("b\"\\\n", sample());
+    assert_eq!(
+        lines(&metrics, "vap_policy_condition{policy=\"a\""),
+        [
+            "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"True\"} 0",
+            "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"False\"} 1",
+            "vap_policy_condition{policy=\"a\",condition=\"Ready\",status=\"Unknown\"} 0",
+        ]
+    );
+    assert_eq!(
+        lines(&metrics, "vap_policy_expression_warnings{"),
+        [
+            "vap_policy_expression_warnings{policy=\"a\"} 2",
+            "vap_policy_expression_warnings{policy=\"b\\\"\\\\\\n\"} 2",
+        ]
+    );
+    assert_eq!(
+        lines(&metrics, "vap_probe_cases{policy=\"a\""),
+        [
+            "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Passed\"} 1",
+            "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Failed\"} 2",
+            "vap_probe_cases{policy=\"a\",probe=\"p\",outcome=\"Pending\"} 0",
+        ]
+    );
+    metrics.remove_policy("a");
+    assert_eq!(
+        lines(&metrics, "vap_policy_condition{policy=\"a\""),
+        Vec::<String>::new()
+    );
+    assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 1"]);
+}
+
+#[test]
+fn counters_count() {
+    let metrics = Metrics::new();
+    metrics.reconciled(Outcome::Applied, 0.001);
+    metrics.reconcile_failed(ErrorReason::Timeout);
+    metrics.status_written();
+    metrics.check_panicked();
+    metrics.schema_lookup(Lookup::Fetched);
+    metrics.sync_failed(Source::Crds, ErrorReason::Forbidden);
+    metrics.synced(Source::Discovery);
+    for line in [
+        "vap_reconciles_total{outcome=\"applied\"} 1",
+        "vap_reconciles_total{outcome=\"failed\"} 0",
+        "vap_reconcile_errors_total{reason=\"timeout\"} 1",
+        "vap_status_writes_total 1",
+        "vap_check_panics_total 1",
+        "vap_schema_cache_lookups_total{result=\"fetched\"} 1",
+        "vap_sync_errors_total{source=\"crds\",reason=\"forbidden\"} 1",
+        "vap_reconcile_duration_seconds_count 1",
+    ] {
+        assert_eq!(lines(&metrics, line), [line]);
+    }
+    assert_eq!(
+        lines(
+            &metrics,
+            "vap_last_sync_timestamp_seconds{source=\"discovery\"}"
+        )
+        .len(),
+        1
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(
+        lines(&metrics, "vap_build_info"),
+        [format!("vap_build_info{{version=\"{version}\"}} 1")]
+    );
+}
+
+#[test]
+fn the_text_is_openmetrics() {
+    let text = Metrics::new().encode().unwrap();
+    assert!(text.ends_with("# EOF\n"));
+    for line in text.lines().filter(|line| line.starts_with("# TYPE ")) {
+        assert!(line.starts_with("# TYPE vap_"), "{line}");
+    }
+}
+
+#[test]
+fn a_policy_says_why_and_what_follows() {
+    let metrics = Metrics::new();
+    metrics.set_policy("a", sample());
+    assert_eq!(
+        lines(&metrics, "vap_policy_condition_reason{"),
+        [
+            "vap_policy_condition_reason{policy=\"a\",condition=\"Ready\",status=\"False\",\
+          reason=\"CompilationFailed\"} 1"
+        ]
+    );
+    assert_eq!(
+        lines(&metrics, "vap_policy_info{"),
+        ["vap_policy_info{policy=\"a\",failure_policy=\"Fail\",actions=\"Audit,Warn\"} 1"]
+    );
+    assert_eq!(actions([]), "");
+}
+
+#[test]
+fn a_probe_of_no_policy_is_seen_until_there_is_one() {
+    let metrics = Metrics::new();
+    let missing = || lines(&metrics, "vap_probe_policy_missing{");
+    metrics.set_policy("a", sample());
+    metrics.set_missing_policy("a", vec!["p".into(), "q".into()]);
+    assert_eq!(
+        missing(),
+        [
+            "vap_probe_policy_missing{probe=\"p\",policy=\"a\"} 1",
+            "vap_probe_policy_missing{probe=\"q\",policy=\"a\"} 1",
+        ]
+    );
+    assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 0"]);
+    metrics.set_missing_policy("a", vec!["q".into()]);
+    assert_eq!(missing().len(), 1);
+    metrics.set_policy("a", sample());
+    assert_eq!(missing(), Vec::<String>::new());
+    metrics.set_missing_policy("a", vec!["q".into()]);
+    metrics.remove_policy("a");
+    assert_eq!(missing(), Vec::<String>::new());
+}
+
+#[test]
+fn a_standby_says_nothing_of_policies_and_probes() {
+    let metrics = Metrics::new();
+    metrics.set_policy("a", sample());
+    metrics.set_missing_policy("b", vec!["q".into()]);
+    assert_eq!(lines(&metrics, "vap_leader "), ["vap_leader 1"]);
+    let text = metrics.encode().unwrap();
+    assert!(text.contains("policy=\"") && text.contains("probe=\""));
+    metrics.set_leading(false);
+    let text = metrics.encode().unwrap();
+    assert!(!text.contains("policy=\""), "{text}");
+    assert!(!text.contains("probe=\""), "{text}");
+    assert_eq!(lines(&metrics, "vap_leader "), ["vap_leader 0"]);
+    assert_eq!(lines(&metrics, "vap_policies "), ["vap_policies 1"]);
+    metrics.set_leading(true);
+    assert_eq!(lines(&metrics, "vap_policy_info{").len(), 1);
+}
+
+#[test]
+fn the_queue_is_looked_at_by_the_scrape() {
+    let metrics = Metrics::new();
+    metrics.set_queue_length(3);
+    assert_eq!(lines(&metrics, "vap_queue_length "), ["vap_queue_length 3"]);
+    let length = Arc::new(std::sync::atomic::AtomicUsize::new(1));
+    let seen = Arc::clone(&length);
+    metrics.set_queue_probe(Arc::new(move || {
+        (seen.load(std::sync::atomic::Ordering::Relaxed), 2.5)
+    }));
+    length.store(7, std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(lines(&metrics, "vap_queue_length "), ["vap_queue_length 7"]);
+    assert_eq!(
+        lines(&metrics, "vap_queue_oldest_seconds "),
+        ["vap_queue_oldest_seconds 2.5"]
+    );
+}
+
+#[test]
+fn a_time_is_told_from_the_first_time_on() {
+    let metrics = Metrics::new();
+    let stamp = || lines(&metrics, "vap_last_in_step_timestamp_seconds ");
+    let in_step = || lines(&metrics, "vap_in_step ");
+    assert_eq!(in_step(), ["vap_in_step 0"]);
+    assert_eq!(stamp(), Vec::<String>::new());
+    metrics.set_in_step(true);
+    assert_eq!(in_step(), ["vap_in_step 1"]);
+    let first = stamp();
+    assert_eq!(first.len(), 1);
+    metrics.set_in_step(false);
+    assert_eq!(in_step(), ["vap_in_step 0"]);
+    assert_eq!(stamp(), first);
+}
+
+#[test]
+fn requests_and_their_times_are_counted() {
+    let metrics = Metrics::new();
+    metrics.requested(Verb::Patch, Code::Status(409), 0.02);
+    metrics.requested(Verb::Patch, Code::Error, 20.0);
+    metrics.set_unreadable(Source::Crds, 2);
+    metrics.supervised("refresher");
+    metrics.panicked("crds");
+    for line in [
+        "vap_requests_total{verb=\"patch\",code=\"409\"} 1",
+        "vap_requests_total{verb=\"patch\",code=\"error\"} 1",
+        "vap_request_duration_seconds_count{verb=\"patch\"} 2",
+        "vap_unreadable_objects{source=\"crds\"} 2",
+        "vap_panics_total{task=\"refresher\"} 0",
+        "vap_panics_total{task=\"crds\"} 1",
+        "vap_reconciles_total{outcome=\"conflict\"} 0",
+        "vap_reconciles_total{outcome=\"observed\"} 0",
+    ] {
+        assert_eq!(lines(&metrics, line), [line]);
+    }
+}
+
+/// A scrape of many policies holds no lock while it writes them out: whoever sets one meanwhile is not kept
+/// waiting, and is not seen by that scrape.
+#[test]
+fn a_snapshot_stands_while_samples_change() {
+    let samples = policies::PolicySamples::default();
+    samples.set("a", sample());
+    let snapshot = samples.snapshot();
+    samples.set("b", sample());
+    samples.remove("a", Vec::new());
+    assert_eq!(snapshot.n_policies(), 1);
+    assert_eq!(samples.snapshot().n_policies(), 1);
+}
