@@ -202,10 +202,10 @@ fn verb(request: &Request<Body>) -> Verb {
     match segments.as_slice() {
         ["api", _, resource @ ..] | ["apis", _, _, resource @ ..] if !resource.is_empty() => {
             if is_one(resource) {
- Verb::Get
-} else {
-Verb::List
-}
+                Verb::Get
+            } else {
+                Verb::List
+            }
         }
         _ => Verb::Get,
     }

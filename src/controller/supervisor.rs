@@ -259,7 +259,10 @@ mod tests {
             "the task upkeep ended, which it never should"
         );
         let text = metrics.encode().unwrap();
-        assert!(text.contains("vap_panics_total{task=\"upkeep\"} 0\n"), "{text}");
+        assert!(
+            text.contains("vap_panics_total{task=\"upkeep\"} 0\n"),
+            "{text}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

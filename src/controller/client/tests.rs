@@ -77,7 +77,10 @@ async fn what_the_api_server_cannot_serve_now_is_told_at_once() {
         };
         assert_eq!(error.code, status);
         assert_eq!(server.n_requests.load(Ordering::SeqCst), 1);
-        assert_eq!(*server.measures.lock().unwrap(), [(Verb::Get, Code::Status(status))]);
+        assert_eq!(
+            *server.measures.lock().unwrap(),
+            [(Verb::Get, Code::Status(status))]
+        );
     }
 }
 

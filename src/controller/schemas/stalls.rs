@@ -7,8 +7,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use crate::controller::context::Context;
-use crate::controller::reconcile::work;
 use crate::controller::origin::Origin;
+use crate::controller::reconcile::work;
 use crate::controller::testing::{Log, Reply, Seen, client, paths};
 use crate::controller::tests::settings;
 use crate::controller::world::World;
