@@ -8,13 +8,12 @@ use std::time::Duration;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
-use kube_runtime::events::{Recorder, Reporter};
 use tokio::sync::watch;
 
-use super::FIELD_MANAGER;
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
+use super::events::Events;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -72,7 +71,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
-    pub(crate) recorder: Recorder,
+    pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
@@ -89,14 +88,6 @@ impl fmt::Debug for Context {
     }
 }
 
-/// Who publishes our events.
-fn reporter() -> Reporter {
-    Reporter {
-        controller: FIELD_MANAGER.to_owned(),
-        instance: std::env::var("HOSTNAME").ok(),
-    }
-}
-
 impl Context {
     /// A context that knows nothing yet.
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
@@ -105,7 +96,6 @@ impl Context {
         metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
-            recorder: Recorder::new(client.clone(), reporter()),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
             client,
             settings,
@@ -118,6 +108,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),
             known: watch::Sender::default(),

@@ -105,6 +105,7 @@ impl Controller {
         let api_services = watch::api_services(Arc::clone(&context), signals);
         tasks.spawn("watch-apiservices", api_services);
         tasks.spawn("upkeep", upkeep::upkeep(Arc::clone(&context)));
+        tasks.spawn("events", events::send(Arc::clone(&context)));
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
         // The watches end with the set.

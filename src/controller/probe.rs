@@ -8,12 +8,15 @@ use std::borrow::Cow;
 use std::ops::Deref;
 
 use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube::Resource;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::probe::api::{PolicyProbe, PolicyProbeSpec};
+use crate::probe::api::{PolicyProbe, PolicyProbeSpec, PolicyProbeStatus};
+use crate::status::condition::ConditionType;
 
 /// A probe, and why its spec cannot be read, if it cannot.
 #[derive(Clone, Debug)]
@@ -44,9 +47,10 @@ impl From<PolicyProbe> for Probe {
 /// The object with what may be unreadable as text.
 #[derive(Deserialize)]
 struct Received {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     metadata: Metadata,
-    spec: Box<RawValue>,
+    #[serde(default)]
+    spec: Option<Box<RawValue>>,
     #[serde(default)]
     status: Option<Box<RawValue>>,
 }
@@ -55,10 +59,22 @@ struct Received {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
+    #[serde(deserialize_with = "or_default")]
     name: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     uid: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     generation: Option<i64>,
+    #[serde(deserialize_with = "or_default")]
     resource_version: Option<String>,
+}
+
+/// A value, or the default where there is null or anything else in its place.
+fn or_default<'de, D: Deserializer<'de>, T: Default + DeserializeOwned>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(text.get()).unwrap_or_default())
 }
 
 impl From<Metadata> for ObjectMeta {
@@ -75,16 +91,88 @@ impl From<Metadata> for ObjectMeta {
 
 /// What is read of a spec in any case.
 #[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", default)]
 struct Outline {
-    #[serde(default)]
+    #[serde(deserialize_with = "or_default")]
     policy_name: String,
+}
+
+/// Fields that hold what an author likes, where null is a value.
+const OPAQUE: [&str; 5] = [
+    "object",
+    "oldObject",
+    "options",
+    "namespaceObject",
+    "inlineParams",
+];
+
+/// The spec; an error says why it cannot be read.
+///
+/// The API server takes null for absence. So does this, where the spec cannot be read otherwise.
+fn spec_of(text: &str) -> Result<PolicyProbeSpec, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| {
+        let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+            return Err(error);
+        };
+        drop_nulls(&mut value);
+        PolicyProbeSpec::deserialize(&value).map_err(|_| error)
+    })
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            let read = fields.iter_mut();
+            read.filter(|(name, _)| !OPAQUE.contains(&name.as_str()))
+                .for_each(|(_, field)| drop_nulls(field));
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// The status, each part as far as it can be read.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ReceivedStatus {
+    #[serde(deserialize_with = "or_default")]
+    observed_generation: Option<i64>,
+    #[serde(deserialize_with = "or_default")]
+    policy_generation: Option<i64>,
+    #[serde(deserialize_with = "or_default")]
+    summary: Option<String>,
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<Box<RawValue>>,
+    #[serde(deserialize_with = "or_default")]
+    cases: Vec<Box<RawValue>>,
+}
+
+/// The status as far as it is ours; what cannot be read of it is written anew.
+///
+/// Conditions of others stay in the cluster, and are none of ours.
+fn status_of(text: &str) -> Option<PolicyProbeStatus> {
+    let received: ReceivedStatus = serde_json::from_str(text).ok()?;
+    let conditions = received.conditions.iter();
+    let conditions = conditions.filter_map(|text| serde_json::from_str(text.get()).ok());
+    let cases = received.cases.iter();
+    Some(PolicyProbeStatus {
+        observed_generation: received.observed_generation,
+        policy_generation: received.policy_generation,
+        summary: received.summary,
+        conditions: conditions
+            .filter(|condition: &Condition| condition.type_ == ConditionType::Ready.as_str())
+            .collect(),
+        cases: cases
+            .filter_map(|text| serde_json::from_str(text.get()).ok())
+            .collect(),
+    })
 }
 
 impl From<Received> for Probe {
     fn from(received: Received) -> Self {
-        let text = received.spec.get();
-        let (spec, problem) = match serde_json::from_str(text) {
+        let text = received.spec.as_deref().map_or("{}", RawValue::get);
+        let (spec, problem) = match spec_of(text) {
             Ok(spec) => (spec, None),
             Err(error) => {
                 let outline: Outline = serde_json::from_str(text).unwrap_or_default();
@@ -97,10 +185,8 @@ impl From<Received> for Probe {
         };
         let mut object = PolicyProbe::new("", spec);
         object.metadata = received.metadata.into();
-        // The status is ours; one that we cannot read is written anew.
-        object.status = received
-            .status
-            .and_then(|status| serde_json::from_str(status.get()).ok());
+        let status = received.status.as_deref();
+        object.status = status.and_then(|status| status_of(status.get()));
         Self { object, problem }
     }
 }
@@ -182,5 +268,103 @@ mod tests {
         assert_eq!(probe.spec.policy_name, "a");
         assert_eq!(probe.meta().name.as_deref(), Some("p"));
         assert!(probe.status.is_some());
+    }
+    fn object(spec: &str, rest: &str) -> Probe {
+        let text = format!(r#"{{"metadata": {{"name": "p"}}, "spec": {spec}{rest}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn null_in_a_spec_is_absence() {
+        let spec = r#"{"policyName": "a", "params": null, "inlineParams": null, "bindings": null,
+            "inlineBindings": null, "authorizer": null,
+            "cases": [{"name": "c", "request": {"operation": null, "dryRun": null, "userInfo": null,
+                "authorizer": null, "object": {"data": null}}, "expect": {"decision": "Deny",
+                "warnings": null, "auditAnnotations": null}}]}"#;
+        let probe = object(spec, "");
+        assert_eq!(probe.problem, None);
+        let [case] = probe.spec.cases.as_slice() else {
+            panic!("{:?}", probe.spec.cases)
+        };
+        // An object holds what its author likes.
+        assert_eq!(case.request.object, Some(serde_json::json!({"data": null})));
+    }
+
+    #[test]
+    fn a_spec_of_any_other_shape_costs_that_probe_alone() {
+        let table = [
+            ("null", "", "missing field `policyName`"),
+            ("[]", "", "invalid"),
+            (r#"{"policyName": 7, "cases": []}"#, "", "invalid type"),
+            (
+                r#"{"policyName": "a", "cases": null}"#,
+                "a",
+                "null, expected a sequence",
+            ),
+            (
+                r#"{"policyName": "a", "cases": [null]}"#,
+                "a",
+                "invalid type: null",
+            ),
+            (
+                r#"{"policyName": "a", "bindings": "Later", "cases": []}"#,
+                "a",
+                "unknown variant `Later`",
+            ),
+            (
+                r#"{"policyName": "a", "cases": [{"name": "c", "request": {}, "expect": {"decision": "Maybe"}}]}"#,
+                "a",
+                "unknown variant `Maybe`",
+            ),
+        ];
+        for (spec, policy, why) in table {
+            let probe = object(spec, "");
+            let problem = probe.problem.as_deref().unwrap();
+            assert!(problem.contains(why), "{spec}: {problem}");
+            assert_eq!(probe.spec.policy_name, policy, "{spec}");
+            assert_eq!(probe.meta().name.as_deref(), Some("p"));
+        }
+        let without: Probe = serde_json::from_str(r#"{"metadata": {"name": "p"}}"#).unwrap();
+        assert!(without.problem.is_some());
+    }
+
+    #[test]
+    fn metadata_of_any_shape_is_read_as_far_as_it_goes() {
+        for metadata in ["null", "7", "{}", r#"{"name": 7, "generation": "x"}"#] {
+            let text = format!(r#"{{"metadata": {metadata}, "spec": {{}}}}"#);
+            let probe: Probe = serde_json::from_str(&text).unwrap();
+            assert_eq!(probe.meta().name, None, "{metadata}");
+        }
+        let text = r#"{"metadata": {"name": "p", "generation": null, "uid": {}}}"#;
+        let probe: Probe = serde_json::from_str(text).unwrap();
+        assert_eq!(probe.meta().name.as_deref(), Some("p"));
+    }
+
+    #[test]
+    fn a_status_is_read_as_far_as_it_is_ours() {
+        let of = |status: &str| {
+            let spec = r#"{"policyName": "a", "cases": []}"#;
+            object(spec, &format!(r#", "status": {status}"#))
+                .status
+                .clone()
+        };
+        assert_eq!(of("null"), None);
+        assert_eq!(of("7"), None);
+        let nulls =
+            r#"{"cases": null, "conditions": null, "summary": null, "observedGeneration": null}"#;
+        assert_eq!(of(nulls), Some(PolicyProbeStatus::default()));
+        let mixed = r#"{"summary": "1/2", "observedGeneration": "x",
+            "cases": [{"name": "a", "outcome": "Passed"}, {"name": "b", "outcome": "Later"}, null],
+            "conditions": [null, {"type": "Theirs", "status": "True", "lastTransitionTime": null},
+                {"type": "Ready", "status": "True", "reason": "ProbesPassed", "message": "m",
+                 "lastTransitionTime": "1970-01-01T00:00:00Z"}]}"#;
+        let status = of(mixed).unwrap();
+        assert_eq!(status.summary.as_deref(), Some("1/2"));
+        assert_eq!(status.observed_generation, None);
+        assert_eq!(status.cases.len(), 1);
+        let [ready] = status.conditions.as_slice() else {
+            panic!("{:?}", status.conditions)
+        };
+        assert_eq!(ready.type_, "Ready");
     }
 }

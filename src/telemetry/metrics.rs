@@ -57,6 +57,8 @@ pub struct Metrics {
     status_writes: Counter,
     check_panics: Counter,
     compilations: Counter,
+    events_dropped: Counter,
+    probe_write_errors: Family<ErrorLabels, Counter>,
     schema_lookups: Family<LookupLabels, Counter>,
     schema_documents: Count,
     stale_groups: Count,
@@ -94,6 +96,8 @@ impl Metrics {
             status_writes: Counter::default(),
             check_panics: Counter::default(),
             compilations: Counter::default(),
+            events_dropped: Counter::default(),
+            probe_write_errors: Family::default(),
             schema_lookups: Family::default(),
             schema_documents: Count::default(),
             stale_groups: Count::default(),
@@ -144,6 +148,16 @@ impl Metrics {
             "policy_compilations",
             "Times that a policy was parsed and compiled",
             metrics.compilations.clone(),
+        );
+        registry.register(
+            "events_dropped",
+            "Events that were not published: too many at a time, or not taken by the API server",
+            metrics.events_dropped.clone(),
+        );
+        registry.register(
+            "probe_status_write_errors",
+            "Statuses of probes that could not be written, by reason; each is tried again",
+            metrics.probe_write_errors.clone(),
         );
         registry.register(
             "schema_cache_lookups",
@@ -292,6 +306,18 @@ impl Metrics {
     /// Counts a policy that was parsed and compiled.
     pub fn policy_compiled(&self) {
         self.compilations.inc();
+    }
+
+    /// Counts an event that was not published.
+    pub fn event_dropped(&self) {
+        self.events_dropped.inc();
+    }
+
+    /// Counts a status of a probe that could not be written.
+    pub fn probe_write_failed(&self, reason: ErrorReason) {
+        self.probe_write_errors
+            .get_or_create(&ErrorLabels { reason })
+            .inc();
     }
 
     /// Sets how many policies wait, where [`Self::set_queue_probe`] has not said how to tell.
