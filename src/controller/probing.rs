@@ -24,7 +24,7 @@ use super::bound::{Bindings, bindings_of, param_resource};
 use super::context::Context;
 use super::error::{Error, within};
 use super::origin::Origin;
-use super::params::{Key, Listing, Unavailable, selected};
+use super::params::{Key, Listing, Referrer, Unavailable};
 use super::probe::Probe;
 use super::world::World;
 use crate::policy;
@@ -273,7 +273,10 @@ impl Fetched {
             _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, world) {
-            Some(resource) => params(context, resource, probes, bindings.as_ref()).await,
+            Some(resource) => {
+                let name = policy.metadata.name.as_deref().unwrap_or_default();
+                params(context, name, resource, probes, bindings.as_ref()).await
+            }
             None => match policy::param_kind(policy) {
                 Some(gvk) => Err(Unavailable::lasting(format!(
                     "paramKind {} is not served",
@@ -347,6 +350,7 @@ async fn namespaces(context: &Context, probes: &[Arc<Probe>]) -> BTreeMap<String
 /// The params that bindings of these probes may take, read from the cluster.
 async fn params(
     context: &Arc<Context>,
+    policy: &str,
     resource: &ApiResource,
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
@@ -379,9 +383,11 @@ async fn params(
         }
     }
     if references.is_empty() {
+        context.params.forget(policy, Referrer::Probes);
         return Ok(ParamList::new(resource.namespaced, Vec::new()));
     }
-    let known = match context.params.listing(context, resource) {
+    let by = (policy, Referrer::Probes);
+    let known = match context.params.referred(context, resource, by, &references) {
         Listing::Known(known) => known,
         Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
         Listing::Refused(text) => return Err(Unavailable::lasting(text)),
@@ -394,11 +400,11 @@ async fn params(
     for reference in &references {
         match (&reference.name, &reference.selector) {
             (Some(name), _) => {
-                wanted.extend(known.keys().filter(|(_, known)| known == name).cloned());
+                wanted.extend(known.named(name));
             }
             (None, Some(selector)) => {
                 if let Ok(selector) = Selector::new(selector) {
-                    wanted.extend(selected(&known, None, &selector).cloned());
+                    wanted.extend(known.selected(&selector));
                 }
             }
             (None, None) => {}

@@ -16,6 +16,7 @@ use super::error::Error;
 use super::events;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
+use super::params::Referrer;
 use super::probing::{self, Probed};
 use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
@@ -57,6 +58,8 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
         context.admissions.forget(name);
+        context.params.forget(name, Referrer::Bindings);
+        context.params.forget(name, Referrer::Probes);
         let probed = probing::probes_without_policy(context, name);
         let probes = probed.as_ref().map(Probed::names).unwrap_or_default();
         context.metrics.set_missing_policy(name, probes);

@@ -167,7 +167,7 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     change_crd(&client, &policies, &controller, &mut row).await?;
     change_params(&client, &controller, size, &mut row).await?;
     row.add("resident memory at last, and at most", memory(&controller)?);
-    drop(controller);
+    end(controller).await;
     restart(&control_plane, &mut row).await?;
     Ok(row)
 }
