@@ -41,6 +41,10 @@ alerts *args:
 waiters *args:
     @./dev waiters {{args}}
 
+# the parts of the chart and of config/ that are made of others, and the chart's tests by helm and kustomize; `--check` only compares
+charts *args:
+    @./dev charts {{args}}
+
 # build the Go program that holds the upstream type checker
 oracle *args:
     @./dev oracle {{args}}

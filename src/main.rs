@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use vap_status_controller::controller::args::{Arguments, Command, RunArguments};
-use vap_status_controller::controller::{Controller, blocking, startup};
+use vap_status_controller::controller::{Controller, blocking, clear, startup};
 use vap_status_controller::probe::self_test;
 use vap_status_controller::server::{self, Check, Health};
 use vap_status_controller::telemetry::{Metrics, logging};
@@ -24,7 +24,10 @@ const WORKER_THREADS: usize = 2;
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 fn main() -> ExitCode {
-    let Command::Run(arguments) = Arguments::parse().command;
+    let arguments = match Arguments::parse().command {
+        Command::Run(arguments) => arguments,
+        Command::Clear => return clear(),
+    };
     if let Err(text) = logging::init(arguments.log_format, &arguments.log_filter) {
         return wrong_use(&text);
     }
@@ -48,6 +51,15 @@ fn main() -> ExitCode {
             tracing::error!(%reason, "cannot go on, ending so as to be started again");
             ExitCode::from(BROKEN_OFF)
         }
+    }
+}
+
+/// `clear`: what could not be cleared is for a person to look at.
+fn clear() -> ExitCode {
+    match clear::run(&mut std::io::stdout(), &mut std::io::stderr()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(BROKEN_OFF),
+        Err(text) => wrong_use(&text),
     }
 }
 

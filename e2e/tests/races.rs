@@ -17,8 +17,8 @@ use serde_json::json;
 const N_PATCHED: usize = 1_500;
 const N_DELETED: usize = 1_000;
 
-/// How many requests are under way at once.
-const CONCURRENCY: usize = 64;
+/// How many policies are under way at once: few, so that the controller writes while the second change comes.
+const CONCURRENCY: usize = 8;
 
 /// How long after the last change everything must be as it should.
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -49,12 +49,12 @@ struct Metadata<'a> {
 
 /// How a write ended.
 #[derive(Debug)]
-pub(crate) enum Written {
-    /// It was taken; this is the policy as it is now.
-    Applied(Box<ValidatingAdmissionPolicy>),
-    /// The policy is another than the one that the status was computed from.
+pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
+    /// It was taken; this is the object as it is now.
+    Applied(Box<K>),
+    /// The object is another than the one that the status was computed from.
     Conflict,
-    /// The policy is gone.
+    /// The object is gone.
     Gone,
 }
 

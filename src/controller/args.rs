@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::context::Settings;
+use super::exclude::{Exclusion, LabelPattern, NamePattern};
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
@@ -25,6 +26,11 @@ pub struct Arguments {
 pub enum Command {
     /// Watch policies and keep their statuses up to date
     Run(RunArguments),
+    /// Remove what was written to the statuses of all policies and probes, before uninstalling
+    ///
+    /// Stop the controller first: it would write again. What others wrote stays, also what
+    /// kube-controller-manager says as well. The exit status is 1 where something could not be removed.
+    Clear,
 }
 
 /// The options of `run`.
@@ -63,6 +69,19 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_WATCH_TIMEOUT", value_parser = duration, default_value = "60s",
           value_name = "DURATION")]
     pub watch_timeout: Duration,
+
+    /// Policies to leave alone, by name, separated by commas; `*` stands for any text
+    #[arg(
+        long,
+        env = "VAP_EXCLUDE_NAMES",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub exclude_names: Vec<NamePattern>,
+
+    /// Policies to leave alone, by a label selector such as `vendor in (a,b)`
+    #[arg(long, env = "VAP_EXCLUDE_SELECTOR", value_name = "SELECTOR")]
+    pub exclude_selector: Option<LabelPattern>,
 
     /// How many statuses to write at once
     #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
@@ -105,6 +124,7 @@ impl RunArguments {
             },
             ready_requires: self.ready_requires.iter().copied().collect::<BTreeSet<_>>(),
             refresh_interval: self.refresh_interval,
+            exclusion: Exclusion::new(&self.exclude_names, self.exclude_selector.as_ref()),
             concurrency: usize::from(self.concurrency),
             watch_timeout: self.watch_timeout,
         }
@@ -164,6 +184,7 @@ mod tests {
             Ok(Arguments {
                 command: Command::Run(run),
             }) => Ok(run),
+            Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.to_string()),
         }
     }

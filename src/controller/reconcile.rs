@@ -14,6 +14,7 @@ use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
 use super::events;
+use super::exclude;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
 use super::probing::{self, Probed};
@@ -68,6 +69,9 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     };
+    if let Some(excluded) = entry.excluded {
+        return exclude::leave(context, &entry.policy, excluded).await;
+    }
     let Some(facts) = observe(context, &entry, &context.world()).await? else {
         // Schemas are on their way, which gives a sign.
         return Ok(Done {
@@ -98,6 +102,19 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         return Ok(Done {
             outcome: Outcome::Unchanged,
             is_waiting,
+        });
+    }
+    if !context.pace.may_write(name) {
+        if context.complaints.are_due("pace") {
+            tracing::warn!(
+                policy = name,
+                "the status was written 30 times in a minute and is another each time: does a second \
+                 vap-status-controller write it, of another version or with other flags? Waiting"
+            );
+        }
+        return Ok(Done {
+            outcome: Outcome::Conflict,
+            is_waiting: true,
         });
     }
     let written = match apply(context, &entry.policy, &desired).await? {
@@ -169,6 +186,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
     tracing::info!(
         policies = context.queue.len(),
+        excluded = context.store.n_excluded(),
         "caches are in step, reconciling"
     );
     let mut tasks = JoinSet::new();
