@@ -14,8 +14,9 @@ use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
-use super::pace::Pace;
 use super::exclude::Exclusion;
+use super::leadership::Leadership;
+use super::pace::Pace;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -78,6 +79,7 @@ pub(crate) struct Context {
     pub(crate) pace: Pace,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
+    pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -103,6 +105,7 @@ impl Context {
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
+            leadership: Leadership::default(),
             client,
             settings,
             store,

@@ -214,8 +214,12 @@ pub(crate) async fn leave(
         let generation = policy.metadata.generation.unwrap_or_default();
         probing::write_statuses(context, &probed, Some(generation), (context.now)()).await?;
     }
-    let outcome = if excluded.has_ours {
-        match clear::clear(&context.policies(), &policy.metadata, true).await? {
+    let outcome = if !excluded.has_ours {
+        Outcome::Unchanged
+    } else if let Some(deadline) = context.leadership.may_write() {
+        let policies = context.policies();
+        let cleared = deadline.within(clear::clear(&policies, &policy.metadata, true));
+        match cleared.await? {
             Written::Applied(written) => {
                 context.metrics.status_written();
                 tracing::info!(policy = name, "cleared the status of an excluded policy");
@@ -224,9 +228,10 @@ pub(crate) async fn leave(
             }
             Written::Conflict => Outcome::Conflict,
             Written::Gone => Outcome::Deleted,
+            Written::Observed => Outcome::Observed,
         }
     } else {
-        Outcome::Unchanged
+        Outcome::Observed
     };
     Ok(Done {
         outcome,

@@ -251,7 +251,12 @@ pub(crate) async fn write_statuses(
         });
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let patch = Patch::Apply(&applied);
-        match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
+        let Some(deadline) = context.leadership.may_write() else {
+            // Whoever leads writes them.
+            return Ok(());
+        };
+        let written = deadline.within(api.patch_status(name_of(probe), &params, &patch));
+        match written.await {
             Ok(written) => {
                 context.metrics.status_written();
                 for name in context.probes.put(written, Origin::Answered) {

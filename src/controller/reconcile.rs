@@ -119,6 +119,13 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     }
     let written = match apply(context, &entry.policy, &desired).await? {
         Written::Applied(written) => *written,
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        Written::Observed => {
+            return Ok(Done {
+                outcome: Outcome::Observed,
+                is_waiting,
+            });
+        }
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Done {
