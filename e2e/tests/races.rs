@@ -2,7 +2,11 @@
 //!
 //! `VAP_RACES_SEED` and `VAP_RACES_MAX_DELAY_MS` give other delays.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and says what reproduces it"
+)]
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,10 @@
 //! Two minutes of the soak: every fault, one after the other. `./dev soak` does more.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and says what reproduces it"
+)]
 
 use e2e::fault_proxy::Fault;
 use e2e::soak::{Aggregation, Settings, one_by_one, run};
