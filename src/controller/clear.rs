@@ -129,7 +129,7 @@ async fn clear_kind<K>(
                 }
                 // It is gone, or another of that name took its place.
                 Ok(Written::Gone | Written::Conflict | Written::Observed) => {
-                    summary.n_untouched += 1
+                    summary.n_untouched += 1;
                 }
                 Err(error) => {
                     summary.n_failed += 1;
