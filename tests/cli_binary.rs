@@ -227,7 +227,7 @@ fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Val
     let output = run(&config, &["status", "-o", "json"]);
     assert!(output.stderr.is_empty(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    (above.to_owned(), report["controller"].clone())
+    (above.to_owned(), report.get("controller").cloned().unwrap())
 }
 
 #[test]
