@@ -25,6 +25,8 @@ pub(crate) struct Dependencies {
     pub(crate) schemas: BTreeSet<GroupVersion>,
     /// Whether its messages suggest resources, of which any may come or go.
     pub(crate) has_suggestions: bool,
+    /// The groups of the kinds that its probes name.
+    pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
@@ -44,6 +46,7 @@ impl Dependencies {
             param_kind: policy::param_kind(policy),
             schemas: BTreeSet::new(),
             has_suggestions: false,
+            probe_groups: BTreeSet::new(),
         }
     }
 
@@ -55,6 +58,10 @@ impl Dependencies {
     /// Whether `change` may change the status.
     pub(crate) fn are_touched_by(&self, change: &Change) -> bool {
         (self.has_suggestions && !change.resources.is_empty())
+            || change
+                .resources
+                .iter()
+                .any(|gv| self.probe_groups.contains(&gv.group))
             || change
                 .resources
                 .iter()
@@ -166,6 +173,15 @@ mod tests {
         apps.has_suggestions = true;
         assert!(apps.are_touched_by(&resources("example.com/v1")));
         assert!(!apps.are_touched_by(&schemas("example.com/v1")));
+    }
+
+    #[test]
+    fn what_probes_name_counts() {
+        let mut apps = dependencies(&["apps"], &["v1"], None);
+        apps.probe_groups = ["example.com".to_owned()].into();
+        assert!(apps.are_touched_by(&resources("example.com/v3")));
+        assert!(!apps.are_touched_by(&resources("example.org/v3")));
+        assert!(!apps.are_touched_by(&schemas("example.com/v3")));
     }
 
     #[test]

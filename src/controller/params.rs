@@ -86,7 +86,7 @@ pub(crate) struct Read {
 }
 
 /// Why something that a probe needs cannot be had.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
     /// A sentence on it.
     pub(crate) text: String,
