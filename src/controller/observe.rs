@@ -112,7 +112,10 @@ fn params_of(
     match param_kind_state(policy, &world.mapper, &world.crds) {
         ParamKindState::Served(gvk, _) => {
             let params = match bound::param_resource(policy, world) {
-                Some(resource) => bound::params_state(context, bindings, resource),
+                Some(resource) => {
+                    let name = policy.metadata.name.as_deref().unwrap_or_default();
+                    bound::params_state(context, name, bindings, resource)
+                }
                 None => ParamsState::NotReferred,
             };
             ParamKindState::Served(gvk, params)

@@ -17,6 +17,7 @@ use super::events;
 use super::exclude;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
+use super::params::Referrer;
 use super::probing::{self, Probed};
 use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
@@ -57,6 +58,8 @@ impl Failure {
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
     let Some(entry) = context.store.get(name) else {
         context.admissions.forget(name);
+        context.params.forget(name, Referrer::Bindings);
+        context.params.forget(name, Referrer::Probes);
         context
             .metrics
             .set_missing_policy(name, probing::names(context, name));

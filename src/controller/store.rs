@@ -10,6 +10,7 @@ use super::exclude::{Excluded, Exclusion};
 use super::mapper::Dependencies;
 use super::origin::Origin;
 use super::world::Change;
+use crate::policy::typecheck::Profile;
 use crate::schema::{GroupVersion, Gvk};
 
 /// The policies, by name.
@@ -134,7 +135,7 @@ impl Store {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
-        dependencies.schemas.clone_from(record.group_versions());
+        dependencies.schemas = Arc::clone(record.group_versions());
         dependencies.has_suggestions = record.has_suggestions();
         if dependencies != *entry.dependencies {
             entry.dependencies = Arc::new(dependencies);
@@ -157,13 +158,18 @@ impl Store {
         self.lock().keys().cloned().collect()
     }
 
-    /// The policies whose status `change` may change.
-    pub(crate) fn touched_by(&self, change: &Change) -> Vec<String> {
+    /// The policies whose status `change` may change, those that depend on little first: what is matched by
+    /// wildcards takes long to check.
+    pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<String> {
         let entries = self.lock();
         let touched = entries
             .iter()
-            .filter(|(_, entry)| entry.dependencies.are_touched_by(change));
-        touched.map(|(name, _)| name.clone()).collect()
+            .filter(|(_, entry)| entry.dependencies.are_touched_by(change, profile));
+        let mut touched: Vec<(usize, &String)> = touched
+            .map(|(name, entry)| (entry.dependencies.schemas.len(), name))
+            .collect();
+        touched.sort_unstable();
+        touched.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
     /// The policies whose params are of the kind `gvk`.
@@ -190,7 +196,7 @@ impl Store {
         let mut needed = BTreeSet::new();
         for gv in entries
             .values()
-            .flat_map(|entry| &entry.dependencies.schemas)
+            .flat_map(|entry| &*entry.dependencies.schemas)
         {
             if !needed.contains(gv) {
                 needed.insert(gv.clone());
@@ -243,10 +249,13 @@ mod tests {
     fn a_new_spec_has_new_dependencies() {
         let store = Store::default();
         store.put(policy("1", "a"), Origin::Watched);
-        assert_eq!(store.touched_by(&touches("a")), ["a"]);
+        assert_eq!(store.touched_by(&touches("a"), Profile::Truthful), ["a"]);
         store.put(policy("2", "b"), Origin::Watched);
-        assert_eq!(store.touched_by(&touches("a")), Vec::<String>::new());
-        assert_eq!(store.touched_by(&touches("b")), ["a"]);
+        assert_eq!(
+            store.touched_by(&touches("a"), Profile::Truthful),
+            Vec::<String>::new()
+        );
+        assert_eq!(store.touched_by(&touches("b"), Profile::Truthful), ["a"]);
     }
 
     #[test]

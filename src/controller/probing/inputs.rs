@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::super::bound::{Bindings, bindings_of, param_resource};
 use super::super::context::Context;
-use super::super::params::{Key, Listing, Unavailable, selected};
+use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
 use super::super::world::World;
 use crate::policy;
@@ -111,7 +111,10 @@ impl Inputs {
             _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, world) {
-            Some(resource) => wanted(context, resource, probes, bindings.as_ref()),
+            Some(resource) => {
+                let name = policy.metadata.name.as_deref().unwrap_or_default();
+                wanted(context, name, resource, probes, bindings.as_ref())
+            }
             None => match policy::param_kind(policy) {
                 Some(gvk) => Err(Unavailable::lasting(format!(
                     "paramKind {} is not served",
@@ -206,6 +209,7 @@ async fn read(
 /// The params that bindings of these probes may take, with their versions.
 fn wanted(
     context: &Arc<Context>,
+    policy: &str,
     resource: &ApiResource,
     probes: &[Arc<Probe>],
     bindings: Result<&Bindings, &Unavailable>,
@@ -234,9 +238,11 @@ fn wanted(
         }
     }
     if references.is_empty() {
+        context.params.forget(policy, Referrer::Probes);
         return Ok(Vec::new());
     }
-    let known = match context.params.listing(context, resource) {
+    let by = (policy, Referrer::Probes);
+    let known = match context.params.referred(context, resource, by, &references) {
         Listing::Known(known) => known,
         Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
         Listing::Refused(text) => return Err(Unavailable::lasting(text)),
@@ -249,11 +255,11 @@ fn wanted(
     for reference in &references {
         match (&reference.name, &reference.selector) {
             (Some(name), _) => {
-                wanted.extend(known.keys().filter(|(_, known)| known == name).cloned());
+                wanted.extend(known.named(name));
             }
             (None, Some(selector)) => {
                 if let Ok(selector) = Selector::new(selector) {
-                    wanted.extend(selected(&known, None, &selector).cloned());
+                    wanted.extend(known.selected(&selector));
                 }
             }
             (None, None) => {}
@@ -268,7 +274,7 @@ fn wanted(
     }
     let version = |key: Key| {
         let meta = known.get(&key);
-        let version = meta.map(|meta| meta.resource_version.clone());
+        let version = meta.map(|meta| meta.resource_version);
         (key, version.unwrap_or_default())
     };
     Ok(wanted.into_iter().map(version).collect())

@@ -7,6 +7,7 @@ use crate::controller::probing::stale::{Chore, chores, see_to};
 use crate::controller::upkeep::upkeep;
 use crate::controller::world::Change;
 use crate::controller::world::tests::gv;
+use crate::policy::typecheck::Profile;
 
 /// Reads a label of the namespace of the request.
 const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";
@@ -162,7 +163,7 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
         resources: [gv("example.com/v1")].into(),
         ..Change::default()
     };
-    assert_eq!(context.store.touched_by(&change), ["a"]);
+    assert_eq!(context.store.touched_by(&change, Profile::Truthful), ["a"]);
 
     let mut served = world(
         &[
@@ -179,5 +180,8 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     // Without the probe it depends on it no more.
     context.probes.remove("p");
     reconcile(&context, "a").await.unwrap();
-    assert_eq!(context.store.touched_by(&change), Vec::<String>::new());
+    assert_eq!(
+        context.store.touched_by(&change, Profile::Truthful),
+        Vec::<String>::new()
+    );
 }
