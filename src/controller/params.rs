@@ -24,6 +24,7 @@ use super::context::Context;
 use super::error::{Error, within};
 use super::list_watch::{Form, ListWatch, Listing as ListingOrder, Plan, Sign};
 use super::readiness::certain_after;
+use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 use crate::policy::admission::Labels;
 use crate::schema::Gvk;
@@ -132,7 +133,9 @@ impl Params {
         {
             return kind.listing.clone();
         }
-        let task = tokio::spawn(watch(Arc::clone(context), resource.clone()));
+        let supervisor = context.supervisor.clone();
+        let watch = watch(Arc::clone(context), resource.clone());
+        let task = tokio::spawn(async move { supervisor.supervised("watch-params", watch).await });
         kinds.insert(
             resource.gvk.clone(),
             Kind {
@@ -347,9 +350,15 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         context.params.set(gvk, listing);
         context.touch_params(gvk);
     };
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context
+        .supervisor
+        .heartbeat(format!("watch-{}", resource_name(&resource)), limit);
     loop {
         let was_known = is_known;
-        let changed = match watch.next().await {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        let changed = match sign {
             Sign::Init => {
                 is_listing = true;
                 unreadable.begin_list();
