@@ -224,7 +224,6 @@ pub(crate) async fn leave(
             }
             Written::Conflict => Outcome::Conflict,
             Written::Gone => Outcome::Deleted,
-            Written::Observed => Outcome::Observed,
         }
     } else {
         Outcome::Observed

@@ -95,6 +95,13 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     }
+    let Some(deadline) = context.leadership.may_write() else {
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        return Ok(Done {
+            outcome: Outcome::Observed,
+            is_waiting: false,
+        });
+    };
     if !context.pace.may_write(name) {
         if context.complaints.are_due("pace") {
             tracing::warn!(
@@ -108,15 +115,8 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: true,
         });
     }
-    let written = match apply(context, &entry.policy, &desired).await? {
+    let written = match apply(context, &deadline, &entry.policy, &desired).await? {
         Written::Applied(written) => *written,
-        // Whoever leads writes it; on becoming leader everything is looked at again.
-        Written::Observed => {
-            return Ok(Done {
-                outcome: Outcome::Observed,
-                is_waiting: false,
-            });
-        }
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Done {
