@@ -3,6 +3,7 @@
 mod apart;
 mod asking;
 mod stale;
+mod standby;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
