@@ -27,6 +27,7 @@ COPY --from=build /vap-status-controller /vap-status-controller
 COPY LICENSE /LICENSE
 # The number, not a name, so that Kubernetes can see that it is not root. There is no /etc/passwd.
 USER 65532:65532
-EXPOSE 8080
+# Health, and metrics where --metrics-listen puts them.
+EXPOSE 8080 8081
 ENTRYPOINT ["/vap-status-controller"]
 CMD ["run"]

@@ -41,6 +41,10 @@ alerts *args:
 waiters *args:
     @./dev waiters {{args}}
 
+# the parts of the chart and of config/ that are made of others, and the chart's tests by helm and kustomize; `--check` only compares
+charts *args:
+    @./dev charts {{args}}
+
 # build the Go program that holds the upstream type checker
 oracle *args:
     @./dev oracle {{args}}
@@ -64,6 +68,10 @@ k8s-e2e *args:
 # the tests of the language's specification; prints the counts
 conformance *args:
     @./dev conformance {{args}}
+
+# random changes under faults, beside a model: `soak [--minutes N] [--seed N] [--faults all|none|each|pairs|LIST]`
+soak *args:
+    @./dev soak {{args}}
 
 # a real control plane, sample policies, the controller, the table, a live change
 demo *args:

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
 use vap_status_controller::controller::args::{Arguments, Command, RunArguments};
-use vap_status_controller::controller::{Controller, blocking, startup};
+use vap_status_controller::controller::{Controller, blocking, clear, startup};
 use vap_status_controller::probe::self_test;
-use vap_status_controller::server::{self, Check, Health};
+use vap_status_controller::server::{self, Check, Endpoints, Health};
 use vap_status_controller::telemetry::{Metrics, logging};
 
 /// The exit status where only a person can mend what is wrong.
@@ -24,7 +25,10 @@ const WORKER_THREADS: usize = 2;
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 fn main() -> ExitCode {
-    let Command::Run(arguments) = Arguments::parse().command;
+    let arguments = match Arguments::parse().command {
+        Command::Run(arguments) => arguments,
+        Command::Clear => return clear(),
+    };
     if let Err(text) = logging::init(arguments.log_format, &arguments.log_filter) {
         return wrong_use(&text);
     }
@@ -48,6 +52,15 @@ fn main() -> ExitCode {
             tracing::error!(%reason, "cannot go on, ending so as to be started again");
             ExitCode::from(BROKEN_OFF)
         }
+    }
+}
+
+/// `clear`: what could not be cleared is for a person to look at.
+fn clear() -> ExitCode {
+    match clear::run(&mut std::io::stdout(), &mut std::io::stderr()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(BROKEN_OFF),
+        Err(text) => wrong_use(&text),
     }
 }
 
@@ -78,11 +91,17 @@ fn wrong_use(text: &str) -> ExitCode {
 
 async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let stop = stop_signal()?;
-    let listener = server::bind(arguments.listen).await?;
+    let listener = server::bind(arguments.listen, "--listen").await?;
+    let metrics_listener = match arguments.metrics_listen {
+        Some(address) => Some(server::bind(address, "--metrics-listen").await?),
+        None => None,
+    };
     let metrics = Arc::new(Metrics::new());
     let identity = startup::identity();
     let client = startup::client(&identity, &metrics).await?;
-    let controller = Controller::new(client.clone(), arguments.settings(), Arc::clone(&metrics));
+    let election = arguments.election(identity)?;
+    let controller = Controller::new(client.clone(), arguments.settings(), Arc::clone(&metrics))
+        .elected(election);
 
     let readiness = controller.readiness();
     let check = |(name, problem): (&'static str, _)| Check {
@@ -97,7 +116,7 @@ async fn run(arguments: RunArguments) -> Result<(), Failure> {
         tracing::error!(%problem, "this build is broken; it never becomes ready");
     }
     let checks = move || {
-        let facts = readiness.checks().into_iter().map(check);
+        let facts = readiness().into_iter().map(check);
         facts.chain([evaluator.clone()]).collect()
     };
     let supervisor = controller.supervisor();
@@ -113,9 +132,18 @@ async fn run(arguments: RunArguments) -> Result<(), Failure> {
     let health = Health {
         checks: Arc::new(checks),
         alive: Arc::new(alive),
+        measure: Arc::new(controller.measure()),
         metrics,
     };
-    let server = tokio::spawn(server::serve(listener, health));
+    let mut servers = JoinSet::new();
+    let endpoints = match metrics_listener {
+        Some(listener) => {
+            servers.spawn(server::serve(listener, health.clone(), Endpoints::Metrics));
+            Endpoints::Health
+        }
+        None => Endpoints::All,
+    };
+    servers.spawn(server::serve(listener, health, endpoints));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), listen = %arguments.listen, "started");
 
     let mut stop = std::pin::pin!(stop);
@@ -123,9 +151,14 @@ async fn run(arguments: RunArguments) -> Result<(), Failure> {
         outcome = startup::check_api(&client, arguments.startup_timeout) => outcome?,
         () = &mut stop => return Ok(()),
     }
-    let outcome = controller.run(stop).await;
-    server.abort();
-    outcome.map_err(Failure::BrokenOff)?;
+    // The servers end with the process.
+    tokio::select! {
+        outcome = controller.run(stop) => outcome.map_err(Failure::BrokenOff)?,
+        _ = servers.join_next() => {
+            let reason = "the health server ended, which it never should".to_owned();
+            return Err(Failure::BrokenOff(reason));
+        }
+    }
     tracing::info!("stopped");
     Ok(())
 }

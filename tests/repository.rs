@@ -114,6 +114,51 @@ fn every_alert_has_a_runbook_and_a_line_of_the_readme() {
     assert_eq!(pages, names, "a page without an alert");
 }
 
+/// The names of metrics in a query.
+fn metric_names(query: &str) -> BTreeSet<String> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    query
+        .split(|c| !is_name(c))
+        .filter(|word| word.starts_with("vap_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn alerts_and_dashboard_ask_for_metrics_that_exist() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/telemetry/metrics");
+    let mut sources = read("src/telemetry/metrics.rs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        sources += &std::fs::read_to_string(entry.unwrap().path()).unwrap();
+    }
+    let exists = |name: &str| {
+        let name = name.strip_prefix("vap_").unwrap();
+        let suffixes = ["", "_total", "_bucket", "_info"];
+        let mut bases = suffixes
+            .iter()
+            .filter_map(|suffix| name.strip_suffix(suffix));
+        bases.any(|base| sources.contains(&format!("\"{base}\"")))
+    };
+    let dashboard = yaml("config/dashboards/vap-status-controller.json");
+    let panels = dashboard["panels"].as_sequence().unwrap();
+    let queries = panels
+        .iter()
+        .filter_map(|panel| panel["targets"].as_sequence())
+        .flatten()
+        .map(|target| target["expr"].as_str().unwrap().to_owned());
+    let exprs = alerts()
+        .into_iter()
+        .map(|alert| alert["expr"].as_str().unwrap().to_owned());
+    let mut n_names = 0;
+    for query in queries.chain(exprs) {
+        for name in metric_names(&query) {
+            assert!(exists(&name), "no metric {name}: {query}");
+            n_names += 1;
+        }
+    }
+    assert!(n_names > 50);
+}
+
 /// An alert that wakes somebody looks at the bindings: without one no request is affected.
 #[test]
 fn critical_alerts_are_about_bound_policies() {
@@ -219,6 +264,9 @@ fn the_version_is_one() {
         assert_eq!(container["image"].as_str(), Some(image.as_str()));
     }
     assert!(read("dev").contains(&image), "dev builds another version");
+    let chart = yaml("charts/vap-status-controller/Chart.yaml");
+    assert_eq!(chart["version"].as_str(), Some(version));
+    assert_eq!(chart["appVersion"].as_str(), Some(version));
     let labels = &yaml("config/default/kustomization.yaml")["labels"][0]["pairs"];
     assert_eq!(labels["app.kubernetes.io/version"].as_str(), Some(version));
 }

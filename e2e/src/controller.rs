@@ -298,6 +298,11 @@ impl Controller {
         }
     }
 
+    /// Leaves the check out, since the test has failed already.
+    pub fn give_up(mut self) {
+        self.is_checked = true;
+    }
+
     /// What is wrong about the log and these metrics.
     fn wrong(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;

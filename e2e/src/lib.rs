@@ -12,6 +12,7 @@ pub mod kubernetes;
 pub mod live;
 pub mod parity;
 pub mod random;
+pub mod soak;
 pub mod trouble;
 
 pub use control_plane::{ControlPlane, User};

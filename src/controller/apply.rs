@@ -7,23 +7,18 @@
 //! A write carries the resource version that it was computed from. Where the policy has changed since,
 //! the API server refuses it, so that a verdict never lands on what it is not about.
 
-use std::time::Duration;
-
 use k8s_openapi::api::admissionregistration::v1::{ExpressionWarning, ValidatingAdmissionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 
 use super::context::Context;
-use super::error::{Error, within};
+use super::error::Error;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
 /// The name under which we own fields.
 pub const FIELD_MANAGER: &str = "vap-status-controller";
-
-/// How long a write may take.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is applied: our fields and no others.
 #[derive(Debug, Serialize)]
@@ -49,13 +44,15 @@ struct Metadata<'a> {
 
 /// How a write ended.
 #[derive(Debug)]
-pub(crate) enum Written {
-    /// It was taken; this is the policy as it is now.
-    Applied(Box<ValidatingAdmissionPolicy>),
-    /// The policy is another than the one that the status was computed from.
+pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
+    /// It was taken; this is the object as it is now.
+    Applied(Box<K>),
+    /// The object is another than the one that the status was computed from.
     Conflict,
-    /// The policy is gone.
+    /// The object is gone.
     Gone,
+    /// Another instance writes, or may.
+    Observed,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,7 +100,11 @@ pub(crate) async fn apply(
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let patch = Patch::Apply(&applied);
     let policies = context.policies();
-    match within(WRITE_TIMEOUT, policies.patch_status(name, &params, &patch)).await {
+    let Some(deadline) = context.leadership.may_write() else {
+        return Ok(Written::Observed);
+    };
+    let written = deadline.within(policies.patch_status(name, &params, &patch));
+    match written.await {
         Ok(written) => {
             context.metrics.status_written();
             Ok(Written::Applied(Box::new(written)))

@@ -7,9 +7,15 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::context::Settings;
+use super::exclude::{Exclusion, LabelPattern, NamePattern};
+use super::leadership::Election;
+use super::lease::Timing;
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
+
+/// The namespace that the controller is installed in.
+const DEFAULT_NAMESPACE: &str = "vap-status-system";
 
 /// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable.
 #[derive(Debug, Parser)]
@@ -25,6 +31,11 @@ pub struct Arguments {
 pub enum Command {
     /// Watch policies and keep their statuses up to date
     Run(RunArguments),
+    /// Remove what was written to the statuses of all policies and probes, before uninstalling
+    ///
+    /// Stop the controller first: it would write again. What others wrote stays, also what
+    /// kube-controller-manager says as well. The exit status is 1 where something could not be removed.
+    Clear,
 }
 
 /// The options of `run`.
@@ -38,6 +49,10 @@ pub struct RunArguments {
         value_name = "ADDRESS"
     )]
     pub listen: SocketAddr,
+
+    /// Address of /metrics, where it is to be another; it is then no longer at the other one
+    #[arg(long, env = "VAP_METRICS_LISTEN", value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
 
     /// Conditions that make Ready False when they are, separated by commas
     #[arg(
@@ -64,6 +79,19 @@ pub struct RunArguments {
           value_name = "DURATION")]
     pub watch_timeout: Duration,
 
+    /// Policies to leave alone, by name, separated by commas; `*` stands for any text
+    #[arg(
+        long,
+        env = "VAP_EXCLUDE_NAMES",
+        value_name = "NAMES",
+        value_delimiter = ','
+    )]
+    pub exclude_names: Vec<NamePattern>,
+
+    /// Policies to leave alone, by a label selector such as `vendor in (a,b)`
+    #[arg(long, env = "VAP_EXCLUDE_SELECTOR", value_name = "SELECTOR")]
+    pub exclude_selector: Option<LabelPattern>,
+
     /// How many statuses to write at once
     #[arg(long, env = "VAP_CONCURRENCY", default_value_t = 32, value_name = "N",
           value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -73,6 +101,38 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_STARTUP_TIMEOUT", value_parser = duration, default_value = "60s",
           value_name = "DURATION")]
     pub startup_timeout: Duration,
+
+    /// Write only while holding a Lease, so that several replicas can run
+    #[arg(long, env = "VAP_LEADER_ELECT")]
+    pub leader_elect: bool,
+
+    /// Name of the Lease
+    #[arg(
+        long,
+        env = "VAP_LEASE_NAME",
+        default_value = "vap-status-controller",
+        value_name = "NAME"
+    )]
+    pub lease_name: String,
+
+    /// Namespace of the Lease; that of the pod (`POD_NAMESPACE`), or else vap-status-system
+    #[arg(long, env = "VAP_LEASE_NAMESPACE", value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+
+    /// How long the others leave the Lease alone after it was renewed
+    #[arg(long, env = "VAP_LEASE_DURATION", value_parser = duration, default_value = "15s",
+          value_name = "DURATION")]
+    pub lease_duration: Duration,
+
+    /// How long the leader tries to renew the Lease before it gives up and ends
+    #[arg(long, env = "VAP_RENEW_DEADLINE", value_parser = duration, default_value = "10s",
+          value_name = "DURATION")]
+    pub renew_deadline: Duration,
+
+    /// How often the leader renews the Lease
+    #[arg(long, env = "VAP_RETRY_PERIOD", value_parser = duration, default_value = "2s",
+          value_name = "DURATION")]
+    pub retry_period: Duration,
 
     /// Format of log lines
     #[arg(long, env = "VAP_LOG_FORMAT", value_enum, default_value_t)]
@@ -105,9 +165,37 @@ impl RunArguments {
             },
             ready_requires: self.ready_requires.iter().copied().collect::<BTreeSet<_>>(),
             refresh_interval: self.refresh_interval,
+            exclusion: Exclusion::new(&self.exclude_names, self.exclude_selector.as_ref()),
             concurrency: usize::from(self.concurrency),
             watch_timeout: self.watch_timeout,
         }
+    }
+}
+
+impl RunArguments {
+    /// The election to take part in under the name `identity`, if any.
+    ///
+    /// # Errors
+    /// A sentence that says what to do, where its times let two lead at once.
+    pub fn election(&self, identity: String) -> Result<Option<Election>, String> {
+        let timing = Timing {
+            lease_duration: self.lease_duration,
+            renew_deadline: self.renew_deadline,
+            retry_period: self.retry_period,
+        };
+        timing.check()?;
+        let of_pod = || {
+            std::env::var("POD_NAMESPACE")
+                .ok()
+                .filter(|name| !name.is_empty())
+        };
+        let namespace = self.lease_namespace.clone().or_else(of_pod);
+        Ok(self.leader_elect.then(|| Election {
+            namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+            name: self.lease_name.clone(),
+            identity,
+            timing,
+        }))
     }
 }
 
@@ -164,6 +252,7 @@ mod tests {
             Ok(Arguments {
                 command: Command::Run(run),
             }) => Ok(run),
+            Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.to_string()),
         }
     }

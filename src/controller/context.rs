@@ -14,6 +14,9 @@ use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
+use super::exclude::Exclusion;
+use super::leadership::Leadership;
+use super::pace::Pace;
 use super::params::Params;
 use super::queue::Queue;
 use super::readiness::Readiness;
@@ -36,6 +39,8 @@ pub struct Settings {
     pub ready_requires: BTreeSet<ConditionType>,
     /// How often the API server is asked what it serves, besides whenever a CRD changes.
     pub refresh_interval: Duration,
+    /// Which policies are left alone.
+    pub exclusion: Exclusion,
     /// How many statuses are written at once.
     pub concurrency: usize,
     /// How long one watch request lives. A connection that died unnoticed is noticed some seconds later.
@@ -71,8 +76,10 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) complaints: Complaints,
+    pub(crate) pace: Pace,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
+    pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
@@ -94,12 +101,14 @@ impl Context {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
         metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
+        let store = Store::new(settings.exclusion.clone());
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
             supervisor: Supervisor::new(Arc::clone(&metrics)),
+            leadership: Leadership::default(),
             client,
             settings,
-            store: Store::default(),
+            store,
             bindings: Bindings::default(),
             params: Params::default(),
             probes: Probes::default(),
@@ -108,6 +117,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             complaints: Complaints::default(),
+            pace: Pace::default(),
             events: Events::default(),
             now: Timestamp::now,
             world: RwLock::default(),

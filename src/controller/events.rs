@@ -164,7 +164,12 @@ pub(crate) async fn send(context: Arc<Context>) {
     loop {
         let event = context.events.next().await;
         tokio::time::sleep_until(bucket.take(Instant::now())).await;
-        if let Err(error) = sent.send(&context, &event).await {
+        // What turned while another instance led is told by that one.
+        let Some(deadline) = context.leadership.may_write() else {
+            continue;
+        };
+        let sent = deadline.within(sent.send(&context, &event)).await;
+        if let Err(error) = sent {
             context.metrics.event_dropped();
             if context.complaints.are_due("events") {
                 tracing::warn!(

@@ -12,6 +12,7 @@ pub mod blocking;
 mod bound;
 mod by_policy;
 mod check;
+pub mod clear;
 mod client;
 mod complaints;
 mod context;
@@ -19,12 +20,16 @@ mod crds;
 mod discovery;
 pub mod error;
 mod events;
+pub mod exclude;
 mod http;
+mod leadership;
+mod lease;
 mod list_watch;
 mod mapper;
 mod observe;
 mod openapi;
 mod origin;
+mod pace;
 mod params;
 mod probe;
 mod probing;
@@ -51,11 +56,15 @@ use std::sync::Arc;
 
 use kube::Client;
 use tokio::sync::mpsc;
+use tokio::sync::watch as signal;
 use tokio::task::JoinSet;
 
 pub use self::apply::FIELD_MANAGER;
 use self::context::Context;
 pub use self::context::Settings;
+pub use self::leadership::Election;
+use self::leadership::Elector;
+pub use self::lease::Timing;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
@@ -65,6 +74,7 @@ use crate::telemetry::Metrics;
 #[derive(Debug)]
 pub struct Controller {
     context: Arc<Context>,
+    election: Option<Election>,
 }
 
 impl Controller {
@@ -73,13 +83,39 @@ impl Controller {
     pub fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         Self {
             context: Arc::new(Context::new(client, settings, metrics)),
+            election: None,
         }
     }
 
-    /// Whether it knows the cluster.
+    /// The same one, which writes only while it is elected. Without an election it always does.
     #[must_use]
-    pub fn readiness(&self) -> Readiness {
-        self.context.readiness.clone()
+    pub fn elected(mut self, election: Option<Election>) -> Self {
+        self.election = election;
+        self
+    }
+
+    /// What must hold for it to be ready, as it is at each call: that it knows the cluster, and that it
+    /// could lead.
+    pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
+        let readiness = self.context.readiness.clone();
+        let leadership = self
+            .election
+            .is_some()
+            .then(|| self.context.leadership.clone());
+        move || {
+            let leadership = leadership.iter();
+            let lease = leadership.map(|leadership| ("lease", leadership.problem()));
+            readiness.checks().into_iter().chain(lease).collect()
+        }
+    }
+
+    /// Brings what is measured at the moment of asking up to date.
+    pub fn measure(&self) -> impl Fn() + use<> {
+        let context = Arc::clone(&self.context);
+        move || {
+            let is_in_step = context.readiness.is_all_in_step();
+            context.metrics.set_in_step(is_in_step);
+        }
     }
 
     /// Whether its tasks make progress.
@@ -88,14 +124,21 @@ impl Controller {
         self.context.supervisor.clone()
     }
 
-    /// Runs until `stop`, and then ends the writes that were begun.
+    /// Runs until `stop`, ends the writes that were begun, and gives up the Lease.
     ///
     /// # Errors
-    /// Why it cannot go on: a task that must not end did, or panicked. The process is to end at once.
+    /// Why it cannot go on: a task that must not end did or panicked, or the Lease was lost. The process
+    /// is to end at once: what was begun must not be ended.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), String> {
         let (signals, received) = mpsc::unbounded_channel();
         let context = self.context;
         let supervisor = context.supervisor.clone();
+        // Stands by from here on, before anything could be written.
+        let elector = self
+            .election
+            .map(|election| Elector::new(Arc::clone(&context), election));
+        let (release, released) = signal::channel(false);
+        let mut elected = tokio::spawn(elect(elector, supervisor.clone(), released));
         let mut tasks = Tasks::new(&supervisor);
         tasks.spawn("watch-policies", watch::policies(Arc::clone(&context)));
         tasks.spawn("watch-bindings", watch::bindings(Arc::clone(&context)));
@@ -108,9 +151,38 @@ impl Controller {
         tasks.spawn("events", events::send(Arc::clone(&context)));
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
-        // The watches end with the set.
+        let leadership = context.leadership.clone();
         let work = supervisor.contained("workers", reconcile::work(context, stop));
-        unless_lost(&supervisor, work).await
+        let writing = async {
+            unless_lost(&supervisor, work).await?;
+            leadership.close().await;
+            Ok::<(), String>(())
+        };
+        tokio::select! {
+            biased;
+            outcome = &mut elected => return outcome.map_err(|error| error.to_string())?,
+            outcome = writing => outcome?,
+        }
+        release.send_replace(true);
+        // The watches end with the set.
+        elected.await.map_err(|error| error.to_string())?
+    }
+}
+
+/// Takes part in the election until the Lease is to be given up.
+async fn elect(
+    elector: Option<Elector>,
+    supervisor: Supervisor,
+    mut released: signal::Receiver<bool>,
+) -> Result<(), String> {
+    let Some(elector) = elector else {
+        // Where the sender is gone, so is everything.
+        drop(released.wait_for(|released| *released).await);
+        return Ok(());
+    };
+    match supervisor.contained("lease", elector.run(released)).await {
+        Some(outcome) => outcome,
+        None => Err(supervisor.lost().await.to_string()),
     }
 }
 

@@ -198,10 +198,25 @@ fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admis
 /// # Errors
 /// Why they are not known.
 pub(crate) fn probes_without_policy(context: &Context, name: &str) -> Result<Probed, ProbesState> {
-    let why = format!("there is no ValidatingAdmissionPolicy {name}");
+    probes_pending(
+        context,
+        name,
+        &format!("there is no ValidatingAdmissionPolicy {name}"),
+    )
+}
+
+/// The probes of a policy that is not looked at for the reason `why`; all of their cases wait.
+///
+/// # Errors
+/// Why they are not known.
+pub(crate) fn probes_pending(
+    context: &Context,
+    name: &str,
+    why: &str,
+) -> Result<Probed, ProbesState> {
     let pending = |probe: Arc<Probe>| {
         let cases = probe.spec.cases.iter();
-        let cases = cases.map(|case| run::pending(case, &why).status).collect();
+        let cases = cases.map(|case| run::pending(case, why).status).collect();
         (probe, cases)
     };
     let probes = probes_of(context, name)?;
@@ -236,7 +251,12 @@ pub(crate) async fn write_statuses(
         });
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let patch = Patch::Apply(&applied);
-        match within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch)).await {
+        let Some(deadline) = context.leadership.may_write() else {
+            // Whoever leads writes them.
+            return Ok(());
+        };
+        let written = deadline.within(api.patch_status(name_of(probe), &params, &patch));
+        match written.await {
             Ok(written) => {
                 context.metrics.status_written();
                 for name in context.probes.put(written, Origin::Answered) {

@@ -134,6 +134,12 @@ impl Readiness {
         })
     }
 
+    /// Whether all that a verdict is given on is in step with the cluster now.
+    #[must_use]
+    pub fn is_all_in_step(&self) -> bool {
+        NEEDED.into_iter().all(|source| self.is_in_step(source))
+    }
+
     /// What permission `source` lacks, if it is certain that it does.
     pub(crate) fn refusal(&self, source: Source) -> Option<String> {
         let states = self.lock();

@@ -14,6 +14,7 @@ use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
 use super::events;
+use super::exclude;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
 use super::params::Referrer;
@@ -71,6 +72,9 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     };
+    if let Some(excluded) = entry.excluded {
+        return exclude::leave(context, &entry.policy, excluded).await;
+    }
     let Some(facts) = observe(context, &entry, &context.world()).await? else {
         // Schemas are on their way, which gives a sign.
         return Ok(Done {
@@ -103,8 +107,28 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting,
         });
     }
+    if !context.pace.may_write(name) {
+        if context.complaints.are_due("pace") {
+            tracing::warn!(
+                policy = name,
+                "the status was written 30 times in a minute and is another each time: does a second \
+                 vap-status-controller write it, of another version or with other flags? Waiting"
+            );
+        }
+        return Ok(Done {
+            outcome: Outcome::Conflict,
+            is_waiting: true,
+        });
+    }
     let written = match apply(context, &entry.policy, &desired).await? {
         Written::Applied(written) => *written,
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        Written::Observed => {
+            return Ok(Done {
+                outcome: Outcome::Observed,
+                is_waiting,
+            });
+        }
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Done {
@@ -172,6 +196,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
     tracing::info!(
         policies = context.queue.len(),
+        excluded = context.store.n_excluded(),
         "caches are in step, reconciling"
     );
     let mut tasks = JoinSet::new();

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::check::Record;
+use super::exclude::{Excluded, Exclusion};
 use super::mapper::Dependencies;
 use super::origin::Origin;
 use super::world::Change;
@@ -16,6 +17,7 @@ use crate::schema::{GroupVersion, Gvk};
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     entries: Mutex<HashMap<String, Entry>>,
+    exclusion: Exclusion,
 }
 
 /// One policy.
@@ -25,6 +27,8 @@ pub(crate) struct Entry {
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// What was found out about it, if it was looked at before.
     pub(crate) record: Option<Arc<Record>>,
+    /// Whether it is left alone.
+    pub(crate) excluded: Option<Excluded>,
     dependencies: Arc<Dependencies>,
 }
 
@@ -39,12 +43,34 @@ fn prune(policy: &mut ValidatingAdmissionPolicy) {
 }
 
 impl Store {
+    /// A store that leaves some policies alone.
+    pub(crate) fn new(exclusion: Exclusion) -> Self {
+        Self {
+            exclusion,
+            ..Self::default()
+        }
+    }
+
+    /// How many policies are left alone.
+    pub(crate) fn n_excluded(&self) -> usize {
+        let entries = self.lock();
+        entries
+            .values()
+            .filter(|entry| entry.excluded.is_some())
+            .count()
+    }
+
     /// Puts in a policy as the API server told it, by the rule of [`Origin`]; whether that is news.
     pub(crate) fn put(&self, mut policy: ValidatingAdmissionPolicy, from: Origin) -> bool {
         let Some(name) = policy.metadata.name.clone() else {
             return false;
         };
+        let excluded = self.exclusion.excluded(&policy);
         prune(&mut policy);
+        if excluded.is_some() {
+            // Nothing of it is read, and so it depends on nothing.
+            (policy.spec, policy.status) = (None, None);
+        }
         let mut entries = self.lock();
         let known = entries.get(&name).map(|entry| &entry.policy.metadata);
         if !from.supersedes(&policy.metadata, known) {
@@ -57,6 +83,7 @@ impl Store {
                 Entry {
                     policy: Arc::new(policy),
                     record: None,
+                    excluded,
                     dependencies,
                 },
             );
@@ -66,6 +93,7 @@ impl Store {
             known.dependencies = Arc::new(Dependencies::new(&policy));
         }
         known.policy = Arc::new(policy);
+        known.excluded = excluded;
         true
     }
 

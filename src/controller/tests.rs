@@ -11,6 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::context::{Context, Settings};
+use super::exclude::Exclusion;
 use super::origin::Origin;
 use super::reconcile::{Done, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
@@ -30,6 +31,7 @@ pub(super) fn settings() -> Settings {
         profile: Profile::Truthful,
         ready_requires: ConditionType::COUNTING.into(),
         refresh_interval: Duration::from_secs(10),
+        exclusion: Exclusion::default(),
         concurrency: 4,
         watch_timeout: Duration::from_secs(60),
     }
@@ -69,8 +71,17 @@ pub(super) fn context(
     expression: &str,
     answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
+    context_with(settings(), expression, answer)
+}
+
+/// [`context`] with settings of its own.
+pub(super) fn context_with(
+    settings: Settings,
+    expression: &str,
+    answer: impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static,
+) -> (Arc<Context>, Log) {
     let (client, log) = client(answer);
-    let mut context = Context::new(client, settings(), Arc::new(Metrics::new()));
+    let mut context = Context::new(client, settings, Arc::new(Metrics::new()));
     context.now = || Timestamp::from_second(1000).unwrap();
     context.set_world(world(
         &[("apps/v1", "deployments", "Deployment")],

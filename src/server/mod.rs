@@ -2,31 +2,74 @@
 //!
 //! It knows nothing of policies: what is ready is told by a closure, what is measured by
 //! [`Metrics`]. Connections are few and short, so that a stranger on the port cannot exhaust the
-//! process.
+//! process. Nor can he keep the kubelet waiting: where all connections are taken, the one that has been
+//! idle for longest makes room, and the long answers, those of `/metrics`, have a limit of their own.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::CONTENT_TYPE;
 
-/// How many connections are served at once; more wait.
+/// How many connections a port serves at once.
 const MAX_CONNECTIONS: usize = 32;
 
+/// How many answers of `/metrics` are on their way at once; each may be large.
+const MAX_SCRAPES: usize = 4;
+
+/// How much of an answer is handed out at once, in bytes.
+const PIECE_BYTES: usize = 64 * 1024;
+
 /// How long a client may take to send the head of a request, and how long an idle connection lives.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a connection takes requests, and how much longer its last answer may take.
+const LIFE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(30));
+
+/// What a port serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoints {
+    /// `/livez`, `/readyz` and `/metrics`.
+    All,
+    /// `/livez` and `/readyz`.
+    Health,
+    /// `/metrics`.
+    Metrics,
+}
+
+impl Endpoints {
+    fn have(self, path: &str) -> bool {
+        match path {
+            "/livez" | "/healthz" | "/readyz" => self != Self::Metrics,
+            "/metrics" => self != Self::Health,
+            _ => false,
+        }
+    }
+
+    const fn list(self) -> &'static str {
+        match self {
+            Self::All => "there are /livez, /readyz and /metrics\n",
+            Self::Health => "there are /livez and /readyz\n",
+            Self::Metrics => "there is /metrics\n",
+        }
+    }
+}
 
 /// One thing that must hold for the process to be ready, or to be left alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +87,8 @@ pub struct Health {
     pub checks: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
     /// What must hold for the process not to be started again, at the time of the call.
     pub alive: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
+    /// Brings up to date what is measured when the metrics are asked for.
+    pub measure: Arc<dyn Fn() + Send + Sync>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
 }
@@ -54,23 +99,21 @@ impl fmt::Debug for Health {
     }
 }
 
-/// Opens the port.
+/// Opens the port that `flag` names.
 ///
 /// # Errors
 /// A sentence that says what to do, where the address cannot be listened on.
-pub async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener, String> {
     TcpListener::bind(address).await.map_err(|error| {
-        format!("cannot listen on {address}: {error}; choose another address with --listen")
+        format!("cannot listen on {address}: {error}; choose another address with {flag}")
     })
 }
 
 /// Serves until the future is dropped.
-pub async fn serve(listener: TcpListener, health: Health) {
-    let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+pub async fn serve(listener: TcpListener, health: Health, endpoints: Endpoints) {
+    let scrapes = Arc::new(Semaphore::new(MAX_SCRAPES));
+    let mut connections = Connections::default();
     loop {
-        let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
-            return;
-        };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -80,41 +123,162 @@ pub async fn serve(listener: TcpListener, health: Health) {
                 continue;
             }
         };
-        let health = health.clone();
-        tokio::spawn(async move {
-            let _permit = permit;
+        let answering = connections.make_room();
+        let (health, scrapes) = (health.clone(), Arc::clone(&scrapes));
+        let handle = tokio::spawn(async move {
             let service = service_fn(|request| {
-                let response = respond(&request, &health);
+                let response = respond(&request, &health, endpoints, &scrapes);
+                let answering = Arc::clone(&answering);
+                let response = response.map(|answer| answer.of(answering));
                 async { Ok::<_, Infallible>(response) }
             });
-            let served = http1::Builder::new()
+            let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIMEOUT)
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
-            if let Err(error) = served {
+                .serve_connection(TokioIo::new(stream), service);
+            let mut connection = std::pin::pin!(connection);
+            let mut served = tokio::time::timeout(LIFE.0, connection.as_mut()).await;
+            if served.is_err() {
+                connection.as_mut().graceful_shutdown();
+                served = tokio::time::timeout(LIFE.1, connection).await;
+            }
+            if let Ok(Err(error)) = served {
                 tracing::debug!(%error, "connection to the health server ended");
             }
         });
+        connections.add(handle.abort_handle());
     }
 }
 
-fn respond(request: &Request<Incoming>, health: &Health) -> Response<String> {
-    let verbose = request.uri().query().is_some_and(|query| {
+/// The connections that are open, the oldest first.
+#[derive(Default)]
+struct Connections {
+    open: VecDeque<Connection>,
+    next: Weak<()>,
+}
+
+struct Connection {
+    task: AbortHandle,
+    /// Held by the connection itself and by each answer of it that is on its way.
+    answering: Weak<()>,
+}
+
+impl Connections {
+    /// Makes room for one more: where all are taken, the oldest that is not being answered ends.
+    fn make_room(&mut self) -> Arc<()> {
+        self.open
+            .retain(|connection| !connection.task.is_finished());
+        if self.open.len() >= MAX_CONNECTIONS {
+            let is_idle = |connection: &Connection| connection.answering.strong_count() <= 1;
+            let idle = self.open.iter().position(is_idle).unwrap_or_default();
+            if let Some(connection) = self.open.remove(idle) {
+                connection.task.abort();
+            }
+        }
+        let answering = Arc::new(());
+        self.next = Arc::downgrade(&answering);
+        answering
+    }
+
+    fn add(&mut self, task: AbortHandle) {
+        let answering = std::mem::take(&mut self.next);
+        self.open.push_back(Connection { task, answering });
+    }
+}
+
+/// The body of an answer, with what is taken until it is sent. It is handed out in pieces: hyper takes a
+/// piece for sent as soon as it has it.
+#[derive(Debug, Default)]
+struct Answer {
+    text: Bytes,
+    _scrape: Option<OwnedSemaphorePermit>,
+    _connection: Option<Arc<()>>,
+}
+
+impl Answer {
+    fn of(self, connection: Arc<()>) -> Self {
+        Self {
+            _connection: Some(connection),
+            ..self
+        }
+    }
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self {
+            text: Bytes::from(text),
+            ..Self::default()
+        }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.text.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.text.len().min(PIECE_BYTES);
+        Poll::Ready(Some(Ok(Frame::data(self.text.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(u64::try_from(self.text.len()).unwrap_or(u64::MAX))
+    }
+}
+
+fn respond(
+    request: &Request<Incoming>,
+    health: &Health,
+    endpoints: Endpoints,
+    scrapes: &Arc<Semaphore>,
+) -> Response<Answer> {
+    let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_verbose = request.uri().query().is_some_and(|query| {
         query
             .split('&')
             .any(|part| part.split('=').next() == Some("verbose"))
     });
-    answer(request.method(), request.uri().path(), verbose, health)
+    let path = request.uri().path();
+    if path != "/metrics" || !is_get || !endpoints.have(path) {
+        return answer(request.method(), path, is_verbose, health, endpoints).map(Answer::from);
+    }
+    let Ok(scrape) = Arc::clone(scrapes).try_acquire_owned() else {
+        let busy = "too many answers of /metrics are on their way\n".to_owned();
+        return text(StatusCode::SERVICE_UNAVAILABLE, busy).map(Answer::from);
+    };
+    answer(request.method(), path, is_verbose, health, endpoints).map(|text| Answer {
+        _scrape: Some(scrape),
+        ..Answer::from(text)
+    })
 }
 
 /// The answer to a request.
-fn answer(method: &Method, path: &str, verbose: bool, health: &Health) -> Response<String> {
+fn answer(
+    method: &Method,
+    path: &str,
+    verbose: bool,
+    health: &Health,
+    endpoints: Endpoints,
+) -> Response<String> {
     if method != Method::GET && method != Method::HEAD {
         return text(
             StatusCode::METHOD_NOT_ALLOWED,
             "method not allowed\n".to_owned(),
         );
+    }
+    if !endpoints.have(path) {
+        return text(StatusCode::NOT_FOUND, endpoints.list().to_owned());
     }
     match path {
         "/livez" | "/healthz" => {
@@ -126,14 +290,14 @@ fn answer(method: &Method, path: &str, verbose: bool, health: &Health) -> Respon
             verdict(&checks, "livez", verbose)
         }
         "/readyz" => verdict(&(health.checks)(), "readyz", verbose),
-        "/metrics" => match health.metrics.encode() {
-            Ok(body) => with_type(StatusCode::OK, CONTENT_TYPE, body),
-            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-        },
-        _ => text(
-            StatusCode::NOT_FOUND,
-            "there are /livez, /readyz and /metrics\n".to_owned(),
-        ),
+        "/metrics" => {
+            (health.measure)();
+            match health.metrics.encode() {
+                Ok(body) => with_type(StatusCode::OK, CONTENT_TYPE, body),
+                Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            }
+        }
+        _ => text(StatusCode::NOT_FOUND, endpoints.list().to_owned()),
     }
 }
 

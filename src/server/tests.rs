@@ -19,13 +19,14 @@ fn health(problems: Problems) -> Health {
     Health {
         checks: Arc::new(move || checks(problems)),
         alive: Arc::new(|| checks(&[("refresher", None)])),
+        measure: Arc::new(|| {}),
         metrics: Arc::new(Metrics::new()),
     }
 }
 
 #[track_caller]
 fn check(path: &str, verbose: bool, health: &Health, status: u16, body: &str) {
-    let response = answer(&Method::GET, path, verbose, health);
+    let response = answer(&Method::GET, path, verbose, health, Endpoints::All);
     assert_eq!(
         (response.status().as_u16(), response.body().as_str()),
         (status, body)
@@ -93,13 +94,25 @@ fn other_requests_are_told_what_there_is() {
         404,
         "there are /livez, /readyz and /metrics\n",
     );
-    let response = answer(&Method::POST, "/readyz", false, &health(READY));
+    let response = answer(
+        &Method::POST,
+        "/readyz",
+        false,
+        &health(READY),
+        Endpoints::All,
+    );
     assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[test]
 fn metrics_have_their_content_type() {
-    let response = answer(&Method::GET, "/metrics", false, &health(READY));
+    let response = answer(
+        &Method::GET,
+        "/metrics",
+        false,
+        &health(READY),
+        Endpoints::All,
+    );
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()[header::CONTENT_TYPE], CONTENT_TYPE);
     assert!(response.body().ends_with("# EOF\n"));
@@ -107,24 +120,28 @@ fn metrics_have_their_content_type() {
 
 #[tokio::test]
 async fn a_busy_port_says_what_to_do() {
-    let first = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let first = bind("127.0.0.1:0".parse().unwrap(), "--listen")
+        .await
+        .unwrap();
     let address = first.local_addr().unwrap();
-    let error = bind(address).await.unwrap_err();
+    let error = bind(address, "--metrics-listen").await.unwrap_err();
     assert!(
         error.starts_with(&format!("cannot listen on {address}: ")),
         "{error}"
     );
     assert!(
-        error.ends_with("; choose another address with --listen"),
+        error.ends_with("; choose another address with --metrics-listen"),
         "{error}"
     );
 }
 
 #[tokio::test]
 async fn answers_over_a_socket() {
-    let listener = bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
+        .await
+        .unwrap();
     let address = listener.local_addr().unwrap();
-    let server = tokio::spawn(serve(listener, health(UNREADY)));
+    let server = tokio::spawn(serve(listener, health(UNREADY), Endpoints::All));
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = b"GET /readyz?verbose=true HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await.unwrap();
@@ -133,4 +150,96 @@ async fn answers_over_a_socket() {
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     assert!(answer.ends_with("\r\n\r\n[+]policies ok\n[-]crds failed: cannot list customresourcedefinitions\nreadyz check failed\n"));
     server.abort();
+}
+
+/// Starts a server and tells where.
+async fn start(endpoints: Endpoints, health: Health) -> std::net::SocketAddr {
+    let listener = bind("127.0.0.1:0".parse().unwrap(), "--listen")
+        .await
+        .unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(listener, health, endpoints));
+    address
+}
+
+/// The status of the answer to a GET of `path`.
+async fn get(address: std::net::SocketAddr, path: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    answer.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn each_port_serves_what_it_is_for() {
+    for (endpoints, expect) in [
+        (Endpoints::All, [200, 200, 200]),
+        (Endpoints::Health, [200, 200, 404]),
+        (Endpoints::Metrics, [404, 404, 200]),
+    ] {
+        let address = start(endpoints, health(READY)).await;
+        for (path, status) in ["/livez", "/readyz", "/metrics"].into_iter().zip(expect) {
+            assert_eq!(get(address, path).await, status, "{endpoints:?} {path}");
+        }
+        assert_eq!(get(address, "/").await, 404);
+    }
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_do_not_keep_the_kubelet_waiting() {
+    let address = start(Endpoints::All, health(READY)).await;
+    let mut silent = Vec::new();
+    for round in 0..5 {
+        for _ in 0..MAX_CONNECTIONS {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"GET /livez HT").await.unwrap();
+            silent.push(stream);
+        }
+        // Less than the kubelet's least patience.
+        let answer = tokio::time::timeout(Duration::from_secs(1), get(address, "/livez"));
+        assert_eq!(answer.await, Ok(200), "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn scrapes_that_are_not_read_keep_nobody_waiting() {
+    let metrics = Metrics::new();
+    let sample = crate::telemetry::metrics::PolicySample {
+        probes: vec![crate::telemetry::metrics::ProbeSample {
+            probe: "x".repeat(1 << 20),
+            outcomes: [("Passed", 1), ("Failed", 2), ("Pending", 0)],
+        }],
+        ..Default::default()
+    };
+    for i in 0..8 {
+        metrics.set_policy(&i.to_string(), sample.clone());
+    }
+    let health = Health {
+        metrics: Arc::new(metrics),
+        ..health(READY)
+    };
+    let address = start(Endpoints::All, health).await;
+    let mut unread = Vec::new();
+    for _ in 0..MAX_SCRAPES {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        // The answer has begun.
+        stream.read_u8().await.unwrap();
+        unread.push(stream);
+    }
+    assert_eq!(get(address, "/metrics").await, 503);
+    assert_eq!(get(address, "/livez").await, 200);
+    // Whoever goes away makes room.
+    drop(unread);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    while get(address, "/metrics").await != 200 {
+        assert!(tokio::time::Instant::now() < deadline);
+        tokio::task::yield_now().await;
+    }
 }

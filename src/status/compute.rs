@@ -115,7 +115,7 @@ impl From<Matches> for Matched {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     /// The warnings.
-    pub warnings: Vec<Warning>,
+    pub warnings: Box<[Warning]>,
     /// How many kinds that rules match by name were checked.
     pub n_checked: usize,
     /// The kinds that rules match by name and that were not checked.
@@ -155,7 +155,7 @@ impl From<TypeCheck> for Typed {
         unchecked.shrink_to_fit();
         Self {
             has_foreign_kinds,
-            warnings: outcome.warnings,
+            warnings: outcome.warnings.into(),
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
             by_wildcard: Box::new(TypedByWildcard {

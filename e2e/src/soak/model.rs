@@ -1,0 +1,162 @@
+//! What the conditions of each policy must be, foretold from what exists.
+//!
+//! It knows nothing of how the controller finds out.
+
+use std::collections::BTreeMap;
+
+use super::universe::{Edition, Expectation, NotFound, Reference, Shape, Slot, Variant, World};
+
+/// The conditions of a policy, as `True/Ready`, by type.
+pub type Conditions = BTreeMap<&'static str, &'static str>;
+
+/// The conditions of the policy of `slot`; `None` where there is no such policy.
+#[must_use]
+pub fn foretold(world: &World, slot: Slot) -> Option<Conditions> {
+    let edition = *world.policies.get(&slot)?;
+    // In the order in which a condition that is False makes `Ready` False.
+    let counting = [
+        ("Compiled", "True/AllExpressionsCompile"),
+        ("ResourcesMatched", resources_matched(world, slot)),
+        ("ParamsResolved", params_resolved(world, slot)),
+        ("TypeChecked", type_checked(world, slot, edition)),
+        ("ProbesPassed", probes_passed(world, slot, edition)),
+    ];
+    let mut conditions = Conditions::from(counting);
+    let failing = counting
+        .iter()
+        .find_map(|(_, verdict)| verdict.starts_with("False/").then_some(*verdict));
+    conditions.insert("Ready", failing.unwrap_or("True/Ready"));
+    // No CRD and no param can mend a warning about Kubernetes' own kinds.
+    let has_own_kinds = matches!(slot.shape, Shape::Deployments | Shape::ConfigMaps);
+    if has_own_kinds && conditions.get("TypeChecked") == Some(&"False/ExpressionWarnings") {
+        conditions.insert("Stalled", "True/ExpressionWarnings");
+    }
+    let bound = match world.bindings.get(&slot) {
+        Some(_) => "True/BindingsFound",
+        None => "False/NoBindings",
+    };
+    conditions.insert("Bound", bound);
+    Some(conditions)
+}
+
+fn resources_matched(world: &World, slot: Slot) -> &'static str {
+    let is_served = match slot.shape {
+        Shape::Deployments | Shape::ConfigMaps | Shape::Limits => true,
+        Shape::Widgets | Shape::Wildcard => world.widgets.is_some(),
+    };
+    if is_served {
+        "True/ResourcesServed"
+    } else {
+        "False/NoServedResources"
+    }
+}
+
+fn params_resolved(world: &World, slot: Slot) -> &'static str {
+    let params = match slot.shape {
+        Shape::Deployments | Shape::Widgets | Shape::Wildcard => return "True/ParamsNotRequired",
+        Shape::Limits if world.limits.is_none() => return "False/ParamKindNotFound",
+        Shape::Limits => &world.limit_params,
+        Shape::ConfigMaps => &world.config_map_params,
+    };
+    let (is_found, not_found) = match world.bindings.get(&slot) {
+        None | Some(Reference::None) => return "True/ParamKindServed",
+        Some(Reference::Named(n, not_found)) => (params.contains(n), not_found),
+        Some(Reference::Selected(not_found)) => (!params.is_empty(), not_found),
+    };
+    match (is_found, not_found) {
+        (true, _) => "True/ParamsFound",
+        (false, NotFound::Allow) => "True/ParamKindServed",
+        (false, NotFound::Deny) => "False/ParamsNotFound",
+    }
+}
+
+fn type_checked(world: &World, slot: Slot, edition: Edition) -> &'static str {
+    // The schema of what the expression is about.
+    let schema = match slot.shape {
+        Shape::Deployments | Shape::ConfigMaps => Some(Variant::Integer),
+        Shape::Widgets | Shape::Wildcard => match world.widgets {
+            None => return "Unknown/NoTypesToCheck",
+            widgets => widgets,
+        },
+        Shape::Limits => world.limits,
+    };
+    match schema {
+        _ if edition.is_misspelt => "False/ExpressionWarnings",
+        Some(Variant::Integer) => "True/NoWarnings",
+        Some(Variant::String) => "False/ExpressionWarnings",
+        None => "True/PartiallyChecked",
+    }
+}
+
+fn probes_passed(world: &World, slot: Slot, edition: Edition) -> &'static str {
+    let Some(expectation) = world.probes.get(&slot) else {
+        return "Unknown/NoProbes";
+    };
+    let is_denied = match slot.shape {
+        // The sample is a deployment, and no rule matches it.
+        Shape::Widgets | Shape::Wildcard => false,
+        // A field that is not there is an error; the params are in the probe, so that their kind need not be
+        // served.
+        Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
+            slot.fails_closed || !edition.is_misspelt
+        }
+    };
+    if is_denied == (*expectation == Expectation::Deny) {
+        "True/ProbesPassed"
+    } else {
+        "False/ProbesFailed"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::universe::Change;
+    use super::*;
+
+    fn world(changes: &[Change]) -> World {
+        let mut world = World::default();
+        changes.iter().for_each(|change| world.apply(*change));
+        world
+    }
+
+    fn sound(slot: usize) -> Change {
+        let edition = Edition {
+            is_misspelt: false,
+            number: 0,
+        };
+        Change::Policy(Slot::ALL[slot], Some(edition))
+    }
+
+    #[track_caller]
+    fn check(changes: &[Change], slot: usize, expect: &[(&str, &str)]) {
+        let conditions = foretold(&world(changes), Slot::ALL[slot]).unwrap();
+        for (type_, verdict) in expect {
+            assert_eq!(conditions[type_], *verdict, "{type_}");
+        }
+    }
+
+    #[test]
+    fn verdicts_follow_from_what_exists() {
+        assert_eq!(foretold(&World::default(), Slot::ALL[0]), None);
+        check(
+            &[sound(0)],
+            0,
+            &[("Ready", "True/Ready"), ("Bound", "False/NoBindings")],
+        );
+        check(&[sound(2)], 2, &[("Ready", "False/NoServedResources")]);
+        let widgets = Change::Widgets(Some(Variant::String));
+        check(
+            &[sound(2), widgets],
+            2,
+            &[("Ready", "False/ExpressionWarnings")],
+        );
+        check(&[sound(8)], 8, &[("Ready", "False/ParamKindNotFound")]);
+        let named = Reference::Named(1, NotFound::Deny);
+        let bound = Change::Binding(Slot::ALL[6], Some(named));
+        check(&[sound(6), bound], 6, &[("Ready", "False/ParamsNotFound")]);
+        let param = Change::ConfigMapParam(1, Some(0));
+        check(&[sound(6), bound, param], 6, &[("Ready", "True/Ready")]);
+        let probe = Change::Probe(Slot::ALL[1], Some(Expectation::Allow));
+        check(&[sound(1), probe], 1, &[("Ready", "False/ProbesFailed")]);
+    }
+}

@@ -1,0 +1,318 @@
+//! The objects of a soak as the API server gets them, by an administrator.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use http::Request;
+use kube::Client;
+use serde_json::{Value, json};
+
+use super::universe::{Change, Edition, Expectation, NotFound, Reference, Shape, Slot, Variant};
+
+/// How long the API server may take until it serves a kind, or until a CRD is gone.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The group of widgets.
+const WIDGETS: &str = "soak.example.com";
+
+/// The group of limits.
+const LIMITS: &str = "params.soak.example.com";
+
+/// Where the config maps are that are params.
+const NAMESPACE: &str = "default";
+
+/// Makes a change, and returns when the API server has it.
+///
+/// # Errors
+/// When the API server refuses it.
+pub(super) async fn make(client: &Client, change: Change) -> Result<()> {
+    let (path, object) = object(change);
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let outcome = match &object {
+            Some(object) => apply(client, &path, object).await,
+            None => delete(client, &path).await,
+        };
+        let is_crd = matches!(change, Change::Widgets(_) | Change::Limits(_));
+        let is_gone = async || object.is_some() || !is_crd || !exists(client, &path).await;
+        match outcome {
+            Ok(()) if is_gone().await => return Ok(()),
+            Ok(()) => {}
+            // A kind that is new is not served at once.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => bail!("{path}: {error}"),
+        }
+        if Instant::now() > deadline {
+            bail!("{path}: the API server takes too long");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Changes an object without meaning, so that everybody gets to see it again; one that is gone is left alone.
+///
+/// # Errors
+/// When the API server refuses.
+pub(super) async fn touch(client: &Client, path: &str, n: u64) -> Result<()> {
+    let patch = json!({"metadata": {"annotations": {"soak.example.com/touched": n.to_string()}}});
+    let request = Request::patch(path)
+        .header("content-type", "application/merge-patch+json")
+        .body(patch.to_string().into_bytes())?;
+    match client.request_text(request).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        Err(error) => bail!("{path}: {error}"),
+    }
+}
+
+/// Registers an aggregated API whose server is not there, and returns when the API server knows that it is down.
+///
+/// # Errors
+/// When the API server refuses it, or does not find it down.
+pub(super) async fn register_a_dead_api(client: &Client) -> Result<()> {
+    let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1.dead.soak.example.com";
+    let object = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+        "metadata": {"name": "v1.dead.soak.example.com"},
+        "spec": {"group": "dead.soak.example.com", "version": "v1", "groupPriorityMinimum": 100,
+                 "versionPriority": 100, "insecureSkipTLSVerify": true,
+                 "service": {"name": "dead", "namespace": NAMESPACE}},
+    });
+    apply(client, path, &object).await?;
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let request = Request::get(path).body(Vec::new())?;
+        let found: Value = client.request(request).await?;
+        let mut conditions = found
+            .pointer("/status/conditions")
+            .and_then(Value::as_array);
+        let conditions = conditions
+            .iter_mut()
+            .flat_map(|conditions| conditions.iter());
+        let is_down = |condition: &Value| {
+            condition.get("type") == Some(&json!("Available"))
+                && condition.get("status") == Some(&json!("False"))
+        };
+        if conditions.into_iter().any(is_down) {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            bail!("{path} is not found to be down: {found}");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Server-side apply.
+async fn apply(client: &Client, path: &str, object: &Value) -> kube::Result<()> {
+    let request = Request::patch(format!("{path}?fieldManager=soak&force=true"))
+        .header("content-type", "application/apply-patch+yaml")
+        .body(object.to_string().into_bytes())
+        .map_err(kube::Error::HttpError)?;
+    client.request_text(request).await.map(drop)
+}
+
+async fn delete(client: &Client, path: &str) -> kube::Result<()> {
+    let request = Request::delete(path)
+        .body(Vec::new())
+        .map_err(kube::Error::HttpError)?;
+    match client.request_text(request).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        outcome => outcome.map(drop),
+    }
+}
+
+async fn exists(client: &Client, path: &str) -> bool {
+    let request = Request::get(path).body(Vec::new());
+    match request {
+        Ok(request) => !matches!(
+            client.request_text(request).await,
+            Err(kube::Error::Api(status)) if status.code == 404
+        ),
+        Err(_) => true,
+    }
+}
+
+/// The path and the manifest of what a change makes; without a manifest it deletes.
+fn object(change: Change) -> (String, Option<Value>) {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1";
+    match change {
+        Change::Policy(slot, edition) => (
+            format!("{POLICIES}/validatingadmissionpolicies/{}", slot.name()),
+            edition.map(|edition| policy(slot, edition)),
+        ),
+        Change::Binding(slot, reference) => (
+            format!(
+                "{POLICIES}/validatingadmissionpolicybindings/{}",
+                slot.name()
+            ),
+            reference.map(|reference| binding(slot, reference)),
+        ),
+        Change::Probe(slot, expectation) => (
+            format!("/apis/vap-status.dev/v1alpha1/policyprobes/{}", slot.name()),
+            expectation.map(|expectation| probe(slot, expectation)),
+        ),
+        Change::Widgets(variant) => crd(WIDGETS, "Widget", variant),
+        Change::Limits(variant) => crd(LIMITS, "Limit", variant),
+        Change::ConfigMapParam(n, number) => (
+            format!("/api/v1/namespaces/{NAMESPACE}/configmaps/{}", param(n)),
+            number.map(|number| {
+                json!({
+                    "apiVersion": "v1", "kind": "ConfigMap",
+                    "metadata": {"name": param(n), "labels": {"soak": "param"}},
+                    "data": {"max": number.to_string()},
+                })
+            }),
+        ),
+        Change::LimitParam(n, number) => (
+            format!("/apis/{LIMITS}/v1/limits/{}", param(n)),
+            number.map(|number| {
+                // The field that the schemas quarrel about is left out.
+                json!({
+                    "apiVersion": format!("{LIMITS}/v1"), "kind": "Limit",
+                    "metadata": {"name": param(n),
+                                 "labels": {"soak": "param", "number": number.to_string()}},
+                })
+            }),
+        ),
+        Change::Namespace(n, label) => (
+            format!("/api/v1/namespaces/soak-{n}"),
+            Some(json!({
+                "apiVersion": "v1", "kind": "Namespace",
+                "metadata": {"name": format!("soak-{n}"), "labels": {"soak": label.to_string()}},
+            })),
+        ),
+    }
+}
+
+fn param(n: usize) -> String {
+    format!("soak-{n}")
+}
+
+fn policy(slot: Slot, edition: Edition) -> Value {
+    let field = if edition.is_misspelt {
+        "object.spec.replicsa"
+    } else {
+        "object.spec.replicas"
+    };
+    let number = edition.number;
+    let (group, version, resource) = match slot.shape {
+        Shape::Widgets => (WIDGETS, "v1", "widgets"),
+        Shape::Wildcard => (WIDGETS, "*", "*"),
+        Shape::Deployments | Shape::ConfigMaps | Shape::Limits => ("apps", "v1", "deployments"),
+    };
+    let (param_kind, limit) = match slot.shape {
+        Shape::ConfigMaps => (
+            Some(json!({"apiVersion": "v1", "kind": "ConfigMap"})),
+            format!("int(params.data.max) + {number}"),
+        ),
+        Shape::Limits => (
+            Some(json!({"apiVersion": format!("{LIMITS}/v1"), "kind": "Limit"})),
+            format!("params.spec.replicas + {number}"),
+        ),
+        Shape::Deployments | Shape::Widgets | Shape::Wildcard => (None, number.to_string()),
+    };
+    let mut spec = json!({
+        "failurePolicy": if slot.fails_closed { "Fail" } else { "Ignore" },
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": [group], "apiVersions": [version], "operations": ["CREATE"],
+            "resources": [resource]}]},
+        "validations": [{"expression": format!("{field} <= {limit}")}],
+    });
+    if let (Some(param_kind), Some(spec)) = (param_kind, spec.as_object_mut()) {
+        spec.insert("paramKind".to_owned(), param_kind);
+    }
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": slot.name()}, "spec": spec,
+    })
+}
+
+fn binding(slot: Slot, reference: Reference) -> Value {
+    let mut spec = json!({"policyName": slot.name(), "validationActions": ["Deny"],
+        // No request of the soak itself is to be denied.
+        "matchResources": {"namespaceSelector": {"matchLabels": {"soak": "nowhere"}}}});
+    let action = |not_found| match not_found {
+        NotFound::Allow => "Allow",
+        NotFound::Deny => "Deny",
+    };
+    let param_ref = match reference {
+        Reference::None => None,
+        Reference::Named(n, not_found) => {
+            Some(json!({"name": param(n), "parameterNotFoundAction": action(not_found)}))
+        }
+        Reference::Selected(not_found) => Some(json!({
+            "selector": {"matchLabels": {"soak": "param"}},
+            "parameterNotFoundAction": action(not_found)})),
+    };
+    if let (Some(mut param_ref), Some(spec)) = (param_ref, spec.as_object_mut()) {
+        if let (Shape::ConfigMaps, Some(fields)) = (slot.shape, param_ref.as_object_mut()) {
+            fields.insert("namespace".to_owned(), json!(NAMESPACE));
+        }
+        spec.insert("paramRef".to_owned(), param_ref);
+    }
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": slot.name()}, "spec": spec,
+    })
+}
+
+fn probe(slot: Slot, expectation: Expectation) -> Value {
+    let decision = match expectation {
+        Expectation::Allow => "Allow",
+        Expectation::Deny => "Deny",
+    };
+    let mut spec = json!({
+        "policyName": slot.name(), "bindings": "Implied",
+        "cases": [{
+            "name": "many", "expect": {"decision": decision},
+            "request": {"object": {
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "d", "namespace": NAMESPACE}, "spec": {"replicas": 100}}},
+        }],
+    });
+    let inline = match slot.shape {
+        Shape::ConfigMaps => Some(json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "inline", "namespace": NAMESPACE}, "data": {"max": "5"}})),
+        Shape::Limits => Some(
+            json!({"apiVersion": format!("{LIMITS}/v1"), "kind": "Limit",
+            "metadata": {"name": "inline"}, "spec": {"replicas": 5}}),
+        ),
+        Shape::Deployments | Shape::Widgets | Shape::Wildcard => None,
+    };
+    if let (Some(inline), Some(spec)) = (inline, spec.as_object_mut()) {
+        spec.insert("params".to_owned(), json!("Inline"));
+        spec.insert("inlineParams".to_owned(), json!([inline]));
+    }
+    json!({
+        "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe",
+        "metadata": {"name": slot.name()}, "spec": spec,
+    })
+}
+
+/// A CRD whose objects have a field `spec.replicas`.
+fn crd(group: &str, kind: &str, variant: Option<Variant>) -> (String, Option<Value>) {
+    let singular = kind.to_lowercase();
+    let plural = format!("{singular}s");
+    let name = format!("{plural}.{group}");
+    let manifest = variant.map(|variant| {
+        let type_ = match variant {
+            Variant::Integer => "integer",
+            Variant::String => "string",
+        };
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": name},
+            "spec": {
+                "group": group, "scope": "Cluster",
+                "names": {"plural": plural, "singular": singular, "kind": kind,
+                          "listKind": format!("{kind}List")},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {
+                    "openAPIV3Schema": {"type": "object", "properties": {"spec": {
+                        "type": "object", "properties": {"replicas": {"type": type_}}}}}}}],
+            },
+        })
+    });
+    let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+    (path, manifest)
+}

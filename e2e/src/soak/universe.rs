@@ -1,0 +1,290 @@
+//! What exists in a soak, and the changes of it: small and closed, so that all verdicts can be foretold.
+//!
+//! Each policy has a slot, whose shape never changes: what it is about, and its failurePolicy. Whether it exists,
+//! and how it is written, changes; so do its binding, its probe, and the CRDs and params that it depends on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::random::Random;
+
+/// What a policy is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shape {
+    /// Deployments, which are always served.
+    Deployments,
+    /// Widgets, which a CRD defines.
+    Widgets,
+    /// All resources of the group of widgets.
+    Wildcard,
+    /// Deployments, by params that are config maps.
+    ConfigMaps,
+    /// Deployments, by params that are limits, which a CRD defines.
+    Limits,
+}
+
+/// The place of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    /// Its number.
+    pub n: usize,
+    /// What the policy is about.
+    pub shape: Shape,
+    /// Whether its failurePolicy is Fail.
+    pub fails_closed: bool,
+}
+
+impl Slot {
+    /// All slots.
+    pub const ALL: [Self; 10] = {
+        const fn slot(n: usize, shape: Shape) -> Slot {
+            Slot {
+                n,
+                shape,
+                fails_closed: n.is_multiple_of(2),
+            }
+        }
+        [
+            slot(0, Shape::Deployments),
+            slot(1, Shape::Deployments),
+            slot(2, Shape::Widgets),
+            slot(3, Shape::Widgets),
+            slot(4, Shape::Wildcard),
+            slot(5, Shape::Wildcard),
+            slot(6, Shape::ConfigMaps),
+            slot(7, Shape::ConfigMaps),
+            slot(8, Shape::Limits),
+            slot(9, Shape::Limits),
+        ]
+    };
+
+    /// The name of the policy, of its binding and of its probe.
+    #[must_use]
+    pub fn name(self) -> String {
+        format!("soak-{}", self.n)
+    }
+
+    /// Whether the policy has a paramKind.
+    #[must_use]
+    pub fn has_params(self) -> bool {
+        matches!(self.shape, Shape::ConfigMaps | Shape::Limits)
+    }
+}
+
+/// How a policy is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edition {
+    /// Whether a field's name is misspelt.
+    pub is_misspelt: bool,
+    /// A number in its expression, so that a change of it is a new generation.
+    pub number: u64,
+}
+
+/// What the schemas of a CRD say of the field that expressions compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Variant {
+    /// An integer, as the expressions take it for.
+    Integer,
+    /// A string.
+    String,
+}
+
+/// How a binding refers to params.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// It does not.
+    None,
+    /// By name, to the param of this number.
+    Named(usize, NotFound),
+    /// By a selector that takes all.
+    Selected(NotFound),
+}
+
+/// The parameterNotFoundAction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotFound {
+    /// Allow.
+    Allow,
+    /// Deny.
+    Deny,
+}
+
+/// What a probe expects of a deployment with too many replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expectation {
+    /// That it is allowed.
+    Allow,
+    /// That it is denied.
+    Deny,
+}
+
+/// How many params there may be of each kind, and how many namespaces.
+pub const N_PARAMS: usize = 2;
+
+/// What exists.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct World {
+    /// The policies, by slot.
+    pub policies: BTreeMap<Slot, Edition>,
+    /// Their bindings.
+    pub bindings: BTreeMap<Slot, Reference>,
+    /// Their probes.
+    pub probes: BTreeMap<Slot, Expectation>,
+    /// The CRD of widgets.
+    pub widgets: Option<Variant>,
+    /// The CRD of limits.
+    pub limits: Option<Variant>,
+    /// The config maps that are params, by number.
+    pub config_map_params: BTreeSet<usize>,
+    /// The limits that are params, by number.
+    pub limit_params: BTreeSet<usize>,
+    /// Namespaces that nothing depends on, by number, with a label.
+    pub namespaces: BTreeMap<usize, u64>,
+}
+
+/// A change of one object. `None` deletes it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// Of a policy.
+    Policy(Slot, Option<Edition>),
+    /// Of a binding.
+    Binding(Slot, Option<Reference>),
+    /// Of a probe.
+    Probe(Slot, Option<Expectation>),
+    /// Of the CRD of widgets.
+    Widgets(Option<Variant>),
+    /// Of the CRD of limits.
+    Limits(Option<Variant>),
+    /// Of a config map that is a param: whether it exists, and its contents.
+    ConfigMapParam(usize, Option<u64>),
+    /// Of a limit that is a param.
+    LimitParam(usize, Option<u64>),
+    /// Of a namespace: whether it exists, and its label. Namespaces never go: nobody would end them here.
+    Namespace(usize, u64),
+}
+
+impl World {
+    /// A change by random, which can be made to this world.
+    pub fn change(&self, has_probes: bool, random: &mut Random) -> Change {
+        let slot = *random.choose(&Slot::ALL).unwrap_or(&Slot::ALL[0]);
+        let param = usize::try_from(random.below(N_PARAMS as u64)).unwrap_or_default();
+        let exists = random.permille(750);
+        let number = random.below(3);
+        match random.below(100) {
+            0..35 => {
+                let edition = Edition {
+                    is_misspelt: random.permille(300),
+                    number,
+                };
+                Change::Policy(slot, exists.then_some(edition))
+            }
+            35..55 => {
+                let not_found = if random.permille(500) {
+                    NotFound::Deny
+                } else {
+                    NotFound::Allow
+                };
+                let reference = match random.below(3) {
+                    0 => Reference::Named(param, not_found),
+                    1 => Reference::Selected(not_found),
+                    _ => Reference::None,
+                };
+                let reference = if slot.has_params() {
+                    reference
+                } else {
+                    Reference::None
+                };
+                Change::Binding(slot, exists.then_some(reference))
+            }
+            55..70 if has_probes => {
+                let expectation = if random.permille(700) {
+                    Expectation::Deny
+                } else {
+                    Expectation::Allow
+                };
+                Change::Probe(slot, exists.then_some(expectation))
+            }
+            70..85 => {
+                let variant = if random.permille(700) {
+                    Variant::Integer
+                } else {
+                    Variant::String
+                };
+                if random.permille(500) {
+                    Change::Widgets(exists.then_some(variant))
+                } else {
+                    Change::Limits(exists.then_some(variant))
+                }
+            }
+            85..95 if random.permille(500) || self.limits.is_none() => {
+                Change::ConfigMapParam(param, exists.then_some(number))
+            }
+            85..95 => Change::LimitParam(param, exists.then_some(number)),
+            _ => Change::Namespace(param, number),
+        }
+    }
+
+    /// A second change of what `change` was about, to follow at once: a race.
+    pub fn second(&self, change: Change, random: &mut Random) -> Option<Change> {
+        match change {
+            Change::Policy(slot, Some(_)) if random.permille(500) => {
+                let edition = Edition {
+                    is_misspelt: random.permille(300),
+                    number: random.below(3),
+                };
+                let exists = random.permille(700);
+                Some(Change::Policy(slot, exists.then_some(edition)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes a change.
+    pub fn apply(&mut self, change: Change) {
+        fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
+            match value {
+                Some(value) => drop(map.insert(key, value)),
+                None => drop(map.remove(&key)),
+            }
+        }
+        match change {
+            Change::Policy(slot, edition) => set(&mut self.policies, slot, edition),
+            Change::Binding(slot, reference) => set(&mut self.bindings, slot, reference),
+            Change::Probe(slot, expectation) => set(&mut self.probes, slot, expectation),
+            Change::Widgets(variant) => self.widgets = variant,
+            Change::Limits(variant) => {
+                self.limits = variant;
+                if variant.is_none() {
+                    // The objects go with their kind.
+                    self.limit_params.clear();
+                }
+            }
+            Change::ConfigMapParam(n, Some(_)) => drop(self.config_map_params.insert(n)),
+            Change::ConfigMapParam(n, None) => drop(self.config_map_params.remove(&n)),
+            Change::LimitParam(n, Some(_)) => drop(self.limit_params.insert(n)),
+            Change::LimitParam(n, None) => drop(self.limit_params.remove(&n)),
+            Change::Namespace(n, label) => drop(self.namespaces.insert(n, label)),
+        }
+    }
+
+    /// How many statuses a change may concern, those of probes included.
+    #[must_use]
+    pub fn n_concerned(&self, change: Change) -> u64 {
+        let of_slot = |slot: &Slot| {
+            u64::from(self.policies.contains_key(slot)) + u64::from(self.probes.contains_key(slot))
+        };
+        let of_shapes = |shapes: &[Shape]| {
+            let slots = Slot::ALL.iter();
+            let concerned = slots.filter(|slot| shapes.contains(&slot.shape));
+            concerned.map(of_slot).sum()
+        };
+        match change {
+            Change::Policy(slot, _) | Change::Binding(slot, _) => of_slot(&slot),
+            // A new probe is not in the world yet.
+            Change::Probe(slot, _) => of_slot(&slot).max(2),
+            Change::Widgets(_) => of_shapes(&[Shape::Widgets, Shape::Wildcard]),
+            Change::Limits(_) | Change::LimitParam(..) => of_shapes(&[Shape::Limits]),
+            Change::ConfigMapParam(..) => of_shapes(&[Shape::ConfigMaps]),
+            Change::Namespace(..) => 0,
+        }
+    }
+}

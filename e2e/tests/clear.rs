@@ -1,0 +1,299 @@
+//! What the controller writes, and what it takes away again, against a real API server: `Stalled`, the statuses of
+//! policies that become excluded, and `clear`. Whom the API server asks about exempt resources.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use e2e::ControlPlane;
+use e2e::control_plane::User;
+use e2e::controller::{
+    Controller, SERVICE_ACCOUNT, binary, control_plane, grant_rights, install_probes,
+    service_account,
+};
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kube::Client;
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn policies(client: &Client) -> Api<ValidatingAdmissionPolicy> {
+    Api::all(client.clone())
+}
+
+/// Creates a policy that checks creations of a resource.
+async fn create(client: &Client, name: &str, resource: (&str, &str), expression: &str) {
+    let (group, resource) = resource;
+    let policy = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": [resource],
+            }]},
+            "validations": [{"expression": expression}],
+        },
+    }));
+    let params = PostParams::default();
+    policies(client)
+        .create(&params, &policy.unwrap())
+        .await
+        .unwrap();
+}
+
+const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
+
+/// The conditions of a policy, `Ready=True/Ready`.
+fn conditions(policy: &ValidatingAdmissionPolicy) -> Vec<String> {
+    let status = policy.status.iter();
+    let conditions = status.flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .map(|it| format!("{}={}/{}", it.type_, it.status, it.reason))
+        .collect()
+}
+
+/// Waits until a policy has the one condition and not the other.
+async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<String> {
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let found = conditions(&policies(client).get(name).await.unwrap());
+        let is = |wanted: &str| found.iter().any(|found| found.starts_with(wanted));
+        if is(has) && !is(lacks) {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{name}: {found:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Runs `clear` as a user.
+fn clear(control_plane: &ControlPlane, user: &str) -> (Output, String) {
+    let output = Command::new(binary("vap-status-controller").unwrap())
+        .arg("clear")
+        .env("KUBECONFIG", control_plane.kubeconfig_for(user).unwrap())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output, text)
+}
+
+/// Applies a status as another manager does.
+async fn apply_as(client: &Client, name: &str, manager: &str, status: Value) {
+    let applied = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "status": status,
+    });
+    let params = PatchParams::apply(manager);
+    policies(client)
+        .patch_status(name, &params, &Patch::Apply(&applied))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn clear_takes_what_is_ours_and_leaves_the_rest() {
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    install_probes(&client).await.unwrap();
+    create(&client, "sound", DEPLOYMENTS, "object.spec.replicas <= 5").await;
+    create(&client, "warned", DEPLOYMENTS, "object.spec.replicsa <= 5").await;
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
+        "vap-status.dev",
+        "v1alpha1",
+        "PolicyProbe",
+    ));
+    let probes: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    let probe = json!({
+        "apiVersion": "vap-status.dev/v1alpha1",
+        "kind": "PolicyProbe",
+        "metadata": {"name": "probe"},
+        "spec": {"policyName": "sound", "bindings": "Implied", "cases": [{
+            "name": "few are allowed",
+            "request": {"object": {
+                "apiVersion": "apps/v1", "kind": "Deployment",
+                "metadata": {"name": "a", "namespace": "default"}, "spec": {"replicas": 1}}},
+            "expect": {"decision": "Allow"},
+        }]},
+    });
+    let probe = serde_json::from_value(probe).unwrap();
+    probes.create(&PostParams::default(), &probe).await.unwrap();
+
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    wait_for(&client, "sound", "ProbesPassed=True", "Stalled").await;
+    let found = wait_for(&client, "warned", "Stalled=True/ExpressionWarnings", "-").await;
+    assert!(found.contains(&"Ready=False/ExpressionWarnings".to_owned()));
+    // Once it is mended, the condition is gone, not False.
+    let mended = json!({"spec": {"validations": [{"expression": "object.spec.replicas <= 5"}]}});
+    let params = PatchParams::default();
+    policies(&client)
+        .patch("warned", &params, &Patch::Merge(&mended))
+        .await
+        .unwrap();
+    wait_for(&client, "warned", "Ready=True", "Stalled").await;
+    controller.finish().await.unwrap();
+
+    // Others say something too: one a condition, one what we say as well.
+    let reviewed = json!({"conditions": [{
+        "type": "example.com/Reviewed", "status": "True", "reason": "Reviewed", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    apply_as(&client, "sound", "reviewer", reviewed).await;
+    let shared = json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": []}});
+    apply_as(&client, "sound", "kube-controller-manager", shared).await;
+
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text.ends_with("\n3 cleared, 0 had nothing of ours\n"),
+        "{text}"
+    );
+    let sound = policies(&client).get("sound").await.unwrap();
+    assert_eq!(conditions(&sound), ["example.com/Reviewed=True/Reviewed"]);
+    let status = sound.status.as_ref().unwrap();
+    assert_eq!(status.observed_generation, Some(1));
+    assert!(status.type_checking.is_some());
+    let warned = policies(&client).get("warned").await.unwrap();
+    let status = warned.status.clone().unwrap_or_default();
+    assert_eq!(conditions(&warned), Vec::<String>::new());
+    assert_eq!(
+        (status.observed_generation, status.type_checking),
+        (None, None)
+    );
+    for policy in [&sound, &warned] {
+        let managers = policy.metadata.managed_fields.iter().flatten();
+        let mut managers = managers.filter_map(|entry| entry.manager.as_deref());
+        assert!(managers.all(|manager| manager != "vap-status-controller"));
+    }
+    let probe = probes.get("probe").await.unwrap();
+    let status = probe.data.get("status").cloned().unwrap_or_default();
+    assert_eq!(status.get("conditions"), None, "{status}");
+
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text, "0 cleared, 3 had nothing of ours\n");
+}
+
+#[tokio::test]
+async fn clear_says_what_it_may_not_do() {
+    let control_plane = ControlPlane::builder()
+        .user(User::new("nobody", &["system:authenticated"]))
+        .start()
+        .await
+        .unwrap();
+    let (output, _) = clear(&control_plane, "nobody");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        complaints.contains(
+            "it takes the permission to list validatingadmissionpolicies.admissionregistration.k8s.io"
+        ),
+        "{complaints}"
+    );
+}
+
+#[tokio::test]
+async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .status_controller()
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    let client = control_plane.client().await.unwrap();
+    for name in ["vendor-a", "labelled", "ours"] {
+        create(&client, name, DEPLOYMENTS, "object.spec.replicas <= 5").await;
+    }
+    let arguments = [
+        "--exclude-names=vendor-*",
+        "--exclude-selector=vendor in (x)",
+    ];
+    let controller = Controller::start(&control_plane, &arguments).await.unwrap();
+    for name in ["labelled", "ours"] {
+        wait_for(&client, name, "Ready=True", "-").await;
+    }
+    let label = json!({"metadata": {"labels": {"vendor": "x"}}});
+    policies(&client)
+        .patch("labelled", &PatchParams::default(), &Patch::Merge(&label))
+        .await
+        .unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let labelled = policies(&client).get("labelled").await.unwrap();
+        let (_, metrics) = controller.get("/metrics").await.unwrap();
+        if conditions(&labelled).is_empty() && !metrics.contains("policy=\"labelled\"") {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{:?}", conditions(&labelled));
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (_, metrics) = controller.get("/metrics").await.unwrap();
+    assert!(metrics.contains("policy=\"ours\""));
+    assert!(!metrics.contains("policy=\"vendor-a\""));
+    let vendors = policies(&client).get("vendor-a").await.unwrap();
+    assert_eq!(conditions(&vendors), Vec::<String>::new());
+    let log = controller.log().unwrap();
+    let start = log.lines().find(|line| line.contains("caches are in step"));
+    assert!(start.unwrap().contains("\"excluded\":1"), "{start:?}");
+    // Without the label it is judged again.
+    let label = json!({"metadata": {"labels": {"vendor": null}}});
+    policies(&client)
+        .patch("labelled", &PatchParams::default(), &Patch::Merge(&label))
+        .await
+        .unwrap();
+    wait_for(&client, "labelled", "Ready=True", "-").await;
+    controller.finish().await.unwrap();
+}
+
+/// A policy that would deny every binding and every review denies none, on this API server as well.
+#[tokio::test]
+async fn the_api_server_asks_no_policy_about_exempt_resources() {
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let group = "admissionregistration.k8s.io";
+    let exempt = (group, "validatingadmissionpolicybindings");
+    create(&client, "exempt", exempt, "false").await;
+    create(&client, "asked", ("", "configmaps"), "false").await;
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    let bind = async |name: &str, policy: &str| {
+        let binding = json!({
+            "metadata": {"name": name},
+            "spec": {"policyName": policy, "validationActions": ["Deny"]},
+        });
+        let binding = serde_json::from_value(binding).unwrap();
+        bindings.create(&PostParams::default(), &binding).await
+    };
+    bind("exempt", "exempt").await.unwrap();
+    bind("asked", "asked").await.unwrap();
+    let maps: Api<k8s_openapi::api::core::v1::ConfigMap> = Api::default_namespaced(client.clone());
+    let deadline = Instant::now() + TIMEOUT;
+    for n in 0.. {
+        let map = json!({"metadata": {"name": format!("m{n}")}});
+        let map = serde_json::from_value(map).unwrap();
+        // Both policies are in force once this one is: the API server reads them together.
+        match maps.create(&PostParams::default(), &map).await {
+            Err(kube::Error::Api(status)) if status.code == 422 => break,
+            Err(error) => panic!("{error}"),
+            Ok(_) => assert!(Instant::now() < deadline),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    bind("another", "asked").await.unwrap();
+
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let found = wait_for(&client, "exempt", "Stalled=True/ExemptResources", "-").await;
+    assert!(found.contains(&"ResourcesMatched=False/ExemptResources".to_owned()));
+    wait_for(&client, "asked", "Ready=True", "Stalled").await;
+    controller.finish().await.unwrap();
+}

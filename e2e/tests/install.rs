@@ -1,0 +1,272 @@
+//! What kustomize and Helm render, as a real API server takes it: by server-side apply, as a dry run. And the
+//! commands of the alerts and runbooks, run as they are written.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use e2e::ControlPlane;
+use e2e::controller::repository;
+
+/// What a command prints; what it complains of when it fails.
+#[track_caller]
+fn output(command: &mut Command) -> String {
+    let outcome = command.output().unwrap();
+    assert!(
+        outcome.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&outcome.stderr)
+    );
+    String::from_utf8(outcome.stdout).unwrap()
+}
+
+fn kustomize(control_plane: &ControlPlane, folder: &Path) -> String {
+    let mut kubectl = control_plane.kubectl().unwrap();
+    output(kubectl.arg("kustomize").arg(folder))
+}
+
+/// The real Helm, of the Go module beside this one; hooks and CRDs are among what it renders.
+fn helm(settings: &[&str]) -> String {
+    let mut helm = Command::new("go");
+    helm.current_dir(repository().join("e2e/helm"))
+        .args(["tool", "helm", "template", "vap-status-controller"])
+        .arg(repository().join("charts/vap-status-controller"))
+        .args(["--namespace", "vap-status-system", "--include-crds"]);
+    for setting in settings {
+        helm.args(["--set", setting]);
+    }
+    output(&mut helm)
+}
+
+/// Applies as a dry run, and gives what the API server says of each object. It refuses unknown fields.
+#[track_caller]
+fn apply(control_plane: &ControlPlane, manifests: &str) -> Vec<String> {
+    let mut kubectl = control_plane
+        .kubectl()
+        .unwrap()
+        .args(["apply", "--server-side", "--dry-run=server"])
+        .args(["--validate=strict", "-f", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = kubectl.stdin.take().unwrap();
+    stdin.write_all(manifests.as_bytes()).unwrap();
+    drop(stdin);
+    let outcome = kubectl.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success(), "{complaints}");
+    assert!(complaints.is_empty(), "a warning: {complaints}");
+    let mut applied: Vec<_> = String::from_utf8(outcome.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    applied.sort();
+    applied
+}
+
+#[tokio::test]
+async fn an_api_server_takes_what_is_installed() {
+    let control_plane = ControlPlane::builder().start().await.unwrap();
+    // A dry run keeps nothing, so what the rest refers to is created before. The real namespace is used, so that
+    // admission holds the pods to its standard.
+    let config = repository().join("config");
+    let namespace = config.join("controller/namespace.yaml");
+    output(
+        control_plane
+            .kubectl()
+            .unwrap()
+            .args(["apply", "-f"])
+            .arg(namespace),
+    );
+
+    let by_kustomize = apply(
+        &control_plane,
+        &kustomize(&control_plane, &config.join("default")),
+    );
+    assert!(
+        by_kustomize.len() > 10,
+        "few objects: {}",
+        by_kustomize.join("\n")
+    );
+    let by_helm = apply(&control_plane, &helm(&["clear.enabled=false"]));
+    // The chart has a pod for `helm test`; the namespace is Helm's caller's.
+    let without = |list: &[String], name: &str| -> Vec<String> {
+        let kept = list.iter().filter(|line| !line.contains(name));
+        kept.cloned().collect()
+    };
+    assert_eq!(
+        without(&by_helm, "pod/vap-status-controller-test"),
+        without(&by_kustomize, "namespace/vap-status-system")
+    );
+
+    for folder in ["clear", "dashboards"] {
+        let applied = apply(
+            &control_plane,
+            &kustomize(&control_plane, &config.join(folder)),
+        );
+        assert_eq!(applied.len(), 1, "{folder}: {}", applied.join("\n"));
+    }
+    let everything = helm(&[
+        "subjectAccessReviews.enabled=true",
+        "metrics.dashboard.enabled=true",
+        "paramsRoles[0].apiGroup=rules.example.com",
+        "paramsRoles[0].resources={replicalimits}",
+        "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.team=monitoring",
+    ]);
+    let everything = apply(&control_plane, &everything);
+    assert!(everything.len() > by_helm.len() + 4);
+}
+
+#[tokio::test]
+async fn an_api_server_takes_the_components() {
+    let control_plane = ControlPlane::builder().start().await.unwrap();
+    for component in ["subject-access-reviews", "flow-schema"] {
+        let folder = repository().join("config/components").join(component);
+        let rendered = kustomize(&control_plane, &folder);
+        let applied = apply(&control_plane, &rendered);
+        assert!(applied.len() > 1, "{component}: {}", applied.join("\n"));
+    }
+}
+
+/// What the commands are about: NAME, BINDING and PROBE of the runbooks, and the Lease that a leader would hold.
+const SUBJECTS: &str = r"
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: limits}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+  - expression: object.spec.replicas <= 50
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: limits-binding}
+spec: {policyName: limits, validationActions: [Audit]}
+---
+apiVersion: vap-status.dev/v1alpha1
+kind: PolicyProbe
+metadata: {name: limits-probe}
+spec:
+  policyName: limits
+  cases:
+  - name: nobody
+    request: {object: {apiVersion: apps/v1, kind: Deployment}}
+    expect: {decision: Allow}
+---
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata:
+  name: vap-status-controller
+  namespace: vap-status-system
+  annotations: {vap-status.dev/in-step-at: '2026-01-01T00:00:00Z'}
+spec: {holderIdentity: vap-status-controller-0-abcde}
+";
+
+/// The commands of a page, one a line of its `sh` blocks.
+fn commands(page: &str) -> Vec<String> {
+    let mut commands = Vec::new();
+    let mut is_in_block = false;
+    for line in page.lines().map(str::trim) {
+        if line.starts_with("```") {
+            is_in_block = line == "```sh";
+        } else if is_in_block && !line.is_empty() {
+            commands.push(line.to_owned());
+        }
+    }
+    commands
+}
+
+/// Between backticks in the texts of the alerts.
+fn commands_of_alerts(rules: &str) -> Vec<String> {
+    let words: Vec<_> = rules.split_whitespace().collect();
+    let text = words.join(" ").replace("{{ $labels.policy }}", "NAME");
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted
+        .filter(|code| code.starts_with("kubectl "))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test]
+async fn commands_of_alerts_and_runbooks_work() {
+    let control_plane = ControlPlane::builder().start().await.unwrap();
+    let config = repository().join("config");
+    let apply = |manifests: &str| {
+        let mut shell = shell(&control_plane, "kubectl apply -f - >/dev/null");
+        let mut kubectl = shell.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = kubectl.stdin.take().unwrap();
+        stdin.write_all(manifests.as_bytes()).unwrap();
+        drop(stdin);
+        assert!(kubectl.wait().unwrap().success());
+    };
+    apply(&kustomize(&control_plane, &config.join("default")));
+    output(&mut shell(
+        &control_plane,
+        "kubectl wait --for=condition=Established crd/policyprobes.vap-status.dev --timeout=60s",
+    ));
+
+    let rules = std::fs::read_to_string(config.join("alerts/rules.yaml")).unwrap();
+    let mut pages = vec![("rules.yaml".to_owned(), commands_of_alerts(&rules))];
+    for entry in std::fs::read_dir(repository().join("docs/runbooks")).unwrap() {
+        let path = entry.unwrap().path();
+        let page = std::fs::read_to_string(&path).unwrap();
+        let found = commands(&page);
+        assert!(!found.is_empty(), "{} has no command", path.display());
+        pages.push((path.display().to_string(), found));
+    }
+    let mut n_run = 0;
+    for (page, commands) in pages {
+        apply(SUBJECTS);
+        for command in commands {
+            // No pod runs here. What looks for a text may find none: then what it looks through has to be there.
+            if command.contains("POD") || command.contains("rollout status") {
+                continue;
+            }
+            let searched = [" | grep", " | tail"].map(|filter| command.split(filter).next());
+            let command = searched.into_iter().flatten().min_by_key(|part| part.len());
+            let command = command
+                .unwrap()
+                .replace("BINDING.yaml", "binding.yaml")
+                .replace(
+                    "validatingadmissionpolicybinding BINDING",
+                    "validatingadmissionpolicybinding limits-binding",
+                )
+                .replace(
+                    "validatingadmissionpolicy NAME",
+                    "validatingadmissionpolicy limits",
+                )
+                .replace("policyprobe PROBE", "policyprobe limits-probe")
+                .replace("=GROUP", "=apps");
+            let outcome = shell(&control_plane, &command).output().unwrap();
+            let complaints = String::from_utf8_lossy(&outcome.stderr);
+            assert!(outcome.status.success(), "{page}: {command}: {complaints}");
+            n_run += 1;
+        }
+    }
+    assert!(n_run > 50, "only {n_run} commands were run");
+}
+
+/// A shell whose kubectl is that of the control plane, in the directory of the control plane.
+fn shell(control_plane: &ControlPlane, command: &str) -> Command {
+    let kubectl = control_plane.kubectl().unwrap();
+    let program = Path::new(kubectl.get_program()).parent().unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", command])
+        .current_dir(control_plane.directory())
+        .env("PATH", format!("{}:{path}", program.display()));
+    for (name, value) in kubectl.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    shell
+}

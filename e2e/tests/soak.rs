@@ -1,0 +1,34 @@
+//! Two minutes of the soak: every fault, one after the other. `./dev soak` does more.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use e2e::fault_proxy::Fault;
+use e2e::soak::{Settings, one_by_one, run};
+
+/// `VAP_SOAK_SEED` gives other changes and faults.
+fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
+    let seed = e2e::random::from_environment("VAP_SOAK_SEED", 1).unwrap();
+    println!("VAP_SOAK_SEED={seed}");
+    Settings::new(seed, rounds)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdicts_are_as_foretold_in_calm() {
+    let report = run(&settings(vec![Vec::new(); 5])).await.unwrap();
+    println!("{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdicts_are_as_foretold_under_each_fault() {
+    let report = run(&settings(one_by_one(Fault::ALL))).await.unwrap();
+    println!("{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdicts_are_as_foretold_without_probes_and_with_a_dead_api() {
+    let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
+    settings.has_probes = false;
+    settings.has_aggregated_api = true;
+    let report = run(&settings).await.unwrap();
+    println!("{report}");
+}

@@ -1,0 +1,203 @@
+//! Clearing: what the controller wrote is taken out again, before it is uninstalled.
+//!
+//! An empty status is applied under our name, which removes what we alone own: our conditions, and
+//! `observedGeneration` and `typeChecking` unless kube-controller-manager owns them as well. Everything of
+//! others stays. Done again it finds nothing to do.
+
+use std::fmt;
+use std::io::Write;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ListParams, PartialObjectMeta, Patch, PatchParams};
+use kube::{Api, Client, Config, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::FIELD_MANAGER;
+use super::apply::Written;
+use super::error::{Error, within};
+use super::exclude::has_ours;
+use crate::probe::api::PolicyProbe;
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long one request may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How many objects a list gives at once.
+const PAGE_SIZE: u32 = 500;
+
+/// How many statuses are cleared at once.
+const CONCURRENCY: usize = 16;
+
+/// What became of all objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Cleared.
+    pub n_cleared: usize,
+    /// Without anything of ours.
+    pub n_untouched: usize,
+    /// Not cleared.
+    pub n_failed: usize,
+}
+
+/// Clears what can be cleared in the cluster that the kubeconfig or the pod names, and says so; whether nothing
+/// is left.
+///
+/// # Errors
+/// A sentence that says what to do, where there is no way to the cluster.
+pub fn run(out: &mut dyn Write, err: &mut dyn Write) -> Result<bool, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start threads: {error}"))?;
+    runtime.block_on(async {
+        let mut config = Config::infer()
+            .await
+            .map_err(|error| format!("no way to the API server: {error}; set KUBECONFIG"))?;
+        config.default_retry = false;
+        let client = Client::try_from(config)
+            .map_err(|error| format!("cannot use the kubeconfig: {error}"))?;
+        let summary = clear_all(&client, out, err).await;
+        Ok(summary.n_failed == 0)
+    })
+}
+
+/// Clears the statuses of all policies and probes.
+async fn clear_all(client: &Client, out: &mut dyn Write, err: &mut dyn Write) -> Summary {
+    let mut summary = Summary::default();
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    clear_kind(&policies, &mut summary, out, err).await;
+    let probes: Api<PolicyProbe> = Api::all(client.clone());
+    clear_kind(&probes, &mut summary, out, err).await;
+    let Summary {
+        n_cleared,
+        n_untouched,
+        n_failed,
+    } = summary;
+    let failed = match n_failed {
+        0 => String::new(),
+        n => format!(", {n} could not be cleared"),
+    };
+    say(
+        out,
+        format_args!("{n_cleared} cleared, {n_untouched} had nothing of ours{failed}"),
+    );
+    summary
+}
+
+/// Clears the statuses of all objects of a kind.
+async fn clear_kind<K>(
+    api: &Api<K>,
+    summary: &mut Summary,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
+{
+    let resource = format!("{}.{}", K::plural(&()), K::group(&()));
+    let mut params = ListParams::default().limit(PAGE_SIZE);
+    loop {
+        let page = match within(TIMEOUT, api.list_metadata(&params)).await {
+            Ok(page) => page,
+            // The kind is not installed: there is none of them.
+            Err(error) if error.reason() == ErrorReason::NotFound => return,
+            Err(error) => {
+                summary.n_failed += 1;
+                let hint = permission(&error, "list", &resource);
+                say(err, format_args!("cannot list {resource}: {error}{hint}"));
+                return;
+            }
+        };
+        let is_ours = |object: &PartialObjectMeta<K>| has_ours(&object.metadata);
+        let (ours, others): (Vec<_>, Vec<_>) = page.items.into_iter().partition(is_ours);
+        summary.n_untouched += others.len();
+        let mut cleared = stream::iter(ours)
+            .map(|object| async move {
+                let outcome = clear(api, &object.metadata, false).await;
+                (object.metadata.name.unwrap_or_default(), outcome)
+            })
+            .buffered(CONCURRENCY);
+        while let Some((name, outcome)) = cleared.next().await {
+            match outcome {
+                Ok(Written::Applied(_)) => {
+                    summary.n_cleared += 1;
+                    say(out, format_args!("{resource}/{name} cleared"));
+                }
+                // It is gone, or another of that name took its place.
+                Ok(Written::Gone | Written::Conflict | Written::Observed) => {
+                    summary.n_untouched += 1
+                }
+                Err(error) => {
+                    summary.n_failed += 1;
+                    let hint = permission(&error, "patch", &format!("{resource}, status"));
+                    say(
+                        err,
+                        format_args!("cannot clear {resource}/{name}: {error}{hint}"),
+                    );
+                }
+            }
+        }
+        match page.metadata.continue_ {
+            Some(token) if !token.is_empty() => params = params.continue_token(&token),
+            _ => return,
+        }
+    }
+}
+
+/// What to grant, where that is what is missing.
+fn permission(error: &Error, verb: &str, resource: &str) -> String {
+    if error.reason() == ErrorReason::Forbidden {
+        format!("; it takes the permission to {verb} {resource}")
+    } else {
+        String::new()
+    }
+}
+
+/// A reader that goes away ends the output, not the work.
+fn say(out: &mut dyn Write, text: fmt::Arguments<'_>) {
+    drop(writeln!(out, "{text}"));
+}
+
+/// Applies an empty status to an object under our name; where `is_fenced`, only if it is as it was seen.
+///
+/// # Errors
+/// Where the API server does not take it, or not in time.
+pub(crate) async fn clear<K>(
+    api: &Api<K>,
+    seen: &ObjectMeta,
+    is_fenced: bool,
+) -> Result<Written<K>, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug,
+{
+    let name = seen.name.as_deref().unwrap_or_default();
+    let mut metadata = json!({"name": name});
+    if let Some(fields) = metadata.as_object_mut() {
+        // The uid makes the API server refuse to write to another object of the same name.
+        fields.extend(seen.uid.iter().map(|uid| ("uid".to_owned(), json!(uid))));
+        let version = seen.resource_version.iter().filter(|_| is_fenced);
+        fields.extend(version.map(|version| ("resourceVersion".to_owned(), json!(version))));
+    }
+    let nothing = json!({
+        "apiVersion": K::api_version(&()),
+        "kind": K::kind(&()),
+        "metadata": metadata,
+    });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let patch = Patch::Apply(&nothing);
+    match within(TIMEOUT, api.patch_status(name, &params, &patch)).await {
+        Ok(written) => Ok(Written::Applied(Box::new(written))),
+        Err(error) => match error.reason() {
+            ErrorReason::NotFound => Ok(Written::Gone),
+            ErrorReason::Conflict => Ok(Written::Conflict),
+            _ => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

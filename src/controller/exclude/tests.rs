@@ -1,0 +1,165 @@
+//! Tests of what is left alone.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::controller::reconcile::reconcile;
+use crate::controller::testing::{Reply, Seen};
+use crate::controller::tests::{context_with, healthy, settings};
+use crate::telemetry::Metrics;
+
+fn policy(name: &str, labels: &Value) -> ValidatingAdmissionPolicy {
+    let value = json!({"metadata": {"name": name, "labels": labels}});
+    serde_json::from_value(value).unwrap()
+}
+
+#[test]
+fn names_have_wildcards() {
+    for (pattern, name, expect) in [
+        ("a.example.com", "a.example.com", true),
+        ("a.example.com", "aa.example.com", false),
+        ("*.example.com", "a.example.com", true),
+        ("*.example.com", "example.com", false),
+        ("gke-*", "gke-", true),
+        ("gke-*", "egke-a", false),
+        ("a*b*c", "abbc", true),
+        ("a*b*c", "acb", false),
+        ("a*a", "a", false),
+        ("*", "anything", true),
+    ] {
+        let pattern: NamePattern = pattern.parse().unwrap();
+        assert_eq!(pattern.matches(name), expect, "{pattern} {name}");
+    }
+    assert!("a b".parse::<NamePattern>().is_err());
+    // What an empty environment variable gives excludes nothing.
+    let none = Exclusion::new(&["".parse().unwrap()], Some(&"".parse().unwrap()));
+    assert_eq!(none, Exclusion::default());
+    assert_eq!(none.excluded(&policy("", &json!({}))), None);
+}
+
+#[test]
+fn selectors_are_those_of_kubectl() {
+    let vendor = json!({"vendor": "a", "tier": "x"});
+    for (selector, labels, expect) in [
+        ("vendor=a", &vendor, true),
+        ("vendor==a,tier=x", &vendor, true),
+        ("vendor=a,tier=y", &vendor, false),
+        ("vendor!=a", &vendor, false),
+        ("vendor!=a", &json!({}), true),
+        ("vendor in (b, a)", &vendor, true),
+        ("vendor in (b),tier", &vendor, false),
+        ("vendor notin (b,c), tier", &vendor, true),
+        ("!vendor", &vendor, false),
+        ("!other", &vendor, true),
+        (
+            "example.com/vendor",
+            &json!({"example.com/vendor": ""}),
+            true,
+        ),
+    ] {
+        let selector: LabelPattern = selector.parse().unwrap();
+        let exclusion = Exclusion::new(&[], Some(&selector));
+        let is_excluded = exclusion.excluded(&policy("p", labels)).is_some();
+        assert_eq!(is_excluded, expect, "{selector:?} {labels}");
+    }
+    for text in [
+        "a b",
+        "a in b",
+        "a in (b",
+        "a within (b)",
+        ",",
+        "a=b c",
+        "-a",
+    ] {
+        let error = text.parse::<LabelPattern>().unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
+
+/// A policy with a label, that we have judged or not.
+fn labelled(labels: &Value, version: &str, has_ours: bool) -> ValidatingAdmissionPolicy {
+    let managed = if has_ours {
+        json!([{"manager": FIELD_MANAGER, "operation": "Apply", "subresource": "status"}])
+    } else {
+        json!([{"manager": FIELD_MANAGER, "operation": "Apply"},
+               {"manager": "kube-controller-manager", "subresource": "status"}])
+    };
+    let value = json!({
+        "metadata": {"name": "a", "uid": "uid", "generation": 2, "resourceVersion": version,
+                     "labels": labels, "managedFields": managed},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["*"],
+                "resources": ["deployments"]}]},
+            "validations": [{"expression": "true"}],
+        },
+    });
+    serde_json::from_value(value).unwrap()
+}
+
+fn series(metrics: &Metrics) -> usize {
+    let text = metrics.encode().unwrap();
+    text.lines()
+        .filter(|line| line.contains("policy=\"a\""))
+        .count()
+}
+
+#[tokio::test]
+async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
+    let answer = |request: &Seen| {
+        if request.method == Method::PATCH && request.body.get("status").is_none() {
+            let policy = labelled(&json!({"vendor": "x"}), "21", false);
+            return Some(Reply::json(&serde_json::to_value(policy).unwrap()));
+        }
+        healthy(request)
+    };
+    let mut settings = settings();
+    settings.exclusion = Exclusion::new(&[], Some(&"vendor".parse().unwrap()));
+    let (context, log) = context_with(settings, "true", answer);
+    let patches = || {
+        let log = log.lock().unwrap();
+        let patches = log.iter().filter(|seen| seen.method == Method::PATCH);
+        patches.map(|seen| seen.body.clone()).collect::<Vec<_>>()
+    };
+    let outcome = |done: Result<Done, Failure>| done.unwrap().outcome;
+    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
+    assert!(series(&context.metrics) > 0);
+    assert_eq!(context.store.n_excluded(), 0);
+
+    // The label comes: what was written is cleared, once.
+    let excluded = labelled(&json!({"vendor": "x"}), "20", true);
+    assert!(context.store.put(excluded, Origin::Watched));
+    assert_eq!(context.store.n_excluded(), 1);
+    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
+    assert_eq!(series(&context.metrics), 0);
+    let expect = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "a", "uid": "uid", "resourceVersion": "20"},
+    });
+    assert_eq!(patches().last(), Some(&expect));
+    assert_eq!(patches().len(), 2);
+    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Unchanged);
+    assert_eq!(patches().len(), 2);
+
+    // It goes again: the policy is judged again.
+    context
+        .store
+        .put(labelled(&json!({}), "30", false), Origin::Watched);
+    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
+    assert!(series(&context.metrics) > 0);
+    assert_eq!(patches().len(), 3);
+}
+
+#[tokio::test]
+async fn a_policy_that_was_never_judged_is_not_touched() {
+    let mut settings = settings();
+    settings.exclusion = Exclusion::new(&["a*".parse().unwrap()], None);
+    let (context, log) = context_with(settings, "true", healthy);
+    let done = reconcile(&context, "a").await.unwrap();
+    assert_eq!(done.outcome, Outcome::Unchanged);
+    assert_eq!(series(&context.metrics), 0);
+    assert_eq!(log.lock().unwrap().len(), 0);
+    assert!(context.store.param_kinds().is_empty());
+}

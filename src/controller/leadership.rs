@@ -1,0 +1,172 @@
+//! Which of several instances writes: keeping the Lease, and telling whoever is about to write whether
+//! it may, and until when.
+//!
+//! A leader that cannot renew the Lease stops writing while it still holds, and its process ends: what
+//! it has begun has a deadline before which nobody else may begin. One that is told to stop gives the
+//! Lease up once its last write is answered. A standby follows the cluster and does everything up to the
+//! write. Without an election there is no Lease, and this instance always leads.
+//!
+//! The rules are those of `lease`.
+
+mod elector;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+pub use self::elector::Election;
+pub(super) use self::elector::Elector;
+use super::error::Error;
+use super::lease::MAX_WRITE;
+
+/// Whether this instance may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// There is no election.
+    Alone,
+    /// Another may hold the Lease.
+    Standby,
+    /// We hold the Lease: no write starts after this moment.
+    Leader { last_start: Instant },
+    /// We have written all that we ever shall.
+    Over,
+}
+
+/// Whether this instance leads. A clone is the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Leadership {
+    state: Arc<Mutex<State>>,
+    n_writes: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct State {
+    role: Role,
+    write_limit: Duration,
+    /// Why we cannot even stand by.
+    problem: Option<String>,
+}
+
+impl Default for Leadership {
+    /// That of an instance that is alone.
+    fn default() -> Self {
+        let state = State {
+            role: Role::Alone,
+            write_limit: MAX_WRITE,
+            problem: None,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            n_writes: watch::Sender::new(0),
+        }
+    }
+}
+
+/// The right to make one write, which is to end in time. It counts as begun until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    limit: Duration,
+    end: Instant,
+    n_writes: watch::Sender<usize>,
+}
+
+impl Drop for Deadline {
+    fn drop(&mut self) {
+        self.n_writes.send_modify(|n| *n = n.saturating_sub(1));
+    }
+}
+
+impl Deadline {
+    /// Makes the write.
+    ///
+    /// # Errors
+    /// Those of the write, and [`Error::Timeout`].
+    pub(crate) async fn within<T, E>(
+        &self,
+        write: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Error>
+    where
+        Error: From<E>,
+    {
+        match tokio::time::timeout_at(self.end, write).await {
+            Ok(outcome) => Ok(outcome?),
+            Err(_) => Err(Error::Timeout(self.limit)),
+        }
+    }
+}
+
+impl Leadership {
+    /// The right to make one write now, or nothing where another instance may be writing. To be asked for
+    /// just before the write.
+    pub(crate) fn may_write(&self) -> Option<Deadline> {
+        let state = self.lock();
+        let now = Instant::now();
+        let may = match state.role {
+            Role::Alone => true,
+            Role::Leader { last_start } => now <= last_start,
+            Role::Standby | Role::Over => false,
+        };
+        // Counted under the lock, so that the end of writing misses none.
+        may.then(|| {
+            self.n_writes.send_modify(|n| *n = n.saturating_add(1));
+            Deadline {
+                limit: state.write_limit,
+                end: now + state.write_limit,
+                n_writes: self.n_writes.clone(),
+            }
+        })
+    }
+
+    /// Whether this instance leads, as far as it knows.
+    pub(crate) fn is_leader(&self) -> bool {
+        matches!(self.lock().role, Role::Alone | Role::Leader { .. })
+    }
+
+    /// Why this instance could not take the Lease over, were it free.
+    pub(crate) fn problem(&self) -> Option<String> {
+        self.lock().problem.clone()
+    }
+
+    /// Ends all writing, and waits for the end of the writes that were begun.
+    pub(crate) async fn close(&self) {
+        self.end();
+        let mut n_writes = self.n_writes.subscribe();
+        // Each has a deadline. The sender lives as long as `self`.
+        drop(n_writes.wait_for(|n| *n == 0).await);
+    }
+
+    /// Begins to stand by.
+    fn stand_by(&self, write_limit: Duration) {
+        let mut state = self.lock();
+        state.role = Role::Standby;
+        state.write_limit = write_limit;
+    }
+
+    /// Leads until `last_start`, unless all writing has ended; whether that is news.
+    fn lead(&self, last_start: Instant) -> bool {
+        let mut state = self.lock();
+        let is_news = state.role == Role::Standby;
+        if state.role != Role::Over {
+            state.role = Role::Leader { last_start };
+        }
+        is_news
+    }
+
+    /// Ends all writing, without waiting for anything.
+    fn end(&self) {
+        self.lock().role = Role::Over;
+    }
+
+    fn set_problem(&self, problem: Option<String>) {
+        self.lock().problem = problem;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

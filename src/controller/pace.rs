@@ -1,0 +1,62 @@
+//! How often the status of one policy is written: a limit that only a writer who works against us meets.
+//!
+//! Two instances with other flags or of other versions, both without a Lease, each find that the status is
+//! not theirs and write it again, for ever. Nothing ends that from inside, but it need not load the API
+//! server, and it is said.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How many writes of one policy there may be in a [`WINDOW`].
+const MAX_WRITES: u32 = 30;
+
+/// The time in which writes are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// The writes of each policy that was written lately.
+#[derive(Debug, Default)]
+pub(crate) struct Pace(Mutex<HashMap<String, Writes>>);
+
+#[derive(Debug)]
+struct Writes {
+    since: Instant,
+    n: u32,
+}
+
+impl Pace {
+    /// Whether the policy `name` may be written now; if so it is counted.
+    pub(crate) fn may_write(&self, name: &str) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some(writes) = all.get_mut(name)
+            && now < writes.since + WINDOW
+        {
+            writes.n = writes.n.saturating_add(1);
+            return writes.n <= MAX_WRITES;
+        }
+        all.retain(|_, writes| now < writes.since + WINDOW);
+        all.insert(name.to_owned(), Writes { since: now, n: 1 });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_policy_is_written_so_often_and_others_are_not_held_up() {
+        let pace = Pace::default();
+        for _ in 0..MAX_WRITES {
+            assert!(pace.may_write("a"));
+        }
+        assert!(!pace.may_write("a"));
+        assert!(pace.may_write("b"));
+        tokio::time::advance(WINDOW).await;
+        assert!(pace.may_write("a"));
+        assert_eq!(pace.0.lock().unwrap().len(), 1);
+    }
+}
