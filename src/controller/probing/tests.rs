@@ -154,7 +154,7 @@ fn server(
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_generation_is_compiled_once_whatever_else_changes() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);
@@ -201,7 +201,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     assert!(context.admissions.get(&changed).is_some());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     reconcile(&context, "a").await.unwrap();
@@ -227,7 +227,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_nothing() {
     for (status, is_counted) in [(403, true), (422, true), (503, true), (409, false)] {
         let refusals = Arc::new(Mutex::new(1));
@@ -277,7 +277,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_write_says_which_state_of_the_probe_it_is_about() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);
@@ -298,7 +298,7 @@ async fn a_write_says_which_state_of_the_probe_it_is_about() {
     assert_eq!(write.body["status"]["policyGeneration"], 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_probe_that_cannot_be_read_says_so_with_and_without_a_policy() {
     let (context, log) = context(AT_MOST_FIVE, server(|| None));
     start(&context);

@@ -3,7 +3,7 @@
 use super::*;
 use crate::controller::leadership::Leadership;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_standby_evaluates_and_writes_nothing() {
     let (mut context, log) = context(AT_MOST_FIVE, server(|| None));
     let leadership = Leadership::default();
@@ -22,7 +22,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
     assert_eq!(outcomes(&log), Vec::<Value>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
     let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
     start(&context);
