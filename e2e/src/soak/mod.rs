@@ -219,6 +219,10 @@ impl<'a> Soak<'a> {
         // It asks often, so that requests meet faults too.
         let args = ["--refresh-interval=1s"];
         let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), &args).await?;
+        // So many changes of one policy in a minute are for the controller what another writer does.
+        controller.announce([Trouble::warning(
+            "does a second vap-status-controller write it",
+        )]);
         Ok(Self {
             settings,
             controller,
