@@ -199,8 +199,11 @@ impl Params {
     }
 
     /// Ends the watches of all kinds but these.
-    pub(crate) fn retain(&self, in_use: &BTreeSet<Gvk>) {
-        self.lock().retain(|gvk, _| in_use.contains(gvk));
+    pub(crate) fn retain(&self, context: &Context, in_use: &BTreeSet<Gvk>) {
+        let mut kinds = self.lock();
+        kinds.retain(|gvk, _| in_use.contains(gvk));
+        let n_unreadable = kinds.values().map(|kind| kind.n_unreadable).sum();
+        context.metrics.set_unreadable(Source::Params, n_unreadable);
     }
 
     /// Reads an object that is listed, unless it was read before and has not changed since.
@@ -392,10 +395,18 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
             }
             Sign::Apply(object) => {
                 let (key, meta) = described(&object);
+                unreadable.forget(&Some(name_of(&key)));
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 known.put(key, meta).into_iter().collect()
             }
             Sign::Delete(object) => {
                 let (key, _) = described(&object);
+                unreadable.forget(&Some(name_of(&key)));
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 known.remove(&key).into_iter().collect()
             }
             Sign::Alive => {
@@ -421,6 +432,15 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         } else {
             context.params.touch(&context, gvk, &changed);
         }
+    }
+}
+
+/// The name of an object by its key, with its namespace before it where it has one.
+fn name_of((namespace, name): &Key) -> String {
+    if namespace.is_empty() {
+        name.clone()
+    } else {
+        format!("{namespace}/{name}")
     }
 }
 
