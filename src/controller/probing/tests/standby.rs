@@ -11,7 +11,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
     Arc::get_mut(&mut context).unwrap().leadership = leadership;
     start(&context);
     context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
-    let observed = reconcile(&context, "a").await.unwrap();
+    let observed = judged(&context).await;
     assert_eq!(observed.outcome, Outcome::Observed);
     let known = || {
         let known = context.prober.lock();
