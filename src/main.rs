@@ -89,7 +89,7 @@ fn wrong_use(text: &str) -> ExitCode {
     ExitCode::from(WRONG_USE)
 }
 
-async fn run(arguments: RunArguments) -> Result<(), Failure> {
+async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
     let stop = stop_signal()?;
     let listener = server::bind(arguments.listen, "--listen").await?;
     let metrics_listener = match arguments.metrics_listen {

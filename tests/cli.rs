@@ -518,7 +518,7 @@ fn programs_get_a_stable_shape() {
     };
     let expect = json!({
         "apiVersion": "cli.vap-status.dev/v1alpha1",
-        "kind": "StatusReport",
+        "kind": "StatusReport", "controller": null,
         "summary": {
             "total": 2, "ready": 0, "notReady": 1, "unknown": 0, "stale": 0, "noStatus": 1,
         },

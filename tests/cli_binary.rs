@@ -199,6 +199,84 @@ fn findings_end_with_1_unless_told_otherwise() {
     );
 }
 
+const LEASE: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/vap-status-system/leases/vap-status-controller";
+
+/// The Lease of a controller that was in step so many seconds ago, and renews it.
+fn lease(seconds_ago: i64) -> Value {
+    let now = jiff::Timestamp::now();
+    let then = jiff::Timestamp::from_second(now.as_second() - seconds_ago).unwrap();
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+           "metadata": {"name": "vap-status-controller",
+                        "annotations": {"vap-status.dev/in-step-at": then.to_string()}},
+           "spec": {"renewTime": format!("{now:.6}"), "holderIdentity": "a"}})
+}
+
+/// The line above the table, and what `-o json` says of the controller.
+fn told_of(test: &str, answer: (u16, Value), arguments: &[&str]) -> (String, Value) {
+    let url = serve(&[
+        (LIST, 200, list(&[policy("a", "True")], "")),
+        (LEASE, answer.0, answer.1),
+    ]);
+    let config = kubeconfig(test, &url);
+    let output = run(&config, arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (above, _) = text.split_once("NAME").unwrap();
+    let output = run(&config, &["status", "-o", "json"]);
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    (above.to_owned(), report.get("controller").cloned().unwrap())
+}
+
+#[test]
+fn statuses_that_may_be_old_are_said_to_be() {
+    let (above, controller) = told_of("in-step", (200, lease(3)), &["status"]);
+    assert_eq!(above, "");
+    assert_eq!(controller["current"], true);
+    assert_eq!(controller["note"], Value::Null);
+    assert_eq!(
+        controller["lease"],
+        "vap-status-system/vap-status-controller"
+    );
+
+    let (above, controller) = told_of("behind", (200, lease(14 * 60)), &["status"]);
+    assert_eq!(
+        above,
+        "statuses may be old: the controller was last in step 14m ago; it is running, and its log says \
+         what it waits for\n\n"
+    );
+    assert_eq!(controller["current"], false);
+    assert!(controller["lastInStep"].is_string(), "{controller}");
+
+    let missing = failure(404, "NotFound", "leases not found", None);
+    let (above, controller) = told_of("no-lease", (404, missing), &["status"]);
+    assert!(
+        above.starts_with("statuses may be old: there is no Lease vap-status-system/"),
+        "{above}"
+    );
+    assert_eq!(controller["current"], false);
+    // Another controller's may be named.
+    let named = ["status", "--controller-namespace=a", "--lease-name=b"];
+    let (above, _) = told_of("other-lease", (200, lease(3)), &named);
+    assert!(above.contains("there is no Lease a/b,"), "{above}");
+}
+
+#[test]
+fn who_may_not_read_leases_is_not_alarmed() {
+    let refusal = || failure(403, "Forbidden", "User \"ann\" cannot get it", None);
+    let (above, controller) = told_of("lease-403", (403, refusal()), &["status"]);
+    assert_eq!(above, "");
+    assert_eq!(controller["current"], Value::Null);
+    let (above, _) = told_of("lease-403", (403, refusal()), &["status", "-o", "wide"]);
+    assert_eq!(
+        above,
+        "whether the statuses are current cannot be told: Lease \
+         vap-status-system/vap-status-controller: User \"ann\" cannot get it\n\n"
+    );
+}
+
 #[test]
 fn a_cluster_without_policies_is_clean() {
     let url = serve(&[(LIST, 200, list(&[], ""))]);

@@ -160,9 +160,11 @@ pub fn outage() -> Vec<Trouble> {
         // An API server that starts refuses everybody.
         "forbidden",
     ];
-    let mut troubles = vec![Trouble::warning(
-        "trying again, what else fails so is not listed",
-    )];
+    let mut troubles = vec![
+        Trouble::warning("trying again, what else fails so is not listed"),
+        // An API server that starts says so of each kind.
+        Trouble::warning("storage is (re)initializing"),
+    ];
     troubles.extend(reasons.map(Trouble::any_sync));
     troubles
 }
@@ -224,7 +226,7 @@ impl Sample {
 
 /// Reads metrics in the text format; comments and exemplars are left out.
 ///
-/// Source: OpenMetrics 1.0, section "ABNF".
+/// Source: `OpenMetrics` 1.0, section "ABNF".
 #[must_use]
 pub fn samples(text: &str) -> Vec<Sample> {
     text.lines().filter_map(sample).collect()

@@ -95,14 +95,14 @@ async fn apply_as(client: &Client, name: &str, manager: &str, status: Value) {
         "metadata": {"name": name},
         "status": status,
     });
-    let params = PatchParams::apply(manager);
+    let params = PatchParams::apply(manager).force();
     policies(client)
         .patch_status(name, &params, &Patch::Apply(&applied))
         .await
         .unwrap();
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();
@@ -184,7 +184,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     assert_eq!(text, "0 cleared, 3 had nothing of ours\n");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clear_says_what_it_may_not_do() {
     let control_plane = ControlPlane::builder()
         .user(User::new("nobody", &["system:authenticated"]))
@@ -202,7 +202,7 @@ async fn clear_says_what_it_may_not_do() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
     let control_plane = ControlPlane::builder()
         .user(service_account())
@@ -257,7 +257,7 @@ async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
 }
 
 /// A policy that would deny every binding and every review denies none, on this API server as well.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_api_server_asks_no_policy_about_exempt_resources() {
     let control_plane = control_plane().await.unwrap();
     let client = control_plane.client().await.unwrap();

@@ -112,9 +112,23 @@ pub struct StatusArgs {
     /// End with 0 also when some policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,
+    /// The namespace of the controller's Lease, which tells when it was last in step
+    #[arg(long, value_name = "NAMESPACE", default_value = "vap-status-system")]
+    pub controller_namespace: String,
+    /// The name of the controller's Lease
+    #[arg(long, value_name = "NAME", default_value = "vap-status-controller")]
+    pub lease_name: String,
     /// Which cluster to read.
     #[command(flatten)]
     pub connection: Connection,
+}
+
+impl StatusArgs {
+    /// The controller's Lease, `<namespace>/<name>`.
+    #[must_use]
+    pub(crate) fn lease(&self) -> String {
+        format!("{}/{}", self.controller_namespace, self.lease_name)
+    }
 }
 
 /// `check`.

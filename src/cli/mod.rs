@@ -6,6 +6,7 @@
 pub mod age;
 pub mod args;
 pub mod check;
+pub mod controller;
 mod error;
 pub mod exit;
 pub mod input;
@@ -23,6 +24,7 @@ use crate::policy::typecheck::Profile;
 use args::{
     Args, CheckArgs, CheckOutput, CheckProfile, Command, Output, StatusArgs, TestArgs, TestOutput,
 };
+use controller::ControllerReport;
 use error::CliError;
 use exit::Exit;
 use report::StatusReport;
@@ -55,14 +57,18 @@ fn run_status(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let policies = status::read(&args.connection, args.name.as_deref())?;
-    let report = StatusReport::of(&policies);
+    let read = status::read(args)?;
+    let now = status::now();
+    let controller = ControllerReport::of(&args.lease(), &read.lease, now);
+    let report = StatusReport {
+        controller: Some(controller),
+        ..StatusReport::of(&read.policies)
+    };
     let exit = if args.exit_zero {
         Exit::Clean
     } else {
         report.exit()
     };
-    let now = status::now();
     let text = match args.output {
         Output::Json => report.to_json()?,
         Output::Yaml => report.to_yaml()?,
@@ -70,10 +76,14 @@ fn run_status(
             let _ = writeln!(err, "no ValidatingAdmissionPolicies found");
             return Ok(exit);
         }
-        Output::Table | Output::Wide => match (args.name.as_deref(), report.policies.as_slice()) {
-            (Some(_), [policy]) => render::details(policy, now, terminal),
-            _ => render::table(&report, now, terminal, args.output == Output::Wide),
-        },
+        Output::Table | Output::Wide => {
+            let is_wide = args.output == Output::Wide;
+            let text = match (args.name.as_deref(), report.policies.as_slice()) {
+                (Some(_), [policy]) => render::details(policy, now, terminal),
+                _ => render::table(&report, now, terminal, is_wide),
+            };
+            render::controller(&report, terminal, is_wide) + &text
+        }
     };
     write(out, &text).map(|()| exit)
 }

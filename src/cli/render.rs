@@ -73,6 +73,19 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
     out
 }
 
+/// A paragraph above all else where the statuses may be old; that this cannot be told is said in the wide form
+/// only, as many people may not read Leases.
+#[must_use]
+pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
+    let controller = report.controller.as_ref();
+    let told = controller.filter(|controller| controller.current == Some(false) || is_wide);
+    let Some(note) = told.and_then(|controller| controller.note.as_ref()) else {
+        return String::new();
+    };
+    let max = terminal.width.unwrap_or(usize::MAX);
+    wrap(&clean(note), max, usize::MAX, "  ").join("\n") + "\n\n"
+}
+
 /// Everything about one policy.
 #[must_use]
 pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> String {

@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
+use super::controller::ControllerReport;
 use super::error::CliError;
 use super::exit::Exit;
 
@@ -42,6 +43,8 @@ pub struct StatusReport {
     pub api_version: &'static str,
     /// Always `StatusReport`.
     pub kind: &'static str,
+    /// When the controller was last in step with the cluster; null where nobody looked.
+    pub controller: Option<ControllerReport>,
     /// How many policies are in which state.
     pub summary: Summary,
     /// In order of name; just one where a name was given.
@@ -157,6 +160,7 @@ impl StatusReport {
         Self {
             api_version: "cli.vap-status.dev/v1alpha1",
             kind: "StatusReport",
+            controller: None,
             summary,
             policies,
         }

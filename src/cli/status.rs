@@ -7,15 +7,20 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
-use super::args::Connection;
+use super::args::{Connection, StatusArgs};
+use super::controller::{IN_STEP_AT, Seen};
 use super::error::CliError;
 
 /// Policies asked for at once, so that a large cluster is read in bounded pieces.
 const PAGE_SIZE: u32 = 500;
+
+/// The longest wait for the Lease, which is the lesser thing to know.
+const MAX_LEASE_WAIT: Duration = Duration::from_secs(5);
 
 /// The present moment, against which ages are told.
 #[must_use]
@@ -23,14 +28,21 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// All policies of the cluster in order of name, or the one called `name`.
+/// What was read of a cluster.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// All policies in order of name, or the one that was asked for.
+    pub(crate) policies: Vec<ValidatingAdmissionPolicy>,
+    /// The controller's Lease.
+    pub(crate) lease: Seen,
+}
+
+/// The policies of the cluster, or the one that is named, and the controller's Lease.
 ///
 /// # Errors
 /// No usable kubeconfig, no answer in time, an answer that refuses, or no such policy.
-pub(crate) fn read(
-    connection: &Connection,
-    name: Option<&str>,
-) -> Result<Vec<ValidatingAdmissionPolicy>, CliError> {
+pub(crate) fn read(args: &StatusArgs) -> Result<Read, CliError> {
+    let (connection, name) = (&args.connection, args.name.as_deref());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -39,9 +51,13 @@ pub(crate) fn read(
         let config = config(connection).await?;
         let server = server(&config);
         let timeout = Duration::from_secs(connection.request_timeout);
-        let request = fetch(config, name);
-        match tokio::time::timeout(timeout, request).await {
-            Ok(result) => result.map_err(|error| explain(&error, server, name)),
+        let client =
+            Client::try_from(config).map_err(|error| explain(&error, server.clone(), name))?;
+        let policies = tokio::time::timeout(timeout, fetch(client.clone(), name));
+        let (policies, lease) = tokio::join!(policies, lease(client, args));
+        match policies {
+            Ok(Ok(policies)) => Ok(Read { policies, lease }),
+            Ok(Err(error)) => Err(explain(&error, server, name)),
             Err(_) => Err(CliError::Unreachable {
                 server,
                 reason: format!("no answer within {} s", timeout.as_secs()),
@@ -50,12 +66,34 @@ pub(crate) fn read(
     })
 }
 
+/// What the controller's Lease tells. Whatever goes wrong here is no reason not to show the policies.
+async fn lease(client: Client, args: &StatusArgs) -> Seen {
+    let leases: Api<Lease> = Api::namespaced(client, &args.controller_namespace);
+    let limit = MAX_LEASE_WAIT.min(Duration::from_secs(args.connection.request_timeout));
+    match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
+        Ok(Ok(Some(lease))) => {
+            let annotations = lease.metadata.annotations.unwrap_or_default();
+            let in_step_at = annotations.get(IN_STEP_AT);
+            let spec = lease.spec.unwrap_or_default();
+            Seen::Lease {
+                in_step_at: in_step_at.and_then(|text| text.parse().ok()),
+                renewed_at: spec.renew_time.map(|time| time.0),
+            }
+        }
+        Ok(Ok(None)) => Seen::Missing,
+        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Seen::Missing,
+        Ok(Err(kube::Error::Api(status))) => Seen::Unreadable(one_line(&status.message)),
+        Ok(Err(error)) => Seen::Unreadable(innermost(&error)),
+        Err(_) => Seen::Unreadable(format!("no answer within {} s", limit.as_secs())),
+    }
+}
+
 /// The requests themselves.
 async fn fetch(
-    config: Config,
+    client: Client,
     name: Option<&str>,
 ) -> Result<Vec<ValidatingAdmissionPolicy>, kube::Error> {
-    let api = Api::<ValidatingAdmissionPolicy>::all(Client::try_from(config)?);
+    let api = Api::<ValidatingAdmissionPolicy>::all(client);
     if let Some(name) = name {
         return Ok(vec![api.get(name).await?]);
     }

@@ -30,7 +30,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Watch policies and keep their statuses up to date
-    Run(RunArguments),
+    Run(Box<RunArguments>),
     /// Remove what was written to the statuses of all policies and probes, before uninstalling
     ///
     /// Stop the controller first: it would write again. What others wrote stays, also what
@@ -251,7 +251,7 @@ mod tests {
         match Arguments::try_parse_from(arguments) {
             Ok(Arguments {
                 command: Command::Run(run),
-            }) => Ok(run),
+            }) => Ok(*run),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.to_string()),
         }

@@ -27,6 +27,8 @@ pub(crate) struct Dependencies {
     pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
     /// Whether its messages suggest resources, of which any may come or go.
     pub(crate) has_suggestions: bool,
+    /// The groups of the kinds that its probes name.
+    pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
@@ -46,6 +48,7 @@ impl Dependencies {
             param_kind: policy::param_kind(policy),
             schemas: Arc::default(),
             has_suggestions: false,
+            probe_groups: BTreeSet::new(),
         }
     }
 
@@ -57,6 +60,10 @@ impl Dependencies {
     /// Whether `change` may change the status that `profile` gives.
     pub(crate) fn are_touched_by(&self, change: &Change, profile: Profile) -> bool {
         (self.has_suggestions && !change.resources.is_empty())
+            || change
+                .resources
+                .iter()
+                .any(|gv| self.probe_groups.contains(&gv.group))
             || change
                 .resources
                 .iter()
@@ -174,6 +181,15 @@ mod tests {
         apps.has_suggestions = true;
         assert!(apps.are_touched_by(&resources("example.com/v1"), Profile::Truthful));
         assert!(!apps.are_touched_by(&schemas("example.com/v1"), Profile::Truthful));
+    }
+
+    #[test]
+    fn what_probes_name_counts() {
+        let mut apps = dependencies(&["apps"], &["v1"], None);
+        apps.probe_groups = ["example.com".to_owned()].into();
+        assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
     }
 
     #[test]

@@ -90,7 +90,11 @@ impl Store {
             return true;
         };
         if policy.metadata.uid != known.policy.metadata.uid || policy.spec != known.policy.spec {
-            known.dependencies = Arc::new(Dependencies::new(&policy));
+            let mut dependencies = Dependencies::new(&policy);
+            dependencies
+                .probe_groups
+                .clone_from(&known.dependencies.probe_groups);
+            known.dependencies = Arc::new(dependencies);
         }
         known.policy = Arc::new(policy);
         known.excluded = excluded;
@@ -137,6 +141,16 @@ impl Store {
             entry.dependencies = Arc::new(dependencies);
         }
         entry.record = Some(Arc::clone(record));
+    }
+
+    /// Notes the groups of the kinds that the probes of a policy name.
+    pub(crate) fn note_probe_groups(&self, name: &str, groups: BTreeSet<String>) {
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get_mut(name)
+            && entry.dependencies.probe_groups != groups
+        {
+            Arc::make_mut(&mut entry.dependencies).probe_groups = groups;
+        }
     }
 
     /// The names of all policies.

@@ -23,6 +23,10 @@ pub enum Remedy {
 impl Reason {
     /// What mends a condition that is False for this reason.
     #[must_use]
+    #[expect(
+        clippy::match_same_arms,
+        reason = "a table: each line has its sentence"
+    )]
     pub const fn remedy(self) -> Remedy {
         match self {
             // The text of an expression is wrong, whatever the cluster holds.

@@ -320,11 +320,6 @@ impl Metrics {
             .inc();
     }
 
-    /// Sets how many policies wait, where [`Self::set_queue_probe`] has not said how to tell.
-    pub fn set_queue_length(&self, length: usize) {
-        self.scraped.set_queue_length(length);
-    }
-
     /// Counts a look into the schema cache.
     pub fn schema_lookup(&self, result: Lookup) {
         self.schema_lookups

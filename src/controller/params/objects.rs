@@ -67,7 +67,7 @@ impl Objects {
     }
 
     /// What is kept of the object.
-    pub(super) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
+    pub(crate) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
         self.read().get(name)?.get(namespace).cloned()
     }
 

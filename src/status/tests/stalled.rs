@@ -58,11 +58,14 @@ fn what_only_an_edit_mends_is_stalled() {
     check_stalled(&warned(), Some("ExpressionWarnings"));
 }
 
+/// What is wrong, and how facts become so.
+type Spoilt = (&'static str, fn(&mut Facts));
+
 #[test]
 fn what_may_come_is_not_stalled() {
-    let table: [(&str, fn(&mut Facts)); 6] = [
+    let table: [Spoilt; 6] = [
         ("no resource is served", |facts| {
-            facts.matches = Matches::default()
+            facts.matches = Matches::default();
         }),
         ("no paramKind", |facts| {
             facts.params = ParamKindState::NotFound {

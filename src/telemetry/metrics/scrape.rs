@@ -23,7 +23,6 @@ pub(super) struct Scraped {
     /// The bits of seconds since the epoch; 0 before the first time.
     last_in_step: AtomicU64,
     queue: Mutex<Option<QueueProbe>>,
-    queue_length: AtomicU64,
 }
 
 impl fmt::Debug for Scraped {
@@ -44,7 +43,6 @@ impl Default for Scraped {
             is_in_step: AtomicBool::new(false),
             last_in_step: AtomicU64::new(0),
             queue: Mutex::new(None),
-            queue_length: AtomicU64::new(0),
         }
     }
 }
@@ -66,26 +64,12 @@ impl Scraped {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
     }
 
-    pub(super) fn set_queue_length(&self, length: usize) {
-        let length = u64::try_from(length).unwrap_or(u64::MAX);
-        self.queue_length.store(length, Ordering::Relaxed);
-    }
-
-    /// The length of the queue, and the age of its oldest item where it is known.
-    fn queue(&self) -> (i64, Option<f64>) {
+    /// The length of the queue and the age of its oldest item, once somebody can tell.
+    fn queue(&self) -> Option<(usize, f64)> {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let probe = queue.clone();
+        let probe = queue.clone()?;
         drop(queue);
-        match probe {
-            Some(probe) => {
-                let (length, oldest) = probe();
-                (i64::try_from(length).unwrap_or(i64::MAX), Some(oldest))
-            }
-            None => {
-                let length = self.queue_length.load(Ordering::Relaxed);
-                (i64::try_from(length).unwrap_or(i64::MAX), None)
-            }
-        }
+        Some(probe())
     }
 }
 
@@ -125,14 +109,13 @@ impl Collector for Scraped {
                 last_in_step,
             )?;
         }
-        let (length, oldest) = self.queue();
-        gauge(
-            &mut encoder,
-            "queue_length",
-            "Policies that wait for a reconciliation",
-            length,
-        )?;
-        if let Some(oldest) = oldest {
+        if let Some((length, oldest)) = self.queue() {
+            gauge(
+                &mut encoder,
+                "queue_length",
+                "Policies that wait for a reconciliation",
+                i64::try_from(length).unwrap_or(i64::MAX),
+            )?;
             seconds(
                 &mut encoder,
                 "queue_oldest_seconds",
