@@ -15,8 +15,8 @@ use super::exclude::Exclusion;
 use super::origin::Origin;
 use super::reconcile::{Done, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
-use super::world::Change;
 use super::world::tests::world;
+use super::world::{Change, World};
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
 use crate::telemetry::Metrics;
@@ -434,4 +434,22 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
     );
     let names: BTreeSet<String> = context.store.names().into_iter().collect();
     assert_eq!(names, BTreeSet::from(["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_is_known_already_is_no_news() {
+    // The watch of probes waits for news, and notes each time that there are none where their kind is not served.
+    let (context, _) = context(SOUND, healthy);
+    let mut news = context.news();
+    news.mark_unchanged();
+    context.set_policies_listed();
+    assert!(news.has_changed().unwrap());
+    news.mark_unchanged();
+    context.set_policies_listed();
+    context.set_bindings_listed();
+    context.set_probes_listed();
+    assert!(!news.has_changed().unwrap());
+    let world = World::clone(&context.world());
+    context.set_world(world);
+    assert!(news.has_changed().unwrap());
 }
