@@ -39,13 +39,13 @@ impl Error {
         match self {
             Self::Timeout(_) => ErrorReason::Timeout,
             Self::Decode(_) => ErrorReason::Decode,
-            Self::Broken(_) => ErrorReason::Connection,
             Self::Status { code, message } => status_reason(*code, message),
             Self::Client(kube::Error::Api(status)) => status_reason(status.code, &status.message),
             Self::Client(kube::Error::SerdeError(_) | kube::Error::FromUtf8(_)) => {
                 ErrorReason::Decode
             }
-            Self::Client(
+            Self::Broken(_)
+            | Self::Client(
                 kube::Error::HyperError(_) | kube::Error::Service(_) | kube::Error::ReadEvents(_),
             ) => ErrorReason::Connection,
             Self::Client(kube::Error::Auth(_)) => ErrorReason::Unauthorized,

@@ -181,7 +181,8 @@ async fn elect(
         drop(released.wait_for(|released| *released).await);
         return Ok(());
     };
-    match supervisor.contained("lease", elector.run(released)).await {
+    let run = Box::pin(elector.run(released));
+    match supervisor.contained("lease", run).await {
         Some(outcome) => outcome,
         None => Err(supervisor.lost().await.to_string()),
     }

@@ -67,7 +67,7 @@ pub(crate) enum Listing {
 /// The watches, by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Params {
-    kinds: Mutex<HashMap<Gvk, Kind>>,
+    kinds: Mutex<BTreeMap<Gvk, Kind>>,
 }
 
 #[derive(Debug)]
@@ -281,7 +281,7 @@ impl Params {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Gvk, Kind>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Gvk, Kind>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -331,6 +331,10 @@ fn grant(name: &str) -> String {
 }
 
 /// Watches the objects of a kind until the task is aborted.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one arm for each sign of the watch, of some lines each"
+)]
 async fn watch(context: Arc<Context>, resource: ApiResource) {
     let gvk = &resource.gvk;
     let plan = Plan {
@@ -395,7 +399,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
             }
             Sign::Apply(object) => {
                 let (key, meta) = described(&object);
-                unreadable.forget(&Some(name_of(&key)));
+                unreadable.forget(Some(&name_of(&key)));
                 context
                     .params
                     .set_unreadable(&context, gvk, unreadable.len());
@@ -403,7 +407,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
             }
             Sign::Delete(object) => {
                 let (key, _) = described(&object);
-                unreadable.forget(&Some(name_of(&key)));
+                unreadable.forget(Some(&name_of(&key)));
                 context
                     .params
                     .set_unreadable(&context, gvk, unreadable.len());

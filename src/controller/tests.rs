@@ -268,11 +268,11 @@ async fn failures_have_reasons() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
-    let (context, log) = context(SOUND, move |request| match &request.method {
-        &Method::PATCH if request.body["metadata"]["resourceVersion"] == "7" => {
+    let (context, log) = context(SOUND, move |request| match request.method {
+        Method::PATCH if request.body["metadata"]["resourceVersion"] == "7" => {
             Some(Reply::failure(409, "the object has been modified"))
         }
-        &Method::PATCH => {
+        Method::PATCH => {
             let mut answer = serde_json::to_value(policy("true")).unwrap();
             answer["metadata"]["resourceVersion"] = json!("9");
             answer["metadata"]["generation"] = json!(3);

@@ -62,7 +62,7 @@ impl UnreadableObjects {
     }
 
     /// Notes that the object `name` was read, or is gone.
-    pub(super) fn forget(&mut self, name: &Option<String>) {
+    pub(super) fn forget(&mut self, name: Option<&String>) {
         if let Some(name) = name {
             self.names.remove(name);
         }

@@ -270,12 +270,12 @@ where
                 handle(Event::InitDone);
             }
             Sign::Apply(object) => {
-                unreadable.forget(&object.meta().name);
+                unreadable.forget(object.meta().name.as_ref());
                 handle(Event::Apply(object));
                 in_step(context, source);
             }
             Sign::Delete(object) => {
-                unreadable.forget(&object.meta().name);
+                unreadable.forget(object.meta().name.as_ref());
                 handle(Event::Delete(object));
             }
             Sign::Alive => in_step(context, source),

@@ -137,6 +137,10 @@ pub(crate) enum Referrer {
 
 /// Which objects of a kind policies refer to.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "each is an index, and is named after its key"
+)]
 pub(super) struct References {
     by_policy: BTreeMap<(String, Referrer), Vec<Reference>>,
     /// The policies that refer to an object by its name.

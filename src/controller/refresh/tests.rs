@@ -254,11 +254,11 @@ async fn discovery_that_is_forbidden_is_told() {
 
 #[tokio::test(start_paused = true)]
 async fn a_storm_of_crds_holds_nobody_else_up() {
+    // Each is served five seconds after it was created, so that there are always some that are late.
+    const LATE: usize = 10;
     let cluster = cluster();
     cluster.signal(Signal::CrdsListed(Crds::new()));
     cluster.queued(SOON).await;
-    // Each is served five seconds after it was created, so that there are always some that are late.
-    const LATE: usize = 10;
     for n in 0..120 {
         let thing = crd(&other_group(n), "Thing", &["v1"]);
         let name = format!("things.{}", other_group(n));

@@ -188,7 +188,7 @@ async fn attempt(
     if is_apart {
         return read.await;
     }
-    if let Ok(outcome) = tokio::time::timeout(LATE - SLOW, &mut read).await {
+    if let Ok(outcome) = tokio::time::timeout(LATE.saturating_sub(SLOW), &mut read).await {
         return outcome;
     }
     let reason = format!("no answer within {} s yet", LATE.as_secs());
