@@ -121,16 +121,18 @@ const API_LAYERS: [&str; 8] = [
 const IO_RULE: &str = "`kube`, `tokio`, `futures` and HTTP crates only in `controller`, `server`, \
                        `telemetry` and main.rs, in cli/status.rs, which reads the cluster, and in probe/, \
                        whose CRD `kube` derives.";
-const IO_CRATES: [&str; 9] = [
+const IO_CRATES: [&str; 11] = [
     "futures",
     "http",
     "http_body_util",
     "hyper",
+    "hyper_timeout",
     "hyper_util",
     "kube",
     "kube_runtime",
     "tokio",
     "tokio_util",
+    "tower",
 ];
 const IO_LAYERS: [&str; 4] = ["controller", "server", "telemetry", "main"];
 /// The files (and what is below them) that may do I/O in a layer that else may not.

@@ -27,7 +27,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,7 +37,7 @@ impl Random {
 
     /// A number below `n`; zero where `n` is.
     pub fn below(&mut self, n: u64) -> u64 {
-        self.next().checked_rem(n).unwrap_or_default()
+        self.number().checked_rem(n).unwrap_or_default()
     }
 
     /// True so many times in a thousand.
@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers() {
-        let numbers = |mut random: Random| -> Vec<u64> { (0..8).map(|_| random.next()).collect() };
+        let numbers =
+            |mut random: Random| -> Vec<u64> { (0..8).map(|_| random.number()).collect() };
         assert_eq!(numbers(Random::new(1)), numbers(Random::new(1)));
         assert_ne!(numbers(Random::new(1)), numbers(Random::new(2)));
         let of = |key, n| numbers(Random::of(1, key, n));

@@ -224,7 +224,7 @@ impl Sample {
 
 /// Reads metrics in the text format; comments and exemplars are left out.
 ///
-/// Source: OpenMetrics 1.0, section "ABNF".
+/// Source: `OpenMetrics` 1.0, section "ABNF".
 #[must_use]
 pub fn samples(text: &str) -> Vec<Sample> {
     text.lines().filter_map(sample).collect()

@@ -159,6 +159,45 @@ async fn verdicts(api: &Api<ValidatingAdmissionPolicy>) -> BTreeMap<String, [Str
         .collect()
 }
 
+/// Waits until the API server has published all that the policies need; when that was, for each.
+async fn publication(client: &Client, started: Instant) -> (Published, BTreeMap<usize, Duration>) {
+    let mut published = Published::new(client.clone());
+    let mut at = BTreeMap::new();
+    while at.len() < N_POLICIES {
+        assert!(started.elapsed() < TIMEOUT, "{} are published", at.len());
+        let served = published.served().await;
+        published.look().await;
+        let now = started.elapsed();
+        for n in 0..N_POLICIES {
+            if served.contains(&plural(n)) && published.replicas_type(n).is_some() {
+                at.entry(n).or_insert(now);
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    (published, at)
+}
+
+/// Waits until all policies are Ready; when that was, for each.
+async fn turns(
+    api: &Api<ValidatingAdmissionPolicy>,
+    started: Instant,
+) -> BTreeMap<usize, Duration> {
+    let mut at = BTreeMap::new();
+    while at.len() < N_POLICIES {
+        let verdicts = verdicts(api).await;
+        let now = started.elapsed();
+        assert!(now < TIMEOUT, "{verdicts:?}");
+        for n in 0..N_POLICIES {
+            if verdicts[&format!("burst-{n}")] == ["True/NoWarnings", "True/Ready"] {
+                at.entry(n).or_insert(now);
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    at
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn policies_turn_with_a_burst_of_crds() {
     let control_plane = control_plane().await.unwrap();
@@ -191,41 +230,8 @@ async fn policies_turn_with_a_burst_of_crds() {
             .await;
         println!("{N_CRDS} CRDs created after {:.2?}", started.elapsed());
     };
-    let watch_api_server = async {
-        let mut published = Published::new(client.clone());
-        let mut at: BTreeMap<usize, Duration> = BTreeMap::new();
-        while at.len() < N_POLICIES {
-            assert!(started.elapsed() < TIMEOUT, "{} are published", at.len());
-            let served = published.served().await;
-            published.look().await;
-            let now = started.elapsed();
-            for n in 0..N_POLICIES {
-                if served.contains(&plural(n)) && published.replicas_type(n).is_some() {
-                    at.entry(n).or_insert(now);
-                }
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        (published, at)
-    };
-    let watch_policies = async {
-        let mut at: BTreeMap<usize, Duration> = BTreeMap::new();
-        while at.len() < N_POLICIES {
-            let verdicts = verdicts(&api).await;
-            let now = started.elapsed();
-            assert!(now < TIMEOUT, "{verdicts:?}");
-            for n in 0..N_POLICIES {
-                let verdict = &verdicts[&format!("burst-{n}")];
-                if *verdict == ["True/NoWarnings", "True/Ready"] {
-                    at.entry(n).or_insert(now);
-                }
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        at
-    };
     let ((), (mut published, published_at), turned_at) =
-        tokio::join!(burst, watch_api_server, watch_policies);
+        tokio::join!(burst, publication(&client, started), turns(&api, started));
     let late: BTreeMap<usize, Duration> = turned_at
         .iter()
         .map(|(n, turned)| (*n, turned.saturating_sub(published_at[n])))

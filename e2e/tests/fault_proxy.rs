@@ -109,7 +109,7 @@ impl Setup {
         let is_cut = loop {
             match tokio::time::timeout(silence, body.frame()).await {
                 Ok(Some(Ok(frame))) => {
-                    text.push_str(&String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap());
+                    text.push_str(std::str::from_utf8(&frame.into_data().unwrap()).unwrap());
                 }
                 Ok(Some(Err(_))) => break true,
                 Ok(None) | Err(_) => break false,

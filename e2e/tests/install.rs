@@ -80,7 +80,7 @@ async fn an_api_server_takes_what_is_installed() {
         control_plane
             .kubectl()
             .unwrap()
-            .args(["apply", "-f"])
+            .args(["apply", "--server-side", "-f"])
             .arg(namespace),
     );
 

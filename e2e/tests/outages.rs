@@ -18,6 +18,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::Client;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
@@ -106,18 +107,9 @@ async fn a_restart_of_the_api_server_is_no_trouble_of_ours() {
     controller.finish().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_right_that_is_taken_away_is_named_in_the_status() {
-    let mut control_plane = cluster().await;
-    grant_params(&control_plane).unwrap();
-    let controller = Controller::start(&control_plane, &[]).await.unwrap();
-    let client = control_plane.client().await.unwrap();
+/// Creates a policy by params of config maps, and a binding that selects all of them.
+async fn create_limited(client: &Client) {
     let api: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
-    let wait_for = async |type_, wanted| {
-        wait_for_policy(&client, "limited", type_, wanted, TIMEOUT)
-            .await
-            .unwrap()
-    };
     let create = PostParams::default();
     let policy = json!({
         "metadata": {"name": "limited"},
@@ -142,6 +134,21 @@ async fn a_right_that_is_taken_away_is_named_in_the_status() {
         .create(&create, &serde_json::from_value(binding).unwrap())
         .await
         .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_taken_away_is_named_in_the_status() {
+    let mut control_plane = cluster().await;
+    grant_params(&control_plane).unwrap();
+    let controller = Controller::start(&control_plane, &[]).await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let wait_for = async |type_, wanted| {
+        wait_for_policy(&client, "limited", type_, wanted, TIMEOUT)
+            .await
+            .unwrap()
+    };
+    let create = PostParams::default();
+    create_limited(&client).await;
     wait_for("Bound", "True/").await;
     wait_for("ParamsResolved", "True/").await;
 

@@ -1,9 +1,13 @@
 //! Two minutes of the soak: every fault, one after the other. `./dev soak` does more.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and says what reproduces it"
+)]
 
 use e2e::fault_proxy::Fault;
-use e2e::soak::{Settings, one_by_one, run};
+use e2e::soak::{Aggregation, Settings, one_by_one, run};
 
 /// `VAP_SOAK_SEED` gives other changes and faults.
 fn settings(rounds: Vec<Vec<Fault>>) -> Settings {
@@ -28,7 +32,15 @@ async fn verdicts_are_as_foretold_under_each_fault() {
 async fn verdicts_are_as_foretold_without_probes_and_with_a_dead_api() {
     let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
     settings.has_probes = false;
-    settings.has_aggregated_api = true;
+    settings.aggregation = Aggregation::Dead;
+    let report = run(&settings).await.unwrap();
+    println!("{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verdicts_are_as_foretold_without_aggregation() {
+    let mut settings = settings(vec![Vec::new(), Fault::ALL.to_vec()]);
+    settings.aggregation = Aggregation::Missing;
     let report = run(&settings).await.unwrap();
     println!("{report}");
 }

@@ -71,6 +71,46 @@ func cases(t *testing.T) map[*unstructured.Unstructured]testCase {
 	return policies
 }
 
+// TestSamples takes the statuses that the controller wrote for the policies of config/samples, on an API server with
+// kube-controller-manager, through all three. They were taken by `kubectl get validatingadmissionpolicies -o json`.
+func TestSamples(t *testing.T) {
+	var samples []any
+	if err := utilyaml.Unmarshal(read(t, "testdata/samples.json"), &samples); err != nil {
+		t.Fatal(err)
+	}
+	wanted := map[string]string{
+		"sample-sound":              "Current Current Healthy",
+		"sample-sound-params":       "Current Current Healthy",
+		"sample-wildcard":           "Current Current Healthy",
+		"sample-misspelt-field":     "Failed Failed Degraded",
+		"sample-wrong-type":         "Failed Failed Degraded",
+		"sample-missing-param-kind": "InProgress InProgress Progressing",
+		"sample-no-such-resource":   "InProgress InProgress Progressing",
+	}
+	evaluator := fluxEvaluator(t)
+	script := string(read(t, "../../config/argocd/health.lua"))
+	for _, sample := range samples {
+		policy := &unstructured.Unstructured{Object: sample.(map[string]any)}
+		byKstatus, err := status.Compute(policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byFlux, err := evaluator.Evaluate(context.Background(), policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		health, _ := run(t, script, policy.Object)
+		got := byKstatus.Status.String() + " " + byFlux.Status.String() + " " + health
+		if got != wanted[policy.GetName()] {
+			t.Errorf("%s: %s, expected %s", policy.GetName(), got, wanted[policy.GetName()])
+		}
+		delete(wanted, policy.GetName())
+	}
+	if len(wanted) > 0 {
+		t.Errorf("not among the samples: %v", wanted)
+	}
+}
+
 func TestKstatus(t *testing.T) {
 	for policy, c := range cases(t) {
 		result, err := status.Compute(policy)
@@ -86,7 +126,9 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
-func TestFluxHealthCheckExprs(t *testing.T) {
+// fluxEvaluator is the expressions of config/flux, as Flux evaluates them.
+func fluxEvaluator(t *testing.T) *cel.StatusEvaluator {
+	t.Helper()
 	var kustomization struct {
 		Spec struct {
 			HealthCheckExprs []kustomize.CustomHealthCheck `json:"healthCheckExprs"`
@@ -103,6 +145,11 @@ func TestFluxHealthCheckExprs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return evaluator
+}
+
+func TestFluxHealthCheckExprs(t *testing.T) {
+	evaluator := fluxEvaluator(t)
 	for policy, c := range cases(t) {
 		result, err := evaluator.Evaluate(context.Background(), policy)
 		if err != nil {

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::context::Context;
 use super::error::Error;
+use super::leadership::Deadline;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
@@ -51,8 +52,6 @@ pub(crate) enum Written<K = ValidatingAdmissionPolicy> {
     Conflict,
     /// The object is gone.
     Gone,
-    /// Another instance writes, or may.
-    Observed,
 }
 
 #[derive(Debug, Serialize)]
@@ -71,12 +70,13 @@ struct TypeChecking<'a> {
     expression_warnings: &'a [ExpressionWarning],
 }
 
-/// Writes the status of `policy`.
+/// Writes the status of `policy`, before `deadline`.
 ///
 /// # Errors
 /// Where the API server does not take it, or not in time.
 pub(crate) async fn apply(
     context: &Context,
+    deadline: &Deadline,
     policy: &ValidatingAdmissionPolicy,
     desired: &DesiredStatus,
 ) -> Result<Written, Error> {
@@ -100,9 +100,6 @@ pub(crate) async fn apply(
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let patch = Patch::Apply(&applied);
     let policies = context.policies();
-    let Some(deadline) = context.leadership.may_write() else {
-        return Ok(Written::Observed);
-    };
     let written = deadline.within(policies.patch_status(name, &params, &patch));
     match written.await {
         Ok(written) => {

@@ -1,6 +1,5 @@
 //! What bindings and the params that they refer to mean for a policy.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::{
@@ -8,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use super::context::Context;
-use super::params::{Key, Listing, Meta, selected};
+use super::params::{Listing, Objects, Referrer};
 use super::world::World;
 use crate::policy;
 use crate::policy::admission::Selector;
@@ -87,6 +86,7 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
 /// What the status says of the params that the bindings refer to.
 pub(crate) fn params_state(
     context: &Arc<Context>,
+    policy: &str,
     bindings: Result<&Bindings, &BindingsState>,
     resource: &ApiResource,
 ) -> ParamsState {
@@ -95,13 +95,16 @@ pub(crate) fn params_state(
         Err(BindingsState::NotPermitted(text)) => return ParamsState::NotPermitted(text.clone()),
         Err(_) => return ParamsState::Unread,
     };
-    if !bindings
+    let references = bindings
         .iter()
-        .any(|binding| binding.spec.param_ref.is_some())
-    {
+        .filter_map(|binding| binding.spec.param_ref.as_ref());
+    let references: Vec<&ParamRef> = references.collect();
+    if references.is_empty() {
+        context.params.forget(policy, Referrer::Bindings);
         return ParamsState::NotReferred;
     }
-    match context.params.listing(context, resource) {
+    let by = (policy, Referrer::Bindings);
+    match context.params.referred(context, resource, by, references) {
         Listing::Unread => ParamsState::Unread,
         Listing::Refused(text) => ParamsState::NotPermitted(text),
         Listing::Failed(reason) => ParamsState::Failed(reason),
@@ -113,11 +116,7 @@ pub(crate) fn params_state(
 ///
 /// A reference without a namespace, to objects that have one, means those in the namespace of the
 /// request: that there are some in any namespace is all that can be told.
-fn examine(
-    bindings: &Bindings,
-    resource: &ApiResource,
-    known: &BTreeMap<Key, Meta>,
-) -> ParamsState {
+fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
     let mut n_found = 0;
     let mut missing = Vec::new();
     for binding in bindings {
@@ -129,18 +128,13 @@ fn examine(
             .as_deref()
             .filter(|namespace| resource.namespaced && !namespace.is_empty());
         let (exists, what) = match (&reference.name, &reference.selector) {
-            (Some(name), None) => (
-                known.keys().any(|(of, known_name)| {
-                    known_name == name && namespace.is_none_or(|namespace| of == namespace)
-                }),
-                name.clone(),
-            ),
+            (Some(name), None) => (known.has(name, namespace), name.clone()),
             (_, Some(selector)) => {
                 let Ok(selector) = Selector::new(selector) else {
                     continue;
                 };
                 (
-                    selected(known, namespace, &selector).next().is_some(),
+                    known.has_selected(namespace, &selector),
                     "any that the selector selects".to_owned(),
                 )
             }
@@ -169,6 +163,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::params::Meta;
     use crate::controller::world::tests::resource;
 
     fn bindings(references: &[Value]) -> Bindings {
@@ -182,7 +177,7 @@ mod tests {
         references.iter().enumerate().map(binding).collect()
     }
 
-    fn known(objects: &[(&str, &str, &str)]) -> BTreeMap<Key, Meta> {
+    fn known(objects: &[(&str, &str, &str)]) -> Objects {
         let entry = |(namespace, name, team): &(&str, &str, &str)| {
             let meta = Meta {
                 labels: [("team".to_owned(), (*team).to_owned())].into(),
@@ -190,7 +185,9 @@ mod tests {
             };
             (((*namespace).to_owned(), (*name).to_owned()), meta)
         };
-        objects.iter().map(entry).collect()
+        let known = Objects::default();
+        known.replace(objects.iter().map(entry).collect());
+        known
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! kept with everything that it depends on, so that a look at an unchanged policy costs nothing.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -31,9 +32,10 @@ pub(crate) struct Record {
     generation: Option<i64>,
     /// The revision of the resources that it was matched with.
     revision: u64,
-    /// The documents that it asked for, with their addresses at that time.
-    documents: Vec<(GroupVersion, Option<String>)>,
-    group_versions: BTreeSet<GroupVersion>,
+    /// The documents that it asked for, by group version; policies that ask for the same share them.
+    group_versions: Arc<BTreeSet<GroupVersion>>,
+    /// A hash of their addresses at that time.
+    addresses: u64,
     /// The documents of them that could not be had.
     missing: Vec<Missing>,
     pub(crate) outcome: Outcome,
@@ -71,14 +73,11 @@ impl Record {
     /// Whether all that it was made of is in `world` what it was.
     pub(crate) fn is_current_in(&self, world: &World) -> bool {
         self.revision == world.revision
-            && self
-                .documents
-                .iter()
-                .all(|(gv, address)| world.index.get(gv) == address.as_ref())
+            && self.addresses == addresses(&self.group_versions, &world.index)
     }
 
     /// The group versions whose schemas it depends on.
-    pub(crate) fn group_versions(&self) -> &BTreeSet<GroupVersion> {
+    pub(crate) fn group_versions(&self) -> &Arc<BTreeSet<GroupVersion>> {
         &self.group_versions
     }
 
@@ -119,8 +118,8 @@ pub(crate) async fn check(
         uid: policy.metadata.uid.clone(),
         generation: policy.metadata.generation,
         revision: world.revision,
-        documents: addresses(&group_versions, &world.index),
-        group_versions,
+        addresses: addresses(&group_versions, &world.index),
+        group_versions: schemas.shared(group_versions),
         missing,
         outcome,
     };
@@ -195,14 +194,13 @@ pub(crate) async fn check(
     Ok(Some(record(group_versions, missing, outcome)))
 }
 
-fn addresses(
-    group_versions: &BTreeSet<GroupVersion>,
-    index: &Index,
-) -> Vec<(GroupVersion, Option<String>)> {
-    group_versions
-        .iter()
-        .map(|gv| (gv.clone(), index.get(gv).cloned()))
-        .collect()
+/// A hash of the addresses of documents.
+fn addresses(group_versions: &BTreeSet<GroupVersion>, index: &Index) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for gv in group_versions {
+        index.get(gv).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// The process ends before the check did.

@@ -128,7 +128,7 @@ async fn clear_kind<K>(
                     say(out, format_args!("{resource}/{name} cleared"));
                 }
                 // It is gone, or another of that name took its place.
-                Ok(Written::Gone | Written::Conflict | Written::Observed) => {
+                Ok(Written::Gone | Written::Conflict) => {
                     summary.n_untouched += 1;
                 }
                 Err(error) => {

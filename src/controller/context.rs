@@ -18,6 +18,7 @@ use super::exclude::Exclusion;
 use super::leadership::Leadership;
 use super::pace::Pace;
 use super::params::Params;
+use super::probing::Prober;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
@@ -70,6 +71,7 @@ pub(crate) struct Context {
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
     pub(crate) probes: Probes,
+    pub(crate) prober: Prober,
     pub(crate) admissions: Arc<Admissions>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
@@ -112,6 +114,7 @@ impl Context {
             bindings: Bindings::default(),
             params: Params::default(),
             probes: Probes::default(),
+            prober: Prober::default(),
             admissions: Arc::default(),
             queue,
             metrics,
@@ -179,9 +182,12 @@ impl Context {
         }
     }
 
-    /// Puts all policies into the queue.
+    /// Puts all policies into the queue, also those that exist as names in probes alone.
     pub(crate) fn touch_all(&self) {
         for name in self.store.names() {
+            self.queue.add(&name);
+        }
+        for name in self.probes.policies() {
             self.queue.add(&name);
         }
     }

@@ -15,6 +15,7 @@ use kube::core::discovery::v2::{
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::blocking;
 use super::error::Error;
 use super::http;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
@@ -62,7 +63,7 @@ impl Discovery {
             let Some(document) = document else { continue };
             // Megabytes, where there are many CRDs: not for a thread that has other tasks.
             let body = document.body;
-            let answer = tokio::task::spawn_blocking(move || parse(&body)).await;
+            let answer = blocking::run(blocking::Kind::Schemas, move || parse(&body)).await;
             let broke_off = || Error::Decode("reading the document broke off".to_owned());
             let mut served = match answer.map_err(|_| broke_off())?? {
                 Answer::Aggregated(served) => served,

@@ -18,7 +18,6 @@ use super::apply::Written;
 use super::clear;
 use super::context::Context;
 use super::origin::Origin;
-use super::probing;
 use super::reconcile::{Done, Failure};
 use crate::policy::admission::Selector;
 use crate::telemetry::metrics::Outcome;
@@ -209,11 +208,8 @@ pub(crate) async fn leave(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     context.metrics.remove_policy(name);
     context.admissions.forget(name);
-    let why = "the policy is excluded by an option of vap-status-controller";
-    if let Ok(probed) = probing::probes_pending(context, name, why) {
-        let generation = policy.metadata.generation.unwrap_or_default();
-        probing::write_statuses(context, &probed, Some(generation), (context.now)()).await?;
-    }
+    // Its probes are told so.
+    context.prober.add(name);
     let outcome = if !excluded.has_ours {
         Outcome::Unchanged
     } else if let Some(deadline) = context.leadership.may_write() {
@@ -228,7 +224,6 @@ pub(crate) async fn leave(
             }
             Written::Conflict => Outcome::Conflict,
             Written::Gone => Outcome::Deleted,
-            Written::Observed => Outcome::Observed,
         }
     } else {
         Outcome::Observed

@@ -119,11 +119,6 @@ impl Leadership {
         })
     }
 
-    /// Whether this instance leads, as far as it knows.
-    pub(crate) fn is_leader(&self) -> bool {
-        matches!(self.lock().role, Role::Alone | Role::Leader { .. })
-    }
-
     /// Why this instance could not take the Lease over, were it free.
     pub(crate) fn problem(&self) -> Option<String> {
         self.lock().problem.clone()

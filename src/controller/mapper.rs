@@ -5,6 +5,7 @@
 //! nothing, one that is missed leaves a status untrue.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
@@ -12,6 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::world::Change;
 use crate::policy;
+use crate::policy::typecheck::Profile;
 use crate::schema::{GroupVersion, Gvk};
 
 /// What the status of a policy depends on.
@@ -22,9 +24,11 @@ pub(crate) struct Dependencies {
     /// The kind of its params.
     param_kind: Option<Gvk>,
     /// The group versions whose schemas it was checked against.
-    pub(crate) schemas: BTreeSet<GroupVersion>,
+    pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
     /// Whether its messages suggest resources, of which any may come or go.
     pub(crate) has_suggestions: bool,
+    /// The groups of the kinds that its probes name.
+    pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
@@ -42,8 +46,9 @@ impl Dependencies {
         Self {
             rules: rules.unwrap_or_default().iter().map(pair).collect(),
             param_kind: policy::param_kind(policy),
-            schemas: BTreeSet::new(),
+            schemas: Arc::default(),
             has_suggestions: false,
+            probe_groups: BTreeSet::new(),
         }
     }
 
@@ -52,13 +57,17 @@ impl Dependencies {
         self.param_kind.as_ref()
     }
 
-    /// Whether `change` may change the status.
-    pub(crate) fn are_touched_by(&self, change: &Change) -> bool {
+    /// Whether `change` may change the status that `profile` gives.
+    pub(crate) fn are_touched_by(&self, change: &Change, profile: Profile) -> bool {
         (self.has_suggestions && !change.resources.is_empty())
             || change
                 .resources
                 .iter()
-                .any(|gv| self.depends_on_resources(gv))
+                .any(|gv| self.probe_groups.contains(&gv.group))
+            || change
+                .resources
+                .iter()
+                .any(|gv| self.depends_on_resources(gv, profile))
             || change.schemas.iter().any(|gv| self.schemas.contains(gv))
             || self.param_kind.as_ref().is_some_and(|gvk| {
                 change
@@ -68,9 +77,12 @@ impl Dependencies {
             })
     }
 
-    fn depends_on_resources(&self, gv: &GroupVersion) -> bool {
+    fn depends_on_resources(&self, gv: &GroupVersion, profile: Profile) -> bool {
         // Upstream's mapper takes the core group, which is the empty text, for any group.
-        let is_group = |group: &String| group == "*" || group.is_empty() || *group == gv.group;
+        let core_is_any = profile == Profile::Upstream;
+        let is_group = |group: &String| {
+            group == "*" || *group == gv.group || (core_is_any && group.is_empty())
+        };
         let is_version = |version: &String| version == "*" || *version == gv.version;
         self.rules.iter().any(|(groups, versions)| {
             groups.iter().any(is_group) && versions.iter().any(is_version)
@@ -99,7 +111,7 @@ mod tests {
             ]},
         }});
         let mut dependencies = Dependencies::new(&serde_json::from_value(policy).unwrap());
-        dependencies.schemas = [gv("autoscaling/v1")].into();
+        dependencies.schemas = Arc::new([gv("autoscaling/v1")].into());
         dependencies
     }
 
@@ -149,28 +161,40 @@ mod tests {
             (&any_version, resources("apps/v7"), true),
             (&any_version, resources("v7"), false),
             (&core, resources("v1"), true),
-            (&core, resources("events.k8s.io/v1"), true),
+            (&core, resources("events.k8s.io/v1"), false),
         ];
         for (dependencies, change, expect) in table {
             assert_eq!(
-                dependencies.are_touched_by(&change),
+                dependencies.are_touched_by(&change, Profile::Truthful),
                 expect,
                 "{dependencies:?} {change:?}"
             );
         }
+        // Upstream takes the core group for any.
+        let change = resources("events.k8s.io/v1");
+        assert!(core.are_touched_by(&change, Profile::Upstream));
     }
 
     #[test]
     fn suggestions_depend_on_all_resources() {
         let mut apps = dependencies(&["apps"], &["v1"], None);
         apps.has_suggestions = true;
-        assert!(apps.are_touched_by(&resources("example.com/v1")));
-        assert!(!apps.are_touched_by(&schemas("example.com/v1")));
+        assert!(apps.are_touched_by(&resources("example.com/v1"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&schemas("example.com/v1"), Profile::Truthful));
+    }
+
+    #[test]
+    fn what_probes_name_counts() {
+        let mut apps = dependencies(&["apps"], &["v1"], None);
+        apps.probe_groups = ["example.com".to_owned()].into();
+        assert!(apps.are_touched_by(&resources("example.com/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&resources("example.org/v3"), Profile::Truthful));
+        assert!(!apps.are_touched_by(&schemas("example.com/v3"), Profile::Truthful));
     }
 
     #[test]
     fn an_empty_policy_depends_on_nothing() {
         let none = Dependencies::new(&ValidatingAdmissionPolicy::default());
-        assert!(!none.are_touched_by(&resources("apps/v1")));
+        assert!(!none.are_touched_by(&resources("apps/v1"), Profile::Truthful));
     }
 }

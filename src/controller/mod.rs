@@ -149,6 +149,7 @@ impl Controller {
         tasks.spawn("watch-apiservices", api_services);
         tasks.spawn("upkeep", upkeep::upkeep(Arc::clone(&context)));
         tasks.spawn("events", events::send(Arc::clone(&context)));
+        tasks.spawn("probes", probing::work(Arc::clone(&context)));
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
         let leadership = context.leadership.clone();

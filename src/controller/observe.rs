@@ -112,7 +112,10 @@ fn params_of(
     match param_kind_state(policy, &world.mapper, &world.crds) {
         ParamKindState::Served(gvk, _) => {
             let params = match bound::param_resource(policy, world) {
-                Some(resource) => bound::params_state(context, bindings, resource),
+                Some(resource) => {
+                    let name = policy.metadata.name.as_deref().unwrap_or_default();
+                    bound::params_state(context, name, bindings, resource)
+                }
                 None => ParamsState::NotReferred,
             };
             ParamKindState::Served(gvk, params)
@@ -122,12 +125,6 @@ fn params_of(
 }
 
 impl Facts {
-    /// Whether trying again may lead to more. Schemas that could not be had are no reason: there is a sign when
-    /// they are there.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.probed().is_some_and(|probed| probed.is_passing)
-    }
-
     /// Whether the params were asked for and will be known soon; there is a sign when they are.
     pub(crate) fn is_reading_params(&self) -> bool {
         matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))

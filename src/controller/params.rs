@@ -3,10 +3,13 @@
 //! A watch begins when a policy refers to params of its kind, and ends some time after the last one
 //! does not any more. Only metadata is kept; the object itself is read when a probe needs it.
 
+mod objects;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use kube::api::{DynamicObject, PartialObjectMeta};
 use kube::core::ApiResource as KubeResource;
 use kube::{Api, Resource, ResourceExt};
@@ -14,13 +17,15 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use self::objects::{Changed, References};
+pub(crate) use self::objects::{Objects, Referrer};
 use super::backoff::Backoff;
 use super::context::Context;
 use super::error::{Error, within};
 use super::list_watch::{Form, ListWatch, Listing as ListingOrder, Plan, Sign};
 use super::readiness::certain_after;
 use super::unreadable::UnreadableObjects;
-use crate::policy::admission::{Labels, Selector};
+use crate::policy::admission::Labels;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -54,8 +59,8 @@ pub(crate) enum Listing {
     Refused(String),
     /// They could not be listed, for this reason.
     Failed(String),
-    /// These are all.
-    Known(Arc<BTreeMap<Key, Meta>>),
+    /// These are all; what becomes of them shows there.
+    Known(Arc<Objects>),
 }
 
 /// The watches, by kind.
@@ -70,6 +75,7 @@ struct Kind {
     listing: Listing,
     /// Objects that were read.
     objects: HashMap<Key, Read>,
+    references: References,
     n_unreadable: usize,
     task: AbortHandle,
 }
@@ -85,7 +91,7 @@ pub(crate) struct Read {
 }
 
 /// Why something that a probe needs cannot be had.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
     /// A sentence on it.
     pub(crate) text: String,
@@ -118,7 +124,7 @@ impl Drop for Kind {
 impl Params {
     /// What is known of the objects of the kind that `resource` serves; begins to watch them if nobody
     /// did.
-    pub(crate) fn listing(&self, context: &Arc<Context>, resource: &ApiResource) -> Listing {
+    fn listing(&self, context: &Arc<Context>, resource: &ApiResource) -> Listing {
         let mut kinds = self.lock();
         if let Some(kind) = kinds.get(&resource.gvk)
             && kind.resource.gvr == resource.gvr
@@ -133,11 +139,60 @@ impl Params {
                 resource: resource.clone(),
                 listing: Listing::Unread,
                 objects: HashMap::new(),
+                references: References::default(),
                 n_unreadable: 0,
                 task: task.abort_handle(),
             },
         );
         Listing::Unread
+    }
+
+    /// What is known of the objects to which `references` of a policy refer, and of all others of their kind;
+    /// begins to watch them if nobody did. The policy is put into the queue when those that it refers to are
+    /// others.
+    pub(crate) fn referred<'a>(
+        &self,
+        context: &Arc<Context>,
+        resource: &ApiResource,
+        (policy, referrer): (&str, Referrer),
+        references: impl IntoIterator<Item = &'a ParamRef>,
+    ) -> Listing {
+        let listing = self.listing(context, resource);
+        let mut kinds = self.lock();
+        for (gvk, kind) in kinds.iter_mut() {
+            if *gvk != resource.gvk {
+                kind.references.remove(policy, referrer);
+            }
+        }
+        // From here on each change is told, so that what is looked at after this is not outdated unnoticed.
+        if let Some(kind) = kinds.get_mut(&resource.gvk) {
+            kind.references
+                .set(policy, referrer, references, resource.namespaced);
+        }
+        listing
+    }
+
+    /// Forgets what a policy refers to.
+    pub(crate) fn forget(&self, policy: &str, referrer: Referrer) {
+        for kind in self.lock().values_mut() {
+            kind.references.remove(policy, referrer);
+        }
+    }
+
+    /// Puts the policies into the queue that refer to objects that are others.
+    fn touch(&self, context: &Context, gvk: &Gvk, changed: &[Changed]) {
+        let touched = {
+            let mut kinds = self.lock();
+            let Some(kind) = kinds.get_mut(gvk) else {
+                return;
+            };
+            let gone = changed.iter().filter(|changed| changed.new.is_none());
+            gone.for_each(|changed| drop(kind.objects.remove(&changed.key)));
+            kind.references.touched_by(changed)
+        };
+        for policy in touched {
+            context.queue.add(&policy);
+        }
     }
 
     /// Ends the watches of all kinds but these.
@@ -159,7 +214,7 @@ impl Params {
             let kinds = self.lock();
             let kind = kinds.get(&resource.gvk);
             let listed = kind.and_then(|kind| match &kind.listing {
-                Listing::Known(known) => known.get(key),
+                Listing::Known(objects) => objects.get(key),
                 _ => None,
             });
             let known = kind.and_then(|kind| kind.objects.get(key));
@@ -216,9 +271,6 @@ impl Params {
 
     fn set(&self, gvk: &Gvk, listing: Listing) {
         if let Some(kind) = self.lock().get_mut(gvk) {
-            if let Listing::Known(known) = &listing {
-                kind.objects.retain(|key, _| known.contains_key(key));
-            }
             kind.listing = listing;
         }
     }
@@ -226,20 +278,6 @@ impl Params {
     fn lock(&self) -> MutexGuard<'_, HashMap<Gvk, Kind>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The keys of `known` that `selector` and `namespace` select; `None` is any namespace.
-pub(crate) fn selected<'a>(
-    known: &'a BTreeMap<Key, Meta>,
-    namespace: Option<&'a str>,
-    selector: &'a Selector,
-) -> impl Iterator<Item = &'a Key> {
-    known
-        .iter()
-        .filter(move |((of, _), meta)| {
-            namespace.is_none_or(|namespace| of == namespace) && selector.matches(&meta.labels)
-        })
-        .map(|(key, _)| key)
 }
 
 fn kube_resource(resource: &ApiResource) -> KubeResource {
@@ -302,7 +340,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
     let mut trouble = Trouble::default();
     let mut unreadable = UnreadableObjects::new(resource_name(&resource));
     let mut building: BTreeMap<Key, Meta> = BTreeMap::new();
-    let mut known: Arc<BTreeMap<Key, Meta>> = Arc::default();
+    let known: Arc<Objects> = Arc::default();
     let mut is_known = false;
     let mut is_listing = false;
     let publish = |listing| {
@@ -310,7 +348,8 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         context.touch_params(gvk);
     };
     loop {
-        let is_news = match watch.next().await {
+        let was_known = is_known;
+        let changed = match watch.next().await {
             Sign::Init => {
                 is_listing = true;
                 unreadable.begin_list();
@@ -325,7 +364,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
             Sign::Unreadable(object) => {
                 let key = key_of(&object.name);
                 if let Some(meta) = known.get(&key).filter(|_| is_listing) {
-                    building.insert(key, meta.clone());
+                    building.insert(key, meta);
                 }
                 unreadable.note(&context, object);
                 context
@@ -339,24 +378,20 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
                 context
                     .params
                     .set_unreadable(&context, gvk, unreadable.len());
-                let listed = std::mem::take(&mut building);
-                let is_news = !is_known || *known != listed;
-                known = Arc::new(listed);
                 is_known = true;
-                is_news
+                known.replace(std::mem::take(&mut building))
             }
             Sign::Apply(object) => {
                 let (key, meta) = described(&object);
-                let known = Arc::make_mut(&mut known);
-                known.insert(key, meta.clone()) != Some(meta)
+                known.put(key, meta).into_iter().collect()
             }
             Sign::Delete(object) => {
                 let (key, _) = described(&object);
-                Arc::make_mut(&mut known).remove(&key).is_some()
+                known.remove(&key).into_iter().collect()
             }
             Sign::Alive => {
                 context.metrics.synced(Source::Params);
-                false
+                Vec::new()
             }
             Sign::Expired => {
                 backoff.rest(&context.readiness).await;
@@ -372,8 +407,10 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         };
         // The API server answers for this kind: what is known stands, also where nothing has changed.
         let was_hidden = trouble.end(&context, &resource);
-        if is_known && (is_news || was_hidden) {
+        if is_known && (!was_known || was_hidden) {
             publish(Listing::Known(Arc::clone(&known)));
+        } else {
+            context.params.touch(&context, gvk, &changed);
         }
     }
 }

@@ -227,6 +227,14 @@ impl Resource for Probe {
 }
 
 #[cfg(test)]
+impl Probe {
+    /// The probe, to be made another one.
+    pub(crate) fn object_mut(&mut self) -> &mut PolicyProbe {
+        &mut self.object
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,71 +1,79 @@
-//! Running the probes of a policy: what they need is fetched, the cases are evaluated apart from the
-//! tasks that answer for our health, and what they came to is written to the probes.
+//! Running the probes of policies, apart from judging the policies themselves.
+//!
+//! A policy is judged with what its probes came to last. Where that was made of something else than what is
+//! there now, the policy is put into a queue of its own here: what the probes need is fetched, the cases are
+//! evaluated, and what they came to is kept and written to the probes. Then the policy is judged again.
+//! Nothing that a probe does, and nothing that keeps its status from being written, costs its policy more
+//! than the condition `ProbesPassed`.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod asking;
+mod evaluate;
+mod inputs;
+mod namespaces;
+pub(crate) mod stale;
+mod statuses;
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
-use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
-use k8s_openapi::jiff::Timestamp;
-use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client, Resource};
-use serde_json::json;
-use tokio::runtime::Handle;
+use futures::FutureExt;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::FIELD_MANAGER;
-use super::bound::{Bindings, bindings_of, param_resource};
+use self::evaluate::{Evaluated, Lane, Places, Subject, evaluate};
+use self::inputs::{Generation, Inputs};
+use self::namespaces::{Given, Namespaces, Version};
 use super::context::Context;
-use super::error::{Error, within};
-use super::origin::Origin;
-use super::params::{Key, Listing, Unavailable, selected};
 use super::probe::Probe;
+use super::queue::Queue;
+use super::supervisor::WORK_LIMIT;
 use super::world::World;
-use crate::policy;
-use crate::policy::admission::{
-    Admission, Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, Binding,
-    Namespace, Object, ParamList, ParamSource, Selector,
-};
-use crate::probe::api::{AuthorizerSource, BindingSource, CaseStatus, Source as From};
-use crate::probe::run::{self, Setting};
-use crate::schema::rest_mapper::ApiResource;
-use crate::status::bindings::BindingsState;
-use crate::status::message;
-use crate::status::probes::{ProbeFacts, ProbesState, probe_status};
-use crate::telemetry::metrics::{ErrorReason, ProbeSample, Source};
+use crate::probe::api::CaseStatus;
+use crate::probe::run;
+use crate::status::probes::{ProbeFacts, ProbesState};
+use crate::telemetry::metrics::{ProbeSample, Source};
 
-/// How long one request may take that a probe needs.
-const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a policy waits for what its probes come to, before it is judged without.
+const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most params that are read for the probes of a policy.
-const MAX_PARAMS: usize = 500;
+/// How many policies wait so at once: the others are judged without, so that there is always somebody to
+/// judge policies that have no probes.
+const MAX_PATIENT: usize = 8;
 
-/// The most bytes of params, as JSON, that are read for the probes of a policy: as values they take several
-/// times as much memory.
-const MAX_PARAMS_BYTES: usize = 4 << 20;
-
-/// How long the probes of a policy may wait for answers about permissions, in all.
-const MAX_ASKING: Duration = Duration::from_secs(30);
-
-/// How many answers about permissions are kept while the probes of a policy are evaluated.
-const MAX_ANSWERS: usize = 256;
+/// How old a namespace may be that cases are evaluated with. Upkeep reads it more often.
+const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(90);
 
 /// What the probes of a policy came to.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
     /// Each probe with its cases.
-    pub(crate) probes: Vec<(Arc<Probe>, Vec<CaseStatus>)>,
+    probes: Arc<[(Arc<Probe>, Vec<CaseStatus>)]>,
     /// Whether something that they need could not be had now, and may be in a moment.
-    pub(crate) is_passing: bool,
+    is_passing: bool,
 }
 
 impl Probed {
+    fn new(probes: Vec<Arc<Probe>>, cases: Vec<Vec<CaseStatus>>, is_passing: bool) -> Self {
+        Self {
+            probes: probes.into_iter().zip(cases).collect(),
+            is_passing,
+        }
+    }
+
+    /// All cases pending, for one reason.
+    fn pending(probes: Vec<Arc<Probe>>, why: &str, is_passing: bool) -> Self {
+        let cases = |probe: &Arc<Probe>| {
+            let cases = probe.spec.cases.iter();
+            cases.map(|case| run::pending(case, why).status).collect()
+        };
+        let cases = probes.iter().map(cases).collect();
+        Self::new(probes, cases, is_passing)
+    }
+
     /// What the status of the policy says of them.
     pub(crate) fn state(&self) -> ProbesState {
         let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeFacts {
@@ -74,12 +82,6 @@ impl Probed {
             ..ProbeFacts::new(name_of(probe), cases)
         };
         ProbesState::Known(self.probes.iter().map(facts).collect())
-    }
-
-    /// Their names.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let name = |(probe, _): &(Arc<Probe>, _)| name_of(probe).to_owned();
-        self.probes.iter().map(name).collect()
     }
 
     /// What metrics say of them.
@@ -99,6 +101,184 @@ fn name_of(probe: &Probe) -> &str {
     probe.metadata.name.as_deref().unwrap_or_default()
 }
 
+/// What is known of the probes of all policies, and which of them are to be evaluated.
+#[derive(Debug)]
+pub(crate) struct Prober {
+    /// Policies whose probes are to be evaluated.
+    quick: Queue,
+    /// Those of them whose probes take long.
+    slow: Queue,
+    known: Mutex<HashMap<String, Known>>,
+    /// Tells of each outcome.
+    finished: Notify,
+    patience: Semaphore,
+    places: Places,
+    namespaces: Namespaces,
+}
+
+impl Default for Prober {
+    fn default() -> Self {
+        Self {
+            quick: Queue::default(),
+            slow: Queue::default(),
+            known: Mutex::default(),
+            finished: Notify::default(),
+            patience: Semaphore::new(MAX_PATIENT),
+            places: Places::default(),
+            namespaces: Namespaces::default(),
+        }
+    }
+}
+
+/// What is known of the probes of one policy.
+#[derive(Debug, Default)]
+struct Known {
+    outcome: Option<Arc<Finished>>,
+    /// What a reconciliation waits for the outcome of.
+    awaited: Option<Inputs>,
+    /// Whether they take long.
+    is_slow: bool,
+    /// Whether they are to be evaluated again although nothing is known to have changed.
+    is_due: bool,
+}
+
+/// What the probes of a policy came to, and with what.
+#[derive(Debug)]
+struct Finished {
+    inputs: Inputs,
+    probed: Probed,
+    at: Instant,
+    /// The namespaces that this depends on.
+    namespaces: BTreeMap<String, Version>,
+    /// Whether this depends on permissions.
+    has_asked: bool,
+    /// Whether not all was evaluated for lack of time.
+    is_late: bool,
+    /// How long it took, without waiting for others.
+    took: Duration,
+}
+
+impl Prober {
+    /// Lets the probes of a policy be looked at.
+    pub(crate) fn add(&self, policy: &str) {
+        let is_slow = self.is_slow(policy);
+        let lane = if is_slow { Lane::Slow } else { Lane::Quick };
+        self.queue(lane).add(policy);
+    }
+
+    fn is_slow(&self, policy: &str) -> bool {
+        let known = self.lock();
+        known.get(policy).is_some_and(|known| known.is_slow)
+    }
+
+    fn queue(&self, lane: Lane) -> &Queue {
+        match lane {
+            Lane::Quick => &self.quick,
+            Lane::Slow => &self.slow,
+        }
+    }
+
+    /// Lets the probes of a policy be evaluated again although nothing is known to have changed.
+    fn renew(&self, policy: &str) {
+        if let Some(known) = self.lock().get_mut(policy) {
+            known.is_due = true;
+        }
+        self.add(policy);
+    }
+
+    /// What the probes came to with just these inputs, if they did.
+    fn current(&self, policy: &str, inputs: &Inputs) -> Option<Arc<Finished>> {
+        let known = self.lock();
+        let outcome = known.get(policy)?.outcome.as_ref()?;
+        (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
+    }
+
+    /// What these very generations came to with whatever inputs, if they did.
+    fn latest(&self, policy: &str, inputs: &Inputs) -> Option<Arc<Finished>> {
+        let known = self.lock();
+        let outcome = known.get(policy)?.outcome.as_ref()?;
+        (outcome.inputs.about == inputs.about).then(|| Arc::clone(outcome))
+    }
+
+    fn forget(&self, policy: &str) {
+        self.lock().remove(policy);
+    }
+
+    /// Waits a moment for what the probes come to with these inputs.
+    async fn wait(&self, policy: &str, inputs: &Inputs) {
+        if self.is_slow(policy) {
+            return;
+        }
+        let Ok(_patience) = self.patience.try_acquire() else {
+            return;
+        };
+        let waiting = Waiting::new(self, policy, inputs);
+        let finished = async {
+            loop {
+                let mut finished = std::pin::pin!(self.finished.notified());
+                finished.as_mut().enable();
+                if self.current(policy, inputs).is_some() {
+                    return;
+                }
+                finished.await;
+            }
+        };
+        drop(tokio::time::timeout(PATIENCE, finished).await);
+        drop(waiting);
+    }
+
+    /// Keeps an outcome; whether the policy is to be judged again with it.
+    fn finish(&self, policy: &str, finished: Finished) -> bool {
+        let mut known = self.lock();
+        let known = known.entry(policy.to_owned()).or_default();
+        let is_same = known.outcome.as_ref().is_some_and(|before| {
+            before.inputs.about == finished.inputs.about
+                && before.probed.state() == finished.probed.state()
+        });
+        let is_awaited = known.awaited.as_ref() == Some(&finished.inputs);
+        known.is_due = finished.probed.is_passing;
+        known.outcome = Some(Arc::new(finished));
+        self.finished.notify_waiters();
+        !is_same && !is_awaited
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A reconciliation that waits for an outcome.
+struct Waiting<'a> {
+    prober: &'a Prober,
+    policy: &'a str,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(prober: &'a Prober, policy: &'a str, inputs: &Inputs) -> Self {
+        let mut known = prober.lock();
+        known.entry(policy.to_owned()).or_default().awaited = Some(inputs.clone());
+        drop(known);
+        Self { prober, policy }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(known) = self.prober.lock().get_mut(self.policy) {
+            known.awaited = None;
+        }
+    }
+}
+
+/// The names of the probes of the policy of that name, as far as they are known.
+pub(crate) fn names(context: &Context, policy: &str) -> Vec<String> {
+    let probes = probes_of(context, policy).unwrap_or_default();
+    probes
+        .iter()
+        .map(|probe| name_of(probe).to_owned())
+        .collect()
+}
+
 /// The probes of the policy of that name, or why they are not known.
 fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesState> {
     match context.readiness.refusal(Source::Probes) {
@@ -107,513 +287,223 @@ fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesS
     }
 }
 
-/// Runs the probes of `policy`.
+/// What the probes of `policy` come to, as far as that is known within a moment. Where it is not, or where a
+/// probe's status does not say so, that is seen to, and the policy is put into the queue again.
 ///
 /// # Errors
-/// Why they are not known.
+/// Why the probes are not known.
 pub(crate) async fn run_probes(
     context: &Arc<Context>,
     policy: &Arc<ValidatingAdmissionPolicy>,
     world: &World,
 ) -> Result<Probed, ProbesState> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
+    let prober = &context.prober;
     let probes = probes_of(context, name)?;
+    let groups = probes.iter().flat_map(|probe| run::groups(&probe.spec));
+    context.store.note_probe_groups(name, groups.collect());
     if probes.is_empty() {
         context.admissions.forget(name);
+        prober.forget(name);
         return Ok(Probed::default());
     }
-    let facts = Fetched::new(context, policy, &probes, world).await;
-    let mut is_passing = facts.is_passing();
-    let asks = Arc::new(ClusterAuthorizer::new(context.client.clone()));
-    let asked = Arc::clone(&asks);
-    let work = {
-        let (policy, probes) = (Arc::clone(policy), probes.clone());
-        let mapper = Arc::clone(&world.mapper);
-        let context = Arc::clone(context);
-        move || {
-            let admission = admission(&context, &policy);
-            let authorizer: Arc<dyn Authorizer> = Arc::clone(&asks) as Arc<dyn Authorizer>;
-            let param_kind = policy::param_kind(&policy);
-            let params = match &facts.params {
-                Ok(list) => Ok(list as &dyn ParamSource),
-                Err(why) => Err(why.text.clone()),
-            };
-            let setting = Setting {
-                admission: &admission,
-                param_kind: param_kind.as_ref(),
-                bindings: match &facts.bindings {
-                    Ok(bindings) => Ok(bindings.as_slice()),
-                    Err(why) => Err(why.text.clone()),
-                },
-                params,
-                namespaces: &facts.namespaces,
-                authorizer: Ok(authorizer),
-                mapper: &mapper,
-            };
-            let run_one = |probe: &Arc<Probe>| {
-                let results = run::run_asking(&probe.spec, &setting, &|| asks.take_failure());
-                results.into_iter().map(|result| result.status).collect()
-            };
-            probes.iter().map(run_one).collect::<Vec<Vec<CaseStatus>>>()
+    let inputs = Inputs::new(context, policy, &probes, world);
+    if let Some(outcome) = prober.current(name, &inputs) {
+        let generation = Some(policy.metadata.generation.unwrap_or_default());
+        let now = (context.now)();
+        if !statuses::behind(context, name, &outcome.probed, generation, now).is_empty() {
+            prober.add(name);
         }
-    };
-    let cases = match tokio::task::spawn_blocking(work).await {
-        Ok(cases) => {
-            is_passing |= asked.is_passing();
-            cases
-        }
-        Err(error) => {
-            if error.is_panic() {
-                context.metrics.check_panicked();
-                tracing::error!(
-                    policy = name,
-                    "the probes of this policy panicked; please report it"
-                );
+        return Ok(outcome.probed.clone());
+    }
+    prober.add(name);
+    prober.wait(name, &inputs).await;
+    // An outcome of the same generations with other inputs stands until there is another.
+    Ok(match prober.latest(name, &inputs) {
+        Some(outcome) => outcome.probed.clone(),
+        None => Probed::pending(probes, "it is not evaluated yet", true),
+    })
+}
+
+/// Works through the policies whose probes are to be looked at, for ever.
+pub(crate) async fn work(context: Arc<Context>) {
+    context.started().await;
+    tokio::join!(
+        work_lane(&context, Lane::Quick),
+        work_lane(&context, Lane::Slow)
+    );
+}
+
+async fn work_lane(context: &Arc<Context>, lane: Lane) {
+    let mut tasks = JoinSet::new();
+    let heartbeat = context.supervisor.heartbeat(lane.name(), WORK_LIMIT);
+    let mut idle = tokio::time::interval(WORK_LIMIT / 10);
+    loop {
+        let has_room = tasks.len() < lane.concurrency();
+        tokio::select! {
+            biased;
+            Some(_) = tasks.join_next() => heartbeat.beat(),
+            _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
+            name = context.prober.queue(lane).next(), if has_room => {
+                let context = Arc::clone(context);
+                tasks.spawn(async move { process(&context, &name, lane).await });
             }
-            let why = "the evaluation broke off on an error of vap-status-controller; its log has \
-                       the details";
-            let pending = |probe: &Arc<Probe>| {
-                let cases = probe.spec.cases.iter();
-                cases.map(|case| run::pending(case, why).status).collect()
+        }
+    }
+}
+
+/// Looks at the probes of a policy and gives it back to the queue.
+async fn process(context: &Arc<Context>, name: &str, lane: Lane) {
+    let looked = AssertUnwindSafe(look(context, name, lane))
+        .catch_unwind()
+        .await;
+    let is_waiting = looked.unwrap_or_else(|_| {
+        context.metrics.check_panicked();
+        tracing::error!(
+            policy = name,
+            "running the probes of this policy panicked; please report it"
+        );
+        true
+    });
+    let queue = context.prober.queue(lane);
+    if is_waiting {
+        queue.failed(name, super::reconcile::random());
+    } else {
+        queue.done(name);
+    }
+}
+
+/// Evaluates the probes of a policy, if that is due, and writes what they came to; whether to come back
+/// after a pause.
+async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
+    let prober = &context.prober;
+    // Why they are not known is in the policy's status, and what ends that touches the policy.
+    let Ok(probes) = probes_of(context, name) else {
+        return false;
+    };
+    let Some(entry) = context.store.get(name) else {
+        let why = format!("there is no ValidatingAdmissionPolicy {name}");
+        return not_evaluated(context, name, probes, &why, None).await;
+    };
+    if entry.excluded.is_some() {
+        let why = "the policy is excluded by an option of vap-status-controller";
+        let generation = Some(entry.policy.metadata.generation.unwrap_or_default());
+        return not_evaluated(context, name, probes, why, generation).await;
+    }
+    if probes.is_empty() {
+        prober.forget(name);
+        return false;
+    }
+    let policy = entry.policy;
+    let world = context.world();
+    let inputs = Inputs::new(context, &policy, &probes, &world);
+    let is_due = {
+        let mut known = prober.lock();
+        let known = known.entry(name.to_owned()).or_default();
+        std::mem::take(&mut known.is_due)
+    };
+    let known = prober.current(name, &inputs).filter(|_| !is_due);
+    let outcome = match known {
+        Some(outcome) => outcome,
+        None => {
+            let finished = run(context, &policy, probes, &world, inputs.clone(), lane).await;
+            if finished.is_late && lane == Lane::Quick {
+                let mut known = prober.lock();
+                let known = known.entry(name.to_owned()).or_default();
+                known.is_slow = true;
+                known.is_due = true;
+                prober.slow.add(name);
+                return false;
+            }
+            let is_slow = finished.took >= prober.places.quick.limit;
+            if prober.finish(name, finished) {
+                context.queue.add(name);
+            }
+            let Some(known) = prober.lock().get_mut(name).map(|known| {
+                known.is_slow = is_slow;
+                known.outcome.clone()
+            }) else {
+                return false;
             };
-            probes.iter().map(pending).collect()
+            let Some(outcome) = known else { return false };
+            outcome
         }
     };
-    Ok(Probed {
-        probes: probes.into_iter().zip(cases).collect(),
+    let is_passing = outcome.probed.is_passing;
+    // The policy may be another by now, which is to be told of then, and not this one.
+    let is_of_it = |policy: &Arc<ValidatingAdmissionPolicy>| {
+        Generation::of_policy(policy) == outcome.inputs.about.policy
+    };
+    let live = context.store.get(name).map(|entry| entry.policy);
+    let Some(live) = live.filter(is_of_it) else {
+        return is_passing;
+    };
+    let generation = Some(live.metadata.generation.unwrap_or_default());
+    statuses::write(context, name, &outcome.probed, generation).await || is_passing
+}
+
+/// Evaluates the probes of a policy.
+async fn run(
+    context: &Arc<Context>,
+    policy: &Arc<ValidatingAdmissionPolicy>,
+    probes: Vec<Arc<Probe>>,
+    world: &World,
+    inputs: Inputs,
+    lane: Lane,
+) -> Finished {
+    let begin = Instant::now();
+    let prober = &context.prober;
+    let bindings = inputs.bindings().iter().map(|binding| &**binding);
+    let needed = namespaces::needed(policy, bindings, &probes);
+    let (params, namespaces) = tokio::join!(
+        inputs.read_params(context, policy, world),
+        Given::read(
+            &prober.namespaces,
+            &context.client,
+            needed,
+            MAX_NAMESPACE_AGE
+        )
+    );
+    let versions = namespaces.versions();
+    let fetching = begin.elapsed();
+    let subject = Subject {
+        policy: Arc::clone(policy),
+        probes: probes.clone(),
+        bindings: inputs.ready_bindings(),
+        params,
+        namespaces,
+        mapper: Arc::clone(&world.mapper),
+    };
+    let Evaluated {
+        cases,
         is_passing,
-    })
+        is_late,
+        has_asked,
+        took,
+    } = evaluate(context, subject, prober.places.of(lane)).await;
+    Finished {
+        inputs,
+        probed: Probed::new(probes, cases, is_passing),
+        at: Instant::now(),
+        namespaces: versions,
+        has_asked,
+        is_late,
+        took: fetching + took,
+    }
 }
 
-/// The policy, ready to decide: as it was made ready before, where that was of this generation.
-fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
-    context.admissions.get(policy).unwrap_or_else(|| {
-        context.metrics.policy_compiled();
-        context.admissions.put(policy, Admission::new(policy))
-    })
-}
-
-/// The probes of a policy that does not exist; all of their cases wait for it.
-///
-/// # Errors
-/// Why they are not known.
-pub(crate) fn probes_without_policy(context: &Context, name: &str) -> Result<Probed, ProbesState> {
-    probes_pending(
-        context,
-        name,
-        &format!("there is no ValidatingAdmissionPolicy {name}"),
-    )
-}
-
-/// The probes of a policy that is not looked at for the reason `why`; all of their cases wait.
-///
-/// # Errors
-/// Why they are not known.
-pub(crate) fn probes_pending(
+/// Tells the probes of a policy why they are not evaluated; whether to come back after a pause.
+async fn not_evaluated(
     context: &Context,
     name: &str,
+    probes: Vec<Arc<Probe>>,
     why: &str,
-) -> Result<Probed, ProbesState> {
-    let pending = |probe: Arc<Probe>| {
-        let cases = probe.spec.cases.iter();
-        let cases = cases.map(|case| run::pending(case, why).status).collect();
-        (probe, cases)
-    };
-    let probes = probes_of(context, name)?;
-    Ok(Probed {
-        probes: probes.into_iter().map(pending).collect(),
-        is_passing: false,
-    })
-}
-
-/// Writes the statuses of probes that say something else than those that are there. `generation` is that
-/// of the policy, `None` where there is none.
-///
-/// # Errors
-/// Where the API server does not take one.
-pub(crate) async fn write_statuses(
-    context: &Context,
-    probed: &Probed,
     generation: Option<i64>,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let api: Api<Probe> = Api::all(context.client.clone());
-    for (probe, cases) in &probed.probes {
-        let desired = probe_status(probe, cases, probe.problem.as_deref(), generation, now);
-        if probe.status.as_ref() == Some(&desired) {
-            continue;
-        }
-        let applied = json!({
-            "apiVersion": Probe::api_version(&()),
-            "kind": Probe::kind(&()),
-            "metadata": {"name": name_of(probe), "uid": probe.metadata.uid},
-            "status": desired,
-        });
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let patch = Patch::Apply(&applied);
-        let Some(deadline) = context.leadership.may_write() else {
-            // Whoever leads writes them.
-            return Ok(());
-        };
-        let written = deadline.within(api.patch_status(name_of(probe), &params, &patch));
-        match written.await {
-            Ok(written) => {
-                context.metrics.status_written();
-                for name in context.probes.put(written, Origin::Answered) {
-                    context.queue.add(&name);
-                }
-            }
-            Err(error)
-                if matches!(
-                    error.reason(),
-                    ErrorReason::NotFound | ErrorReason::Conflict
-                ) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// What the cluster says that probes of a policy ask for.
-struct Fetched {
-    bindings: Result<Vec<Binding>, Unavailable>,
-    params: Result<ParamList, Unavailable>,
-    namespaces: BTreeMap<String, Namespace>,
-}
-
-impl Fetched {
-    async fn new(
-        context: &Arc<Context>,
-        policy: &ValidatingAdmissionPolicy,
-        probes: &[Arc<Probe>],
-        world: &World,
-    ) -> Self {
-        let bindings = bindings_of(context, policy).map_err(|state| match state {
-            BindingsState::NotPermitted(text) => Unavailable::lasting(text),
-            _ => Unavailable::passing("the bindings were not read yet"),
-        });
-        let params = match param_resource(policy, world) {
-            Some(resource) => params(context, resource, probes, bindings.as_ref()).await,
-            None => match policy::param_kind(policy) {
-                Some(gvk) => Err(Unavailable::lasting(format!(
-                    "paramKind {} is not served",
-                    message::kind(&gvk)
-                ))),
-                None => Ok(ParamList::default()),
-            },
-        };
-        Self {
-            bindings: bindings.map(|all| all.iter().map(|binding| Binding::new(binding)).collect()),
-            params,
-            namespaces: namespaces(context, probes).await,
-        }
-    }
-
-    /// Whether something cannot be had now that may be in a moment.
-    fn is_passing(&self) -> bool {
-        let of_bindings = self.bindings.as_ref().err();
-        let of_params = self.params.as_ref().err();
-        let causes = of_bindings.into_iter().chain(of_params);
-        causes.into_iter().any(|why| why.is_passing)
-    }
-}
-
-/// The namespaces that requests of `probes` name and do not bring along. Those that cannot be read are
-/// left out: a probe then sees a namespace with nothing but its name.
-async fn namespaces(context: &Context, probes: &[Arc<Probe>]) -> BTreeMap<String, Namespace> {
-    let cases = probes.iter().flat_map(|probe| &probe.spec.cases);
-    let named = cases
-        .filter(|case| case.request.namespace_object.is_none())
-        .filter_map(|case| {
-            let of_object = || {
-                let object = case
-                    .request
-                    .object
-                    .as_ref()
-                    .or(case.request.old_object.as_ref())?;
-                object.pointer("/metadata/namespace")?.as_str()
-            };
-            case.request.namespace.as_deref().or_else(of_object)
-        });
-    let mut names: BTreeSet<&str> = named.collect();
-    names.insert("default");
-    let api: Api<CoreNamespace> = Api::all(context.client.clone());
-    let mut found = BTreeMap::new();
-    for name in names {
-        match within(TIMEOUT, api.get_opt(name)).await {
-            Ok(Some(namespace)) => {
-                let mut value = serde_json::to_value(&namespace).unwrap_or_default();
-                if let Some(fields) = value.as_object_mut() {
-                    fields.insert("apiVersion".to_owned(), "v1".into());
-                    fields.insert("kind".to_owned(), "Namespace".into());
-                }
-                found.insert(name.to_owned(), Namespace::new(&value));
-            }
-            Ok(None) => {}
-            Err(error) => {
-                if context.complaints.are_due("namespaces") {
-                    tracing::warn!(
-                        namespace = name,
-                        %error,
-                        "cannot read a namespace that a probe names; it is taken for one without labels"
-                    );
-                }
-            }
-        }
-    }
-    found
-}
-
-/// The params that bindings of these probes may take, read from the cluster.
-async fn params(
-    context: &Arc<Context>,
-    resource: &ApiResource,
-    probes: &[Arc<Probe>],
-    bindings: Result<&Bindings, &Unavailable>,
-) -> Result<ParamList, Unavailable> {
-    let from_cluster = || {
-        probes
-            .iter()
-            .filter(|probe| probe.spec.params == From::FromCluster)
-    };
-    let mut references: Vec<ParamRef> = Vec::new();
-    for probe in from_cluster() {
-        match probe.spec.bindings {
-            BindingSource::FromCluster => {
-                let bindings = bindings.map_err(Unavailable::clone)?;
-                let of = |binding: &Arc<ValidatingAdmissionPolicyBinding>| {
-                    binding.spec.param_ref.clone()
-                };
-                references.extend(bindings.iter().filter_map(of));
-            }
-            BindingSource::Inline => {
-                let specs = probe.spec.inline_bindings.iter();
-                references.extend(specs.filter_map(|spec| spec.param_ref.clone()));
-            }
-            BindingSource::Implied => references.push(ParamRef {
-                selector: Some(
-                    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector::default(),
-                ),
-                ..ParamRef::default()
-            }),
-        }
-    }
-    if references.is_empty() {
-        return Ok(ParamList::new(resource.namespaced, Vec::new()));
-    }
-    let known = match context.params.listing(context, resource) {
-        Listing::Known(known) => known,
-        Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
-        Listing::Refused(text) => return Err(Unavailable::lasting(text)),
-        Listing::Failed(reason) => {
-            let text = format!("the params cannot be read now: {reason}");
-            return Err(Unavailable::passing(text));
-        }
-    };
-    let mut wanted: BTreeSet<Key> = BTreeSet::new();
-    for reference in &references {
-        match (&reference.name, &reference.selector) {
-            (Some(name), _) => {
-                wanted.extend(known.keys().filter(|(_, known)| known == name).cloned());
-            }
-            (None, Some(selector)) => {
-                if let Ok(selector) = Selector::new(selector) {
-                    wanted.extend(selected(&known, None, &selector).cloned());
-                }
-            }
-            (None, None) => {}
-        }
-    }
-    if wanted.len() > MAX_PARAMS {
-        return Err(Unavailable::lasting(format!(
-            "{} params would have to be read, and {MAX_PARAMS} are the limit; give the probe params of \
-             its own (params: Inline)",
-            wanted.len()
-        )));
-    }
-    let mut objects = Vec::with_capacity(wanted.len());
-    let mut n_bytes = 0;
-    for key in wanted {
-        let Some(object) = context.params.read(context, resource, &key).await? else {
-            continue;
-        };
-        n_bytes += object.n_bytes;
-        if n_bytes > MAX_PARAMS_BYTES {
-            return Err(Unavailable::lasting(format!(
-                "the params are larger than {} MiB together, which is the limit; give the probe params of \
-                 its own (params: Inline)",
-                MAX_PARAMS_BYTES >> 20
-            )));
-        }
-        objects.push(Object::new(&object.value));
-    }
-    Ok(ParamList::new(resource.namespaced, objects))
-}
-
-/// Answers checks by asking the API server. Used from threads that may block.
-struct ClusterAuthorizer {
-    client: Client,
-    runtime: Handle,
-    /// When the answers to all checks of a policy's probes must be there.
-    end: Instant,
-    state: Mutex<Asked>,
-}
-
-/// What came of the questions so far.
-#[derive(Default)]
-struct Asked {
-    answers: Vec<(AuthorizerAttributes, AuthorizerAnswer)>,
-    /// Why a check of this case was not answered.
-    failure: Option<String>,
-    /// Why none is asked any more.
-    broken: Option<Unavailable>,
-}
-
-impl std::fmt::Debug for ClusterAuthorizer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClusterAuthorizer").finish_non_exhaustive()
-    }
-}
-
-impl ClusterAuthorizer {
-    fn new(client: Client) -> Self {
-        Self {
-            client,
-            runtime: Handle::current(),
-            end: Instant::now() + MAX_ASKING,
-            state: Mutex::default(),
-        }
-    }
-
-    /// Why a check was not answered since this was asked last.
-    fn take_failure(&self) -> Option<String> {
-        self.lock().failure.take()
-    }
-
-    /// Whether checks that were not answered may be in a moment.
-    fn is_passing(&self) -> bool {
-        let state = self.lock();
-        state.broken.as_ref().is_some_and(|why| why.is_passing)
-    }
-
-    /// Asks the API server.
-    ///
-    /// # Errors
-    /// Why it does not answer.
-    fn ask(&self, asked: &AuthorizerAttributes) -> Result<AuthorizerAnswer, Unavailable> {
-        let api: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let review = review_of(asked);
-        let params = PostParams::default();
-        let limit = self.end.saturating_duration_since(Instant::now());
-        let asked = within(limit.min(TIMEOUT), api.create(&params, &review));
-        match self.runtime.block_on(asked) {
-            Ok(review) => Ok(answer(review)),
-            Err(error) if error.reason() == ErrorReason::Forbidden => {
-                Err(Unavailable::lasting(format!(
-                    "the API server cannot be asked who may do what ({error}): grant create on \
-                     subjectaccessreviews.authorization.k8s.io in the ClusterRole vap-status-controller"
-                )))
-            }
-            Err(error) => Err(Unavailable::passing(format!(
-                "the API server does not answer who may do what: {error}"
-            ))),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Asked> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Authorizer for ClusterAuthorizer {
-    fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
-        let known = {
-            let state = self.lock();
-            let same = state.answers.iter().find(|(known, _)| known == asked);
-            match (&state.broken, same) {
-                (_, Some((_, answer))) => Some(Ok(answer.clone())),
-                (Some(why), None) => Some(Err(why.clone())),
-                (None, None) => None,
-            }
-        };
-        let answered = known.unwrap_or_else(|| self.ask(asked));
-        let mut state = self.lock();
-        match answered {
-            Ok(answer) => {
-                if state.answers.len() < MAX_ANSWERS {
-                    state.answers.push((asked.clone(), answer.clone()));
-                }
-                answer
-            }
-            // Those that follow would fail alike, each after the time that an answer may take.
-            Err(why) => {
-                let text = why.text.clone();
-                state.failure = Some(text.clone());
-                state.broken = Some(why);
-                AuthorizerAnswer {
-                    decision: AuthorizerDecision::NoOpinion,
-                    reason: String::new(),
-                    error: Some(text),
-                }
-            }
-        }
-    }
-}
-
-fn review_of(asked: &AuthorizerAttributes) -> SubjectAccessReview {
-    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
-    let mut spec = SubjectAccessReviewSpec {
-        user: text(&asked.user),
-        groups: Some(asked.groups.clone()),
-        uid: text(&asked.uid),
-        extra: (!asked.extra.is_empty()).then(|| asked.extra.clone()),
-        ..SubjectAccessReviewSpec::default()
-    };
-    if asked.path.is_empty() {
-        spec.resource_attributes = Some(ResourceAttributes {
-            group: text(&asked.group),
-            name: text(&asked.name),
-            namespace: text(&asked.namespace),
-            resource: text(&asked.resource),
-            subresource: text(&asked.subresource),
-            verb: text(&asked.verb),
-            version: text(&asked.version),
-            ..ResourceAttributes::default()
-        });
-    } else {
-        spec.non_resource_attributes = Some(NonResourceAttributes {
-            path: text(&asked.path),
-            verb: text(&asked.verb),
-        });
-    }
-    SubjectAccessReview {
-        spec,
-        ..SubjectAccessReview::default()
-    }
-}
-
-fn answer(review: SubjectAccessReview) -> AuthorizerAnswer {
-    let status = review.status.unwrap_or_default();
-    let decision = match (status.allowed, status.denied) {
-        (true, _) => AuthorizerDecision::Allow,
-        (false, Some(true)) => AuthorizerDecision::Deny,
-        (false, _) => AuthorizerDecision::NoOpinion,
-    };
-    AuthorizerAnswer {
-        decision,
-        reason: status.reason.unwrap_or_default(),
-        error: status.evaluation_error.filter(|text| !text.is_empty()),
-    }
-}
-
-/// Whether probes ask the API server for permissions or namespaces, which change without a sign.
-pub(crate) fn asks_cluster(probe: &Probe) -> bool {
-    probe.spec.authorizer == AuthorizerSource::FromCluster
-        || probe
-            .spec
-            .cases
-            .iter()
-            .any(|case| case.request.namespace_object.is_none())
+) -> bool {
+    context.prober.forget(name);
+    context.admissions.forget(name);
+    let probed = Probed::pending(probes, why, false);
+    statuses::write(context, name, &probed, generation).await
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::events;
 use super::exclude;
 use super::observe::{Facts, observe};
 use super::origin::Origin;
+use super::params::Referrer;
 use super::probing::{self, Probed};
 use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
@@ -55,15 +56,14 @@ impl Failure {
 
 /// Brings the status of the policy `name` up to date.
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
-    let now = (context.now)();
     let Some(entry) = context.store.get(name) else {
         context.admissions.forget(name);
-        let probed = probing::probes_without_policy(context, name);
-        let probes = probed.as_ref().map(Probed::names).unwrap_or_default();
-        context.metrics.set_missing_policy(name, probes);
-        if let Ok(probed) = probed {
-            probing::write_statuses(context, &probed, None, now).await?;
-        }
+        context.params.forget(name, Referrer::Bindings);
+        context.params.forget(name, Referrer::Probes);
+        context
+            .metrics
+            .set_missing_policy(name, probing::names(context, name));
+        context.prober.add(name);
         return Ok(Done {
             outcome: Outcome::Deleted,
             is_waiting: false,
@@ -79,7 +79,6 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     };
-    let generation = entry.policy.metadata.generation;
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.
         return Ok(Done {
@@ -87,23 +86,25 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: false,
         });
     }
+    let now = (context.now)();
     let desired = compute(&facts.observed(&context.settings.ready_requires), now);
     let probes = facts.probed().map(Probed::samples).unwrap_or_default();
     context
         .metrics
         .set_policy(name, sample(&facts, &desired, probes));
-    if let Some(probed) = facts.probed() {
-        let generation = Some(generation.unwrap_or_default());
-        probing::write_statuses(context, probed, generation, now).await?;
-    }
-
-    let is_waiting = facts.is_waiting();
     if desired.is_met_by(entry.policy.status.as_ref()) {
         return Ok(Done {
             outcome: Outcome::Unchanged,
-            is_waiting,
+            is_waiting: false,
         });
     }
+    let Some(deadline) = context.leadership.may_write() else {
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        return Ok(Done {
+            outcome: Outcome::Observed,
+            is_waiting: false,
+        });
+    };
     if !context.pace.may_write(name) {
         if context.complaints.are_due("pace") {
             tracing::warn!(
@@ -117,15 +118,8 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             is_waiting: true,
         });
     }
-    let written = match apply(context, &entry.policy, &desired).await? {
+    let written = match apply(context, &deadline, &entry.policy, &desired).await? {
         Written::Applied(written) => *written,
-        // Whoever leads writes it; on becoming leader everything is looked at again.
-        Written::Observed => {
-            return Ok(Done {
-                outcome: Outcome::Observed,
-                is_waiting,
-            });
-        }
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Done {
@@ -146,7 +140,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     context.store.put(written, Origin::Answered);
     Ok(Done {
         outcome: Outcome::Applied,
-        is_waiting,
+        is_waiting: false,
     })
 }
 
@@ -288,7 +282,7 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
 }
 
 /// A number from 0 to 1 to spread retries with; it need not be hard to guess.
-fn random() -> f64 {
+pub(crate) fn random() -> f64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let bits = RandomState::new().build_hasher().finish();
     f64::from(u16::try_from(bits & 0xffff).unwrap_or_default()) / f64::from(u16::MAX)

@@ -328,7 +328,7 @@ impl Refresher {
                 return;
             }
             context.set_world(new);
-            let touched = context.store.touched_by(&change);
+            let touched = context.store.touched_by(&change, context.settings.profile);
             tracing::debug!(
                 ?change,
                 policies = touched.len(),

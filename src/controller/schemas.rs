@@ -8,7 +8,7 @@
 
 mod load;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,6 +67,8 @@ struct State {
     parked: HashMap<String, Parked>,
     /// Whether a document was given up since the types that nobody holds were last dropped.
     has_garbage: bool,
+    /// Sets of group versions that policies were checked against: most are those of many policies.
+    sets: HashSet<Arc<BTreeSet<GroupVersion>>>,
 }
 
 /// The place of a document.
@@ -148,6 +150,20 @@ impl SchemaCache {
         }
     }
 
+    /// The set that is equal to `group_versions`, shared by all that have it.
+    pub(crate) fn shared(
+        &self,
+        group_versions: BTreeSet<GroupVersion>,
+    ) -> Arc<BTreeSet<GroupVersion>> {
+        let mut state = self.shared.lock();
+        if let Some(known) = state.sets.get(&group_versions) {
+            return Arc::clone(known);
+        }
+        let set = Arc::new(group_versions);
+        state.sets.insert(Arc::clone(&set));
+        set
+    }
+
     /// Ends the pauses of the documents that could not be had: of this group version, or of all.
     pub(crate) fn hurry(&self, group_version: Option<&GroupVersion>) {
         let state = self.shared.lock();
@@ -162,6 +178,7 @@ impl SchemaCache {
         let has_garbage = {
             let mut state = self.shared.lock();
             state.parked.retain(|policy, _| exists(policy));
+            state.sets.retain(|set| Arc::strong_count(set) > 1);
             let before = state.documents.len();
             state.documents.retain(|gv, document| {
                 document.waiting.retain(|policy| exists(policy));

@@ -10,6 +10,7 @@ use super::exclude::{Excluded, Exclusion};
 use super::mapper::Dependencies;
 use super::origin::Origin;
 use super::world::Change;
+use crate::policy::typecheck::Profile;
 use crate::schema::{GroupVersion, Gvk};
 
 /// The policies, by name.
@@ -89,7 +90,11 @@ impl Store {
             return true;
         };
         if policy.metadata.uid != known.policy.metadata.uid || policy.spec != known.policy.spec {
-            known.dependencies = Arc::new(Dependencies::new(&policy));
+            let mut dependencies = Dependencies::new(&policy);
+            dependencies
+                .probe_groups
+                .clone_from(&known.dependencies.probe_groups);
+            known.dependencies = Arc::new(dependencies);
         }
         known.policy = Arc::new(policy);
         known.excluded = excluded;
@@ -130,7 +135,7 @@ impl Store {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
-        dependencies.schemas.clone_from(record.group_versions());
+        dependencies.schemas = Arc::clone(record.group_versions());
         dependencies.has_suggestions = record.has_suggestions();
         if dependencies != *entry.dependencies {
             entry.dependencies = Arc::new(dependencies);
@@ -138,18 +143,33 @@ impl Store {
         entry.record = Some(Arc::clone(record));
     }
 
+    /// Notes the groups of the kinds that the probes of a policy name.
+    pub(crate) fn note_probe_groups(&self, name: &str, groups: BTreeSet<String>) {
+        let mut entries = self.lock();
+        if let Some(entry) = entries.get_mut(name)
+            && entry.dependencies.probe_groups != groups
+        {
+            Arc::make_mut(&mut entry.dependencies).probe_groups = groups;
+        }
+    }
+
     /// The names of all policies.
     pub(crate) fn names(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// The policies whose status `change` may change.
-    pub(crate) fn touched_by(&self, change: &Change) -> Vec<String> {
+    /// The policies whose status `change` may change, those that depend on little first: what is matched by
+    /// wildcards takes long to check.
+    pub(crate) fn touched_by(&self, change: &Change, profile: Profile) -> Vec<String> {
         let entries = self.lock();
         let touched = entries
             .iter()
-            .filter(|(_, entry)| entry.dependencies.are_touched_by(change));
-        touched.map(|(name, _)| name.clone()).collect()
+            .filter(|(_, entry)| entry.dependencies.are_touched_by(change, profile));
+        let mut touched: Vec<(usize, &String)> = touched
+            .map(|(name, entry)| (entry.dependencies.schemas.len(), name))
+            .collect();
+        touched.sort_unstable();
+        touched.into_iter().map(|(_, name)| name.clone()).collect()
     }
 
     /// The policies whose params are of the kind `gvk`.
@@ -176,7 +196,7 @@ impl Store {
         let mut needed = BTreeSet::new();
         for gv in entries
             .values()
-            .flat_map(|entry| &entry.dependencies.schemas)
+            .flat_map(|entry| &*entry.dependencies.schemas)
         {
             if !needed.contains(gv) {
                 needed.insert(gv.clone());
@@ -229,10 +249,13 @@ mod tests {
     fn a_new_spec_has_new_dependencies() {
         let store = Store::default();
         store.put(policy("1", "a"), Origin::Watched);
-        assert_eq!(store.touched_by(&touches("a")), ["a"]);
+        assert_eq!(store.touched_by(&touches("a"), Profile::Truthful), ["a"]);
         store.put(policy("2", "b"), Origin::Watched);
-        assert_eq!(store.touched_by(&touches("a")), Vec::<String>::new());
-        assert_eq!(store.touched_by(&touches("b")), ["a"]);
+        assert_eq!(
+            store.touched_by(&touches("a"), Profile::Truthful),
+            Vec::<String>::new()
+        );
+        assert_eq!(store.touched_by(&touches("b"), Profile::Truthful), ["a"]);
     }
 
     #[test]

@@ -316,7 +316,10 @@ async fn what_changes_during_a_check_is_looked_at_again() {
             let context = seen.get().unwrap();
             let change = Change::between(&context.world(), &new);
             context.set_world(new);
-            assert_eq!(context.store.touched_by(&change), Vec::<String>::new());
+            assert_eq!(
+                context.store.touched_by(&change, Profile::Truthful),
+                Vec::<String>::new()
+            );
         }
         healthy(request)
     });

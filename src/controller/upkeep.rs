@@ -3,25 +3,36 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::context::Context;
-use super::probing::asks_cluster;
+use super::probing::stale::{chores, see_to};
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Ends watches of params that no policy needs any more, and runs probes again that depend on namespaces
-/// or permissions, whose changes nobody tells us.
+/// The shortest pause between two chores: where there are very many, a round takes longer than a minute.
+const MIN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Ends watches of params that no policy needs any more, and sees to probes that depend on namespaces or
+/// permissions, whose changes nobody tells us: a little at a time, and not all at once.
 pub(crate) async fn upkeep(context: Arc<Context>) {
     let heartbeat = context.supervisor.heartbeat("upkeep", 5 * INTERVAL);
+    let mut begin = Instant::now();
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        tokio::time::sleep_until(begin + INTERVAL).await;
         heartbeat.beat();
+        begin = Instant::now();
         context.params.retain(&context.store.param_kinds());
-        for policy in context.probes.policies() {
-            let probes = context.probes.of(&policy).unwrap_or_default();
-            if probes.iter().any(|probe| asks_cluster(probe)) {
-                context.queue.add(&policy);
-            }
+        let chores = chores(&context);
+        let n_chores = u32::try_from(chores.len()).unwrap_or(u32::MAX);
+        let pause = (INTERVAL / n_chores.max(1)).max(MIN_PAUSE);
+        let mut due = begin;
+        for chore in chores {
+            see_to(&context, chore).await;
+            heartbeat.beat();
+            due += pause;
+            tokio::time::sleep_until(due).await;
         }
     }
 }

@@ -80,6 +80,9 @@ pub struct WildcardKinds {
 /// then are not checked.
 const MAX_WORK: usize = 2_500_000;
 
+/// Why a kind of a wildcard was not checked where there are more than are checked for one policy.
+pub const BEYOND: &str = "more kinds than are checked for one policy";
+
 /// The most kinds of wildcards that have no schema, or are more than are checked, and are taken for open.
 const MAX_UNSEEN_KINDS: usize = 1000;
 
@@ -254,7 +257,7 @@ fn check_truthfully(
         .unchecked
         .extend(too_many.into_iter().map(|gvk| UncheckedKind {
             gvk,
-            reason: "more kinds than are checked for one policy".to_owned(),
+            reason: BEYOND.to_owned(),
             unavailable: false,
         }));
     let unseen = &outcome.by_wildcard.unchecked;

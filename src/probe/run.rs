@@ -1,6 +1,8 @@
 //! Running a probe: each request through the policy, and what was decided against what must be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -64,29 +66,43 @@ pub struct CaseResult {
 /// Runs all cases of a probe, in order.
 #[must_use]
 pub fn run(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<CaseResult> {
-    run_asking(probe, setting, &|| None)
+    let runner = Runner::new(probe, setting, None);
+    probe.cases.iter().map(|case| runner.run(case)).collect()
 }
 
-/// [`run`] with an authorizer that may fail to answer: `failure` says after each case why one of its checks
-/// was not answered, if so. What was decided then says nothing, and the case could not be evaluated.
-#[must_use]
-pub fn run_asking(
-    probe: &PolicyProbeSpec,
-    setting: &Setting<'_>,
-    failure: &dyn Fn() -> Option<String>,
-) -> Vec<CaseResult> {
-    let prepared = Prepared::new(probe, setting);
-    let run_one = |case| match &prepared {
-        Ok(prepared) => {
-            let result = prepared.run(case, setting);
-            match failure() {
-                Some(why) => pending(case, &why),
-                None => result,
-            }
+/// A probe whose cases are run one by one.
+#[derive(Debug)]
+pub struct Runner<'a> {
+    setting: &'a Setting<'a>,
+    prepared: Result<Prepared<'a>, String>,
+    is_cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl<'a> Runner<'a> {
+    /// Makes a probe ready to be run in `setting`.
+    ///
+    /// Where `is_cancelled` is set while a case is run, that ends soon, and what it came to says nothing.
+    #[must_use]
+    pub fn new(
+        probe: &PolicyProbeSpec,
+        setting: &'a Setting<'a>,
+        is_cancelled: Option<Arc<AtomicBool>>,
+    ) -> Self {
+        Self {
+            setting,
+            prepared: Prepared::new(probe, setting),
+            is_cancelled,
         }
-        Err(why) => pending(case, why),
-    };
-    probe.cases.iter().map(run_one).collect()
+    }
+
+    /// Runs one of the probe's cases.
+    #[must_use]
+    pub fn run(&self, case: &Case) -> CaseResult {
+        match &self.prepared {
+            Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
+            Err(why) => pending(case, why),
+        }
+    }
 }
 
 /// A case that could not be evaluated.
@@ -104,6 +120,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
 }
 
 /// What all cases of a probe share.
+#[derive(Debug)]
 struct Prepared<'a> {
     bindings: Vec<Binding>,
     params: Params<'a>,
@@ -113,6 +130,15 @@ struct Prepared<'a> {
 enum Params<'a> {
     Given(Result<&'a dyn ParamSource, String>),
     Inline(ParamList),
+}
+
+impl std::fmt::Debug for Params<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Given(_) => "Given",
+            Self::Inline(_) => "Inline",
+        })
+    }
 }
 
 impl<'a> Prepared<'a> {
@@ -142,7 +168,12 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn run(&self, case: &Case, setting: &Setting<'_>) -> CaseResult {
+    fn run(
+        &self,
+        case: &Case,
+        setting: &Setting<'_>,
+        is_cancelled: Option<&Arc<AtomicBool>>,
+    ) -> CaseResult {
         let request = match admission_request(&case.request, setting.mapper) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
@@ -168,6 +199,7 @@ impl<'a> Prepared<'a> {
             .unwrap_or_else(|| Arc::new(authorizer(&case.request)));
         let none = ParamList::default();
         let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
+        surroundings.is_cancelled = is_cancelled.cloned();
         if setting.param_kind.is_some() {
             surroundings.params = match &self.params {
                 Params::Given(given) => given.clone(),
@@ -306,6 +338,24 @@ fn authorizer(request: &Request) -> AuthorizerList {
         },
     };
     AuthorizerList(request.authorizer.iter().map(rule).collect())
+}
+
+/// The API groups of the resources and objects that the cases of a probe name: what is served of them
+/// decides which requests there are.
+#[must_use]
+pub fn groups(probe: &PolicyProbeSpec) -> BTreeSet<String> {
+    let requests = probe.cases.iter().map(|case| &case.request);
+    let of_request = |request: &Request| -> Vec<String> {
+        let named = request.resource.iter().map(|named| named.group.clone());
+        let objects = [&request.object, &request.old_object].into_iter().flatten();
+        let of_object = |object: &Value| {
+            let api_version = object.get("apiVersion")?.as_str()?;
+            let (group, _) = api_version.split_once('/').unwrap_or_default();
+            Some(group.to_owned())
+        };
+        named.chain(objects.filter_map(of_object)).collect()
+    };
+    requests.flat_map(of_request).collect()
 }
 
 /// The request as the API server would see it.
@@ -450,4 +500,26 @@ fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equival
             gvk: served.gvk.clone(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_groups_of_resources_and_objects_are_told() {
+        let probe: PolicyProbeSpec = serde_json::from_value(json!({"policyName": "a", "cases": [
+            {"name": "a", "expect": {"decision": "Allow"}, "request": {
+                "object": {"apiVersion": "apps/v1", "kind": "Deployment"},
+                "oldObject": {"apiVersion": "extensions/v1beta1", "kind": "Deployment"}}},
+            {"name": "b", "expect": {"decision": "Allow"}, "request": {
+                "resource": {"group": "example.com", "version": "v1", "resource": "limits"},
+                "object": {"apiVersion": 7}}},
+            {"name": "c", "expect": {"decision": "Allow"}, "request": {
+                "object": {"apiVersion": "v1", "kind": "Pod"}}},
+        ]}))
+        .unwrap();
+        let groups: Vec<String> = groups(&probe).into_iter().collect();
+        assert_eq!(groups, ["", "apps", "example.com", "extensions"]);
+    }
 }

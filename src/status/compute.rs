@@ -24,7 +24,7 @@ use super::{bindings, message, params, probes, warnings};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
-use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning};
+use crate::policy::typecheck::{BEYOND, TypeCheck, UncheckedKind, Warning};
 use crate::schema::Gvk;
 
 /// What was found out about a policy.
@@ -135,6 +135,8 @@ pub struct TypedByWildcard {
     pub n_checked: usize,
     /// Those that were not checked.
     pub unchecked: Vec<UncheckedKind>,
+    /// Whether there are more than are checked for one policy. There may be thousands, which each CRD changes.
+    pub has_more: bool,
 }
 
 impl From<TypeCheck> for Typed {
@@ -145,14 +147,21 @@ impl From<TypeCheck> for Typed {
             .chain(&outcome.by_wildcard.checked)
             .chain(unchecked.map(|unchecked| &unchecked.gvk))
             .chain(outcome.params.iter().map(|(gvk, _)| gvk));
+        let has_foreign_kinds = kinds.any(|gvk| !stalled::is_own_group(&gvk.group));
+        let mut unchecked = outcome.by_wildcard.unchecked;
+        let n_unchecked = unchecked.len();
+        unchecked.retain(|kind| kind.reason != BEYOND);
+        let has_more = unchecked.len() < n_unchecked;
+        unchecked.shrink_to_fit();
         Self {
-            has_foreign_kinds: kinds.any(|gvk| !stalled::is_own_group(&gvk.group)),
+            has_foreign_kinds,
             warnings: outcome.warnings.into(),
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
             by_wildcard: Box::new(TypedByWildcard {
                 n_checked: outcome.by_wildcard.checked.len(),
-                unchecked: outcome.by_wildcard.unchecked,
+                unchecked,
+                has_more,
             }),
             params: outcome.params,
         }
@@ -595,7 +604,9 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
     let groups = groups
         .iter()
         .map(|(group, _)| format!("{group} (not discovered)"));
-    kinds.chain(params).chain(groups).collect()
+    let others = types.by_wildcard.has_more;
+    let others = others.then(|| format!("others matched by wildcards ({BEYOND})"));
+    kinds.chain(others).chain(params).chain(groups).collect()
 }
 
 /// Which of the matched kinds were checked.
@@ -609,12 +620,19 @@ fn coverage(types: &Typed) -> String {
     };
     let named = share(types.n_checked, types.unchecked.len());
     let has_named = types.n_checked + types.unchecked.len() > 0;
-    let by_wildcard = match types.by_wildcard.unchecked.len() {
-        0 if types.by_wildcard.n_checked == 0 => return format!("{named} checked"),
-        0 => "all kinds matched by wildcards".to_owned(),
-        n => format!(
-            "{} matched by wildcards",
-            share(types.by_wildcard.n_checked, n)
+    let TypedByWildcard {
+        n_checked,
+        unchecked,
+        has_more,
+    } = &*types.by_wildcard;
+    let by_wildcard = match (unchecked.len(), has_more) {
+        (0, false) if *n_checked == 0 => return format!("{named} checked"),
+        (0, false) => "all kinds matched by wildcards".to_owned(),
+        (n, false) => format!("{} matched by wildcards", share(*n_checked, n)),
+        (0, true) => format!("{n_checked} of the kinds matched by wildcards"),
+        (n, true) => format!(
+            "{n_checked} of the first {} matched by wildcards",
+            message::count(n_checked + n, "kind")
         ),
     };
     if has_named {

@@ -175,7 +175,7 @@ pub fn probe_status(
         .iter()
         .filter(|case| case.outcome == CaseOutcome::Passed)
         .count();
-    let (status, reason, message) = if policy_generation.is_none() {
+    let (status, reason, message) = if policy_generation.is_none() && problem.is_none() {
         (
             ConditionStatus::False,
             Reason::PolicyNotFound,

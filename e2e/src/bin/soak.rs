@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Parser;
 use e2e::fault_proxy::{Fault, parse_faults};
-use e2e::soak::{Settings, in_pairs, one_by_one, run};
+use e2e::soak::{Aggregation, Settings, in_pairs, one_by_one, run};
 
 /// Random changes under faults, beside a model that foretells every condition
 #[derive(Debug, Parser)]
@@ -34,9 +34,9 @@ struct Arguments {
     #[arg(long)]
     without_probes: bool,
 
-    /// Have an aggregated API that is down
-    #[arg(long)]
-    dead_api: bool,
+    /// Which APIs are aggregated
+    #[arg(long, value_enum, default_value_t)]
+    aggregation: Aggregation,
 
     /// Let black holes stay as they are, so that only the controller itself can notice
     #[arg(long)]
@@ -62,7 +62,7 @@ async fn main() -> Result<()> {
     settings.time = Duration::from_secs(60 * arguments.minutes);
     settings.n_changes = arguments.changes;
     settings.has_probes = !arguments.without_probes;
-    settings.has_aggregated_api = arguments.dead_api;
+    settings.aggregation = arguments.aggregation;
     settings.black_holes_stay = arguments.black_holes_stay;
     let report = run(&settings).await?;
     println!("seed                         {}", arguments.seed);

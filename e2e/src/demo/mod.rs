@@ -25,6 +25,7 @@ use self::programs::Programs;
 use crate::ControlPlane;
 use crate::control_plane::Process;
 use crate::controller::{grant_rights, repository, service_account};
+use crate::trouble::unannounced;
 
 /// How long the controller may take until all is as expected.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -116,6 +117,12 @@ impl Demo {
         }
         let n_policies = demo.await_all(&policies, Moment::Late).await?;
         demo.plugin(&["status"])?;
+        let trouble = unannounced(&demo.controller.log()?, "", &[]);
+        ensure!(
+            trouble.is_empty(),
+            "the controller was in trouble:\n  {}",
+            trouble.join("\n  ")
+        );
 
         heading("Done");
         println!(

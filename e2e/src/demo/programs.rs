@@ -35,7 +35,7 @@ impl Programs {
         let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT)?;
         let mut command = Command::new(&self.controller);
         command
-            .args(["run", "--listen", "127.0.0.1:0"])
+            .args(["run", "--log-format=json", "--listen", "127.0.0.1:0"])
             .env("KUBECONFIG", kubeconfig);
         local(&mut command);
         Ok(command)

@@ -51,6 +51,18 @@ pub(super) async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Res
     let kind = kind(&parts.method, parts.uri.query().unwrap_or_default());
     let path = parts.uri.path().to_owned();
     let key = format!("{kind:?} {path}");
+    let is_withheld = inner
+        .state()
+        .withheld
+        .iter()
+        .any(|withheld| path.starts_with(withheld));
+    if is_withheld {
+        // An API server says so in words, not by an object.
+        let answer = Response::builder()
+            .status(404)
+            .header("content-type", "text/plain");
+        return Ok(answer.body(whole("404 page not found\n"))?);
+    }
     let forward = Request::from_parts(parts, Body::from(body.to_vec()));
     let decision = inner.decide(
         &key,

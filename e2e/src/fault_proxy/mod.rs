@@ -72,6 +72,7 @@ struct State {
     occurrences: BTreeMap<String, u64>,
     injected: BTreeMap<Fault, u64>,
     touched: Vec<Touched>,
+    withheld: Vec<String>,
 }
 
 impl FaultProxy {
@@ -124,6 +125,11 @@ impl FaultProxy {
     /// Does nothing from now on; what was begun, such as a delay, is ended.
     pub fn quiet(&self) {
         self.inner.schedule.send_replace(None);
+    }
+
+    /// Answers from now on that nothing is served below `path`, quiet or not.
+    pub fn withhold(&self, path: &str) {
+        self.inner.state().withheld.push(path.to_owned());
     }
 
     /// How often each fault was injected.

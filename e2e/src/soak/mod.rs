@@ -15,6 +15,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use clap::ValueEnum;
 use kube::Client;
 use serde_json::json;
 
@@ -63,10 +64,22 @@ pub struct Settings {
     pub n_changes: usize,
     /// Whether the kind of probes is there.
     pub has_probes: bool,
-    /// Whether there is an aggregated API, which is down.
-    pub has_aggregated_api: bool,
+    /// Which APIs are aggregated.
+    pub aggregation: Aggregation,
     /// Whether black holes stay as they are, so that only the controller itself can notice.
     pub black_holes_stay: bool,
+}
+
+/// Which APIs are aggregated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Aggregation {
+    /// None.
+    #[default]
+    Unused,
+    /// One, whose server is not there.
+    Dead,
+    /// None can be: the API server does not know of aggregation.
+    Missing,
 }
 
 impl Settings {
@@ -79,7 +92,7 @@ impl Settings {
             time: Duration::ZERO,
             n_changes: 40,
             has_probes: true,
-            has_aggregated_api: false,
+            aggregation: Aggregation::Unused,
             black_holes_stay: false,
         }
     }
@@ -197,10 +210,12 @@ impl<'a> Soak<'a> {
         if settings.has_probes {
             install_probes(&client).await?;
         }
-        if settings.has_aggregated_api {
-            objects::register_a_dead_api(&client).await?;
-        }
         let proxy = FaultProxy::start(&control_plane).await?;
+        match settings.aggregation {
+            Aggregation::Unused => {}
+            Aggregation::Dead => objects::register_a_dead_api(&client).await?,
+            Aggregation::Missing => proxy.withhold("/apis/apiregistration.k8s.io"),
+        }
         // It asks often, so that requests meet faults too.
         let args = ["--refresh-interval=1s"];
         let controller = Controller::start_by(&control_plane, proxy.kubeconfig(), &args).await?;

@@ -115,7 +115,9 @@ mod tests {
 
     fn world(changes: &[Change]) -> World {
         let mut world = World::default();
-        changes.iter().for_each(|change| world.apply(*change));
+        for change in changes {
+            world.apply(*change);
+        }
         world
     }
 

@@ -324,7 +324,8 @@ impl Elector {
         if error.reason() == ErrorReason::Forbidden {
             let text = format!(
                 "cannot keep the Lease {name} ({error}): grant `get` and `update` on it and `create` on \
-                 `leases` (coordination.k8s.io) in a Role of the namespace {namespace}"
+                 `leases` (coordination.k8s.io) in the Role vap-status-controller-lease of the namespace \
+                 {namespace}"
             );
             if self.context.complaints.are_due("lease forbidden") {
                 tracing::error!("{text}; until then this instance cannot lead");

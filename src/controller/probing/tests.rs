@@ -1,6 +1,11 @@
-//! When the probes of a policy are evaluated again, and what is made anew for that.
+//! When the probes of a policy are evaluated again, what is made anew for that, and what is written.
 
-use std::sync::Arc;
+mod apart;
+mod asking;
+mod stale;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::Method;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -8,14 +13,18 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::{Value, json};
 
+use kube::Resource;
+
 use super::super::context::Context;
 use super::super::origin::Origin;
 use super::super::probe::Probe;
-use super::super::reconcile::reconcile;
+use super::super::reconcile::{Done, reconcile};
 use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
 use super::super::world::tests::world;
+use super::work;
 use crate::probe::api::PolicyProbe;
+use crate::telemetry::metrics::Outcome;
 
 const AT_MOST_FIVE: &str = "object.spec.replicas <= 5";
 
@@ -87,28 +96,86 @@ fn put(context: &Context, policy: ValidatingAdmissionPolicy) {
     assert!(context.store.put(policy, Origin::Watched));
 }
 
+/// Runs the probes from now on.
+fn start(context: &Arc<Context>) -> tokio::task::JoinHandle<()> {
+    context.set_policies_listed();
+    tokio::spawn(work(Arc::clone(context)))
+}
+
+/// Waits until `holds`.
+#[track_caller]
+fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    async move {
+        for _ in 0..2_000 {
+            if holds() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("what is waited for at {caller} did not come");
+    }
+}
+
+/// Reconciles, and waits until so many outcomes were written.
+#[track_caller]
+fn reconciled<'a>(
+    context: &'a Arc<Context>,
+    log: &'a Log,
+    n_written: usize,
+) -> impl Future<Output = ()> + 'a {
+    let written = until(move || outcomes(log).len() >= n_written);
+    async move {
+        reconcile(context, "a").await.unwrap();
+        written.await;
+    }
+}
+
+/// An API server that knows the probe as it was written last, and refuses writes of its status as
+/// `refusal` says.
+fn server(
+    refusal: impl Fn() -> Option<u16> + Send + Sync + 'static,
+) -> impl Fn(&Seen) -> Option<Reply> + Send + Sync + 'static {
+    let version = Mutex::new(100_u64);
+    move |request| {
+        if request.method != Method::PATCH || !request.path.contains("/policyprobes/p/status") {
+            return answer(request);
+        }
+        if let Some(status) = refusal() {
+            return Some(Reply::failure(status, "refused"));
+        }
+        let mut version = version.lock().unwrap();
+        *version += 1;
+        let mut probe = serde_json::to_value(&*probe(1, 6, "FromCluster")).unwrap();
+        probe["metadata"]["resourceVersion"] = json!(version.to_string());
+        probe["status"] = request.body["status"].clone();
+        Some(Reply::json(&probe))
+    }
+}
+
 #[tokio::test]
 async fn a_generation_is_compiled_once_whatever_else_changes() {
     let (context, log) = context(AT_MOST_FIVE, answer);
+    start(&context);
     context
         .probes
         .put(probe(1, 6, "FromCluster"), Origin::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 1).await;
     // Nothing binds the policy, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
     let first = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
 
     context.bindings.put(binding(), Origin::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 2).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed"]);
     context
         .probes
         .put(probe(2, 5, "FromCluster"), Origin::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 3).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed"]);
     context.probes.put(probe(3, 7, "Implied"), Origin::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 4).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
 
@@ -117,7 +184,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
     ));
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 5).await;
     assert_compiled(&context, 2);
     let now = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
     assert!(Arc::ptr_eq(&first, &now));
@@ -126,7 +193,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     changed.metadata.generation = Some(3);
     changed.metadata.resource_version = Some("99".to_owned());
     put(&context, changed.clone());
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 6).await;
     assert_eq!(outcomes(&log).last().unwrap(), "Failed");
     assert_compiled(&context, 3);
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
@@ -140,8 +207,9 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     assert_compiled(&context, 1);
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
+    start(&context);
     context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Passed"], "{:#?}", log.lock().unwrap());
     assert_compiled(&context, 2);
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
@@ -151,9 +219,108 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
     context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
-    reconcile(&context, "a").await.unwrap();
+    reconciled(&context, &log, 2).await;
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
     context.store.remove("a");
     reconcile(&context, "a").await.unwrap();
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
+}
+
+#[tokio::test]
+async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_nothing() {
+    for (status, is_counted) in [(403, true), (422, true), (503, true), (409, false)] {
+        let refusals = Arc::new(Mutex::new(1));
+        let left = Arc::clone(&refusals);
+        let (context, log) = context(
+            AT_MOST_FIVE,
+            server(move || {
+                let mut left = left.lock().unwrap();
+                (*left > 0).then(|| {
+                    *left -= 1;
+                    status
+                })
+            }),
+        );
+        start(&context);
+        context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+        let applied = Done {
+            outcome: Outcome::Applied,
+            is_waiting: false,
+        };
+        assert_eq!(reconcile(&context, "a").await.unwrap(), applied, "{status}");
+        let written = context.store.get("a").unwrap().policy;
+        let conditions = serde_json::to_value(&written.status).unwrap()["conditions"].clone();
+        let passed =
+            conditions.as_array().unwrap().iter().any(|condition| {
+                condition["type"] == "ProbesPassed" && condition["status"] == "True"
+            });
+        assert!(passed, "{status}: {conditions}");
+        // It is tried again on its own, after a pause.
+        until(|| outcomes(&log).len() == 2).await;
+        until(|| context.probes.of("a").unwrap()[0].status.is_some()).await;
+        let text = context.metrics.encode().unwrap();
+        let n_counted = text.lines().filter(|line| {
+            line.starts_with("vap_probe_status_write_errors_total{") && line.ends_with("} 1")
+        });
+        assert_eq!(n_counted.count(), usize::from(is_counted), "{status}");
+        // Nothing more is to be said, however often the policy is looked at.
+        for _ in 0..3 {
+            assert_eq!(
+                reconcile(&context, "a").await.unwrap().outcome,
+                Outcome::Unchanged
+            );
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert_eq!(outcomes(&log).len(), 2);
+        assert_compiled(&context, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_write_says_which_state_of_the_probe_it_is_about() {
+    let (context, log) = context(AT_MOST_FIVE, server(|| None));
+    start(&context);
+    let mut old = probe(4, 6, "Implied").clone();
+    old.meta_mut().uid = Some("u".to_owned());
+    context.probes.put(old, Origin::Watched);
+    reconciled(&context, &log, 1).await;
+    let log = log.lock().unwrap();
+    let write = log
+        .iter()
+        .find(|seen| seen.path.contains("/policyprobes/"))
+        .unwrap();
+    assert_eq!(
+        write.body["metadata"],
+        json!({"name": "p", "uid": "u", "resourceVersion": "4"})
+    );
+    assert_eq!(write.body["status"]["observedGeneration"], 4);
+    assert_eq!(write.body["status"]["policyGeneration"], 2);
+}
+
+#[tokio::test]
+async fn a_probe_that_cannot_be_read_says_so_with_and_without_a_policy() {
+    let (context, log) = context(AT_MOST_FIVE, server(|| None));
+    start(&context);
+    let unread = |policy: &str, version: &str| -> Probe {
+        serde_json::from_value(json!({
+            "metadata": {"name": "p", "generation": 1, "resourceVersion": version},
+            "spec": {"policyName": policy, "bindings": "Later", "cases": []},
+        }))
+        .unwrap()
+    };
+    context.probes.put(unread("a", "1"), Origin::Watched);
+    reconciled(&context, &log, 1).await;
+    context.probes.put(unread("gone", "1000"), Origin::Watched);
+    reconcile(&context, "gone").await.unwrap();
+    until(|| outcomes(&log).len() == 2).await;
+    let log = log.lock().unwrap();
+    let writes = log
+        .iter()
+        .filter(|seen| seen.path.contains("/policyprobes/"));
+    for write in writes {
+        let ready = &write.body["status"]["conditions"][0];
+        assert_eq!(ready["reason"], "ProbesPending", "{ready}");
+        let message = ready["message"].as_str().unwrap();
+        assert!(message.contains("unknown variant `Later`"), "{message}");
+    }
 }

@@ -38,7 +38,7 @@ impl UserInfo {
 /// What is asked of an authorizer.
 ///
 /// Source: k8s.io/apiserver `pkg/authorization/authorizer/interfaces.go`, `Attributes`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AuthorizerAttributes {
     /// The name of the user.
     pub user: String,

@@ -95,6 +95,7 @@ impl Evaluator {
             namespace: Value::Null,
             authorizer: None,
             work: Arc::default(),
+            is_cancelled: surroundings.is_cancelled.clone(),
         });
         // Stages differ in what they see. What an ended one saw is changed in place.
         let inputs = Arc::make_mut(&mut shared);

@@ -29,6 +29,7 @@ mod visible;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub use crate::library::authz::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, AuthorizerList,
@@ -77,6 +78,8 @@ pub struct Surroundings<'a> {
     /// The cost units that the validations and messages of an evaluation may use, and its audit
     /// annotations again.
     pub budget: u64,
+    /// Where given and set, the evaluation ends soon, and its outcome says nothing.
+    pub is_cancelled: Option<Arc<AtomicBool>>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -92,6 +95,7 @@ impl<'a> Surroundings<'a> {
             namespaces,
             authorizer,
             budget: RUNTIME_CEL_COST_BUDGET,
+            is_cancelled: None,
         }
     }
 }

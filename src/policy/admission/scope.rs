@@ -35,6 +35,8 @@ pub(super) struct Inputs {
     pub(super) authorizer: Option<(Value, Value)>,
     /// What the comparisons of all expressions may look at.
     pub(super) work: Arc<Work>,
+    /// Whether to end the evaluation.
+    pub(super) is_cancelled: Option<Arc<AtomicBool>>,
 }
 
 /// The name of the type of `variables`.
@@ -92,9 +94,17 @@ impl Scope {
             let error = EvalError::new("variables that read each other nest too deep");
             return (Err(error), 0);
         }
+        let flag = self.inputs.is_cancelled.as_deref();
+        let is_cancelled = || flag.is_some_and(|flag| flag.load(Ordering::Relaxed));
+        if is_cancelled() {
+            return (Err(EvalError::new("the evaluation was cancelled")), 0);
+        }
         self.depth.store(depth, Ordering::Relaxed);
         let limits = Limits {
             work: Some(&self.inputs.work),
+            is_interrupted: flag
+                .is_some()
+                .then_some(&is_cancelled as &(dyn Fn() -> bool + Sync)),
             ..Limits::of_cost(PER_CALL_LIMIT)
         };
         let evaluation = planned.program.eval(self, limits);

@@ -183,6 +183,35 @@ fn type_checked_says_what_became_of_wildcards() {
 }
 
 #[test]
+fn kinds_beyond_those_that_are_checked_are_not_counted() {
+    // Each CRD would change the message otherwise.
+    for n_beyond in [1, 2, 2000] {
+        let beyond = |n: usize| UncheckedKind {
+            reason: crate::policy::typecheck::BEYOND.to_owned(),
+            ..unchecked(&format!("Beyond{n}"))
+        };
+        let facts = Facts::sound().with(|facts| {
+            facts.types = TypeCheck {
+                by_wildcard: WildcardKinds {
+                    checked: vec![Gvk::new("apps", "v1", "Kind")],
+                    unchecked: std::iter::once(unchecked("Odd"))
+                        .chain((0..n_beyond).map(beyond))
+                        .collect(),
+                },
+                ..TypeCheck::default()
+            };
+        });
+        check(
+            &facts,
+            ConditionType::TypeChecked,
+            "True PartiallyChecked",
+            "no warnings; 1 of the first 2 kinds matched by wildcards checked; not checked: apps/v1 Odd \
+             (no schema), others matched by wildcards (more kinds than are checked for one policy)",
+        );
+    }
+}
+
+#[test]
 fn a_test_in_vain_is_not_said_to_fail() {
     let vain =
         "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";

@@ -1,0 +1,472 @@
+//! Two replicas, one of which is killed again and again at random moments while policies change: never two
+//! write for one generation, none writes after another has taken the Lease, and in the end every status is the
+//! one of a calm run. Who wrote what is told by the API server's audit log.
+//!
+//! `VAP_HA_SEED` gives other moments, and `VAP_HA_KILLS` another number of them.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::{ControlPlane, Process};
+use e2e::controller::{SERVICE_ACCOUNT, binary, grant_rights, service_account};
+use e2e::random::{Random, from_environment};
+use e2e::trouble::unannounced;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+
+const N_POLICIES: u64 = 40;
+
+/// The pause between two changes. Each policy changes every four seconds: the controller writes the status of
+/// one policy 30 times a minute at most.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a pod has to end itself.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long the API server has to let the standby in after the leader was told to stop.
+const MAX_GAP: SignedDuration = SignedDuration::from_secs(2);
+
+/// What of the requests is recorded: writes of statuses, and of the Lease.
+const AUDIT_POLICY: &str = r#"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Request
+  verbs: [patch, update]
+  resources:
+  - {group: admissionregistration.k8s.io, resources: [validatingadmissionpolicies/status]}
+- level: Request
+  verbs: [create, update]
+  resources:
+  - {group: coordination.k8s.io, resources: [leases]}
+  namespaces: [vap-status-system]
+- level: None
+"#;
+
+/// Short times, for a test that waits for expired Leases.
+const SHORT: [&str; 4] = [
+    "--leader-elect",
+    "--lease-duration=3s",
+    "--renew-deadline=2s",
+    "--retry-period=500ms",
+];
+
+/// A control plane that records who writes, and the directory with its records.
+async fn audited() -> (ControlPlane, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let policy = directory.path().join("policy.yaml");
+    std::fs::write(&policy, AUDIT_POLICY).unwrap();
+    let log = directory.path().join("audit.log");
+    let control_plane = ControlPlane::builder()
+        .user(service_account())
+        .api_server_arg(&format!("--audit-policy-file={}", policy.display()))
+        .api_server_arg(&format!("--audit-log-path={}", log.display()))
+        .api_server_arg("--audit-log-mode=blocking")
+        .start()
+        .await
+        .unwrap();
+    grant_rights(&control_plane).unwrap();
+    (control_plane, directory)
+}
+
+/// A replica of the controller.
+struct Replica {
+    process: Process,
+    address: String,
+}
+
+impl Replica {
+    fn start(control_plane: &ControlPlane, n: usize, args: &[&str]) -> Self {
+        let port = TcpListener::bind(("127.0.0.1", 0))
+            .and_then(|listener| listener.local_addr())
+            .unwrap()
+            .port();
+        let address = format!("127.0.0.1:{port}");
+        let kubeconfig = control_plane.kubeconfig_for(SERVICE_ACCOUNT).unwrap();
+        let mut command = Command::new(binary("vap-status-controller").unwrap());
+        command
+            .args(["run", "--log-format=json", "--listen", &address])
+            .args(args)
+            .env("KUBECONFIG", kubeconfig)
+            .env("POD_NAME", format!("replica-{n}"));
+        let process = control_plane
+            .spawn(&format!("replica-{n}"), command)
+            .unwrap();
+        Self { process, address }
+    }
+
+    /// The body of a GET of `path`, where that is answered with success.
+    async fn get(&self, path: &str) -> Option<String> {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let mut stream = tokio::net::TcpStream::connect(&self.address).await.ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        head.starts_with("HTTP/1.1 200 ").then(|| body.to_owned())
+    }
+
+    async fn is_ready(&self) -> bool {
+        self.get("/readyz").await.is_some()
+    }
+
+    async fn leads(&self) -> bool {
+        let metrics = self.get("/metrics").await;
+        metrics.is_some_and(|text| text.contains("\nvap_leader 1\n"))
+    }
+
+    async fn await_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !self.is_ready().await {
+            let log = self.process.log().unwrap();
+            assert!(Instant::now() < deadline, "not ready:\n{log}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends it as a kubelet does.
+    fn stop(&mut self) {
+        let status = tokio::task::block_in_place(|| self.process.terminate(PATIENCE)).unwrap();
+        assert!(status.success(), "{status}");
+    }
+
+    /// That it had no trouble.
+    fn check(&self) {
+        let wrong = unannounced(&self.process.log().unwrap(), "", &[]);
+        assert_eq!(wrong, Vec::<String>::new());
+    }
+}
+
+/// Which of the replicas leads, once one does.
+async fn leader(replicas: &[Replica; 2]) -> usize {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        for (i, replica) in replicas.iter().enumerate() {
+            if replica.leads().await {
+                return i;
+            }
+        }
+        assert!(Instant::now() < deadline, "nobody leads");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn name(n: u64) -> String {
+    format!("ha-{n}")
+}
+
+/// A spec unlike any other: every other one has a warning.
+fn spec(n: u64) -> Value {
+    let field = if n.is_multiple_of(2) {
+        "replicas"
+    } else {
+        "replica"
+    };
+    json!({
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["deployments"]}]},
+        "validations": [{"expression": format!("object.spec.{field} != {n}")}],
+    })
+}
+
+fn policies(client: &kube::Client) -> Api<ValidatingAdmissionPolicy> {
+    Api::all(client.clone())
+}
+
+async fn create_policies(client: &kube::Client) {
+    for n in 0..N_POLICIES {
+        let policy = json!({"metadata": {"name": name(n)}, "spec": spec(n)});
+        let policy = serde_json::from_value(policy).unwrap();
+        let params = PostParams::default();
+        policies(client).create(&params, &policy).await.unwrap();
+    }
+}
+
+/// Changes one policy after the other until `stop`; how many times.
+fn change(client: &kube::Client, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<u64> {
+    let (client, stop) = (client.clone(), Arc::clone(stop));
+    tokio::spawn(async move {
+        let mut n = N_POLICIES;
+        while !stop.load(Ordering::Relaxed) {
+            let patch = Patch::Merge(json!({"spec": spec(n)}));
+            let name = name(n % N_POLICIES);
+            let params = PatchParams::default();
+            policies(&client)
+                .patch(&name, &params, &patch)
+                .await
+                .unwrap();
+            n += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+        n - N_POLICIES
+    })
+}
+
+/// The statuses, by name.
+async fn statuses(client: &kube::Client) -> BTreeMap<String, Value> {
+    let list = policies(client).list(&ListParams::default()).await.unwrap();
+    let status = |policy: ValidatingAdmissionPolicy| {
+        let generation = policy.metadata.generation;
+        let mut status = serde_json::to_value(policy.status).unwrap();
+        status["isCurrent"] = (status["observedGeneration"].as_i64() == generation).into();
+        (policy.metadata.name.unwrap(), status)
+    };
+    list.items.into_iter().map(status).collect()
+}
+
+/// Waits until every status is about the latest generation.
+async fn settle(client: &kube::Client) -> BTreeMap<String, Value> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let statuses = statuses(client).await;
+        if statuses.values().all(|status| status["isCurrent"] == true) {
+            return statuses;
+        }
+        assert!(Instant::now() < deadline, "{statuses:#?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// A write that the API server has taken.
+#[derive(Debug)]
+struct Write {
+    /// The instance that wrote, as its user agent says.
+    by: String,
+    received: Timestamp,
+    answered: Timestamp,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    /// The status of a policy, for this generation.
+    Status(String, i64),
+    /// The Lease, which this instance then holds; nobody where it is empty.
+    Lease(String),
+}
+
+/// The writes of the audit log that were taken, in the order of their answers.
+fn writes(directory: &Path) -> Vec<Write> {
+    let text = std::fs::read_to_string(directory.join("audit.log")).unwrap();
+    let mut writes: Vec<Write> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|event| event["user"]["username"] == SERVICE_ACCOUNT)
+        .filter(|event| event["responseStatus"]["code"].as_u64().unwrap() < 300)
+        .map(|event| {
+            let time = |field: &str| event[field].as_str().unwrap().parse().unwrap();
+            let agent = event["userAgent"].as_str().unwrap();
+            let object = &event["requestObject"];
+            let what = match event["objectRef"]["resource"].as_str().unwrap() {
+                "leases" => {
+                    let holder = object["spec"]["holderIdentity"].as_str().unwrap();
+                    What::Lease(holder.to_owned())
+                }
+                _ => What::Status(
+                    event["objectRef"]["name"].as_str().unwrap().to_owned(),
+                    object["status"]["observedGeneration"].as_i64().unwrap(),
+                ),
+            };
+            Write {
+                by: agent
+                    .split_once('(')
+                    .unwrap()
+                    .1
+                    .trim_end_matches(')')
+                    .to_owned(),
+                received: time("requestReceivedTimestamp"),
+                answered: time("stageTimestamp"),
+                what,
+            }
+        })
+        .collect();
+    writes.sort_by_key(|write| write.answered);
+    writes
+}
+
+/// Checks that each generation has one writer at most, and that each writes only while it holds the Lease.
+/// How many statuses were written, and by how many instances.
+fn check_writers(writes: &[Write]) -> (usize, usize) {
+    let mut writers: BTreeMap<(&str, i64), BTreeSet<&str>> = BTreeMap::new();
+    let mut tenures: Vec<(&str, Timestamp)> = Vec::new();
+    let mut instances = BTreeSet::new();
+    let mut n_statuses = 0;
+    for write in writes {
+        match &write.what {
+            What::Lease(holder) => {
+                assert!(holder.is_empty() || *holder == write.by, "{write:?}");
+                if tenures.last().is_none_or(|(last, _)| last != holder) {
+                    tenures.push((holder, write.answered));
+                }
+            }
+            What::Status(name, generation) => {
+                n_statuses += 1;
+                instances.insert(&write.by);
+                let of_generation = writers.entry((name, *generation)).or_default();
+                of_generation.insert(&write.by);
+                assert_eq!(
+                    of_generation.len(),
+                    1,
+                    "{name} {generation}: {of_generation:?}"
+                );
+                let (holder, since) = tenures.last().unwrap();
+                assert_eq!(*holder, write.by, "wrote without the Lease: {write:?}");
+                assert!(write.received >= *since, "wrote before it led: {write:?}");
+            }
+        }
+    }
+    (n_statuses, instances.len())
+}
+
+/// How long after `stopped` another than `by` wrote the first status.
+fn gap(writes: &[Write], by: &str, stopped: Timestamp) -> SignedDuration {
+    let first = writes.iter().find(|write| {
+        matches!(write.what, What::Status(..)) && write.by != by && write.answered > stopped
+    });
+    first.unwrap().answered.duration_since(stopped)
+}
+
+/// Who leads, by the audit log.
+fn holder(directory: &Path) -> String {
+    let of_lease = |write: Write| match write.what {
+        What::Lease(holder) => Some(holder),
+        What::Status(..) => None,
+    };
+    let mut holders: Vec<String> = writes(directory).into_iter().filter_map(of_lease).collect();
+    holders.pop().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kills_at_random_moments_leave_no_trace() {
+    let seed = from_environment("VAP_HA_SEED", 1).unwrap();
+    let n_kills = from_environment("VAP_HA_KILLS", 20).unwrap();
+    println!("VAP_HA_SEED={seed} VAP_HA_KILLS={n_kills}");
+    let mut random = Random::new(seed);
+    let (control_plane, directory) = audited().await;
+    let client = control_plane.client().await.unwrap();
+    create_policies(&client).await;
+    let mut n_started = 2;
+    let mut replicas = [0, 1].map(|n| Replica::start(&control_plane, n, &SHORT));
+    for replica in &replicas {
+        replica.await_ready().await;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let changes = change(&client, &stop);
+    let mut hand_overs = Vec::new();
+    for _ in 0..n_kills {
+        let leading = leader(&replicas).await;
+        tokio::time::sleep(random.duration(Duration::from_secs(2))).await;
+        // Mostly the one whose end matters.
+        let i = if random.permille(800) {
+            leading
+        } else {
+            1 - leading
+        };
+        let is_gentle = random.permille(500);
+        if is_gentle {
+            let is_hand_over = i == leading && replicas[1 - i].is_ready().await;
+            let by = holder(directory.path());
+            let stopped = Timestamp::now();
+            replicas[i].stop();
+            if is_hand_over {
+                hand_overs.push((by, stopped));
+            }
+        } else {
+            replicas[i].process.kill();
+        }
+        replicas[i].check();
+        replicas[i] = Replica::start(&control_plane, n_started, &SHORT);
+        n_started += 1;
+    }
+    leader(&replicas).await;
+    stop.store(true, Ordering::Relaxed);
+    let n_changes = changes.await.unwrap();
+    let settled = settle(&client).await;
+    for replica in &mut replicas {
+        replica.await_ready().await;
+        replica.stop();
+        replica.check();
+    }
+    let writes = writes(directory.path());
+    let (n_statuses, n_writers) = check_writers(&writes);
+    let gaps: Vec<_> = hand_overs
+        .iter()
+        .map(|(by, stopped)| gap(&writes, by, *stopped))
+        .collect();
+    println!("{n_changes} changes, {n_statuses} statuses written by {n_writers} instances");
+    println!("from SIGTERM to the first status by the other: {gaps:?}");
+    assert!(gaps.iter().all(|gap| *gap < MAX_GAP), "{gaps:?}");
+    assert!(n_writers > 3, "the Lease hardly ever passed on");
+
+    // A calm run has nothing to add.
+    let calm = Replica::start(&control_plane, n_started, &[]);
+    calm.await_ready().await;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let judged = format!("\nvap_reconciles_total{{outcome=\"unchanged\"}} {N_POLICIES}\n");
+    loop {
+        let metrics = calm.get("/metrics").await.unwrap();
+        if metrics.contains(&judged) {
+            assert!(
+                metrics.contains("\nvap_status_writes_total 0\n"),
+                "{metrics}"
+            );
+            break;
+        }
+        assert!(Instant::now() < deadline, "{metrics}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(statuses(&client).await, settled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_default_too_the_hand_over_takes_less_than_two_seconds() {
+    let (control_plane, directory) = audited().await;
+    let client = control_plane.client().await.unwrap();
+    create_policies(&client).await;
+    let args = ["--leader-elect"];
+    let mut replicas = [0, 1].map(|n| Replica::start(&control_plane, n, &args));
+    for replica in &replicas {
+        replica.await_ready().await;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let changes = change(&client, &stop);
+    let mut hand_overs = Vec::new();
+    for n in 2..6 {
+        let leading = leader(&replicas).await;
+        replicas[1 - leading].await_ready().await;
+        hand_overs.push((holder(directory.path()), Timestamp::now()));
+        replicas[leading].stop();
+        replicas[leading].check();
+        replicas[leading] = Replica::start(&control_plane, n, &args);
+        leader(&replicas).await;
+        // Until it has written something.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    changes.await.unwrap();
+    settle(&client).await;
+    let writes = writes(directory.path());
+    check_writers(&writes);
+    let gaps: Vec<_> = hand_overs
+        .iter()
+        .map(|(by, stopped)| gap(&writes, by, *stopped))
+        .collect();
+    println!("from SIGTERM to the first status by the other: {gaps:?}");
+    assert!(gaps.iter().all(|gap| *gap < MAX_GAP), "{gaps:?}");
+}

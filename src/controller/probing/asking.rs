@@ -1,0 +1,255 @@
+//! Questions to the authorizer: collected while cases are evaluated, and asked when that is over.
+//!
+//! An evaluation never waits for an answer. A case that asks what is not known yet comes to nothing, and is
+//! evaluated again once the answers are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use tokio::time::Instant;
+
+use super::super::error::within;
+use super::super::params::Unavailable;
+use crate::policy::admission::{
+    Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision,
+};
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long one answer may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long the probes of a policy may wait for answers, in all.
+const MAX_ASKING: Duration = Duration::from_secs(30);
+
+/// How many questions are asked at once for one policy.
+const MAX_AT_ONCE: usize = 8;
+
+/// How many questions the probes of a policy may ask.
+const MAX_QUESTIONS: usize = 2_000;
+
+/// How often cases may be evaluated again, since an answer leads to another question.
+const MAX_ROUNDS: usize = 32;
+
+/// The questions of the probes of a policy, with the answers so far.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
+    /// Those that were asked and are not answered yet.
+    asked: BTreeSet<AuthorizerAttributes>,
+    /// Whether one of the case at hand is not answered.
+    is_open: bool,
+    /// Why none is asked any more.
+    broken: Option<Unavailable>,
+    n_rounds: usize,
+    waited: Duration,
+}
+
+/// What comes next, where cases were left open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// They are evaluated again.
+    Again,
+    /// They cannot be evaluated, for this reason.
+    End(Unavailable),
+}
+
+impl Questions {
+    /// Whether the case at hand asked what is not answered; another case follows.
+    pub(super) fn take_open(&self) -> bool {
+        std::mem::take(&mut self.lock().is_open)
+    }
+
+    /// How long answers were waited for.
+    pub(super) fn waited(&self) -> Duration {
+        self.lock().waited
+    }
+
+    /// Whether anything was asked.
+    pub(super) fn are_there(&self) -> bool {
+        let state = self.lock();
+        !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())
+    }
+
+    /// Asks the API server what was asked since this was called last.
+    pub(super) async fn ask(&self, client: &Client) -> Next {
+        let asked = {
+            let mut state = self.lock();
+            if let Some(why) = &state.broken {
+                return Next::End(why.clone());
+            }
+            state.n_rounds += 1;
+            let asked = std::mem::take(&mut state.asked);
+            let n_questions = state.answers.len() + asked.len();
+            if n_questions > MAX_QUESTIONS || state.n_rounds > MAX_ROUNDS {
+                let why = Unavailable::lasting(format!(
+                    "the probes ask the API server for more than {MAX_QUESTIONS} permissions, or ask \
+                     more than {MAX_ROUNDS} times one after the other; give the cases answers of their \
+                     own (authorizer: Inline)"
+                ));
+                state.broken = Some(why.clone());
+                return Next::End(why);
+            }
+            asked
+        };
+        if asked.is_empty() {
+            return Next::End(Unavailable::lasting(
+                "an evaluation asks for a permission and does not say which",
+            ));
+        }
+        let begin = Instant::now();
+        let end = begin + MAX_ASKING.saturating_sub(self.lock().waited);
+        let mut answers = stream::iter(asked)
+            .map(|asked| async move {
+                let answer = ask(client, &asked, end).await;
+                (asked, answer)
+            })
+            .buffer_unordered(MAX_AT_ONCE);
+        while let Some((asked, answer)) = answers.next().await {
+            let mut state = self.lock();
+            match answer {
+                Ok(answer) => drop(state.answers.insert(asked, answer)),
+                // Those that follow would fail alike, each after the time that an answer may take.
+                Err(why) => {
+                    state.broken = Some(why);
+                    break;
+                }
+            }
+        }
+        self.lock().waited += begin.elapsed();
+        // What was answered may do for some cases, whatever failed.
+        Next::Again
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Authorizer for Questions {
+    fn authorize(&self, asked: &AuthorizerAttributes) -> AuthorizerAnswer {
+        let mut state = self.lock();
+        if let Some(answer) = state.answers.get(asked) {
+            return answer.clone();
+        }
+        state.is_open = true;
+        if state.asked.len() <= MAX_QUESTIONS {
+            state.asked.insert(asked.clone());
+        }
+        AuthorizerAnswer::default()
+    }
+}
+
+/// Asks the API server.
+///
+/// # Errors
+/// Why it does not answer.
+async fn ask(
+    client: &Client,
+    asked: &AuthorizerAttributes,
+    end: Instant,
+) -> Result<AuthorizerAnswer, Unavailable> {
+    let api: Api<SubjectAccessReview> = Api::all(client.clone());
+    let review = review_of(asked);
+    let params = PostParams::default();
+    let limit = end.saturating_duration_since(Instant::now()).min(TIMEOUT);
+    match within(limit, api.create(&params, &review)).await {
+        Ok(review) => Ok(answer(review)),
+        Err(error) if error.reason() == ErrorReason::Forbidden => {
+            Err(Unavailable::lasting(format!(
+                "the API server cannot be asked who may do what ({error}): grant create on \
+                 subjectaccessreviews.authorization.k8s.io by the optional ClusterRole \
+                 vap-status-controller-subject-access-reviews, or give the case answers of its own \
+                 (authorizer: Inline)"
+            )))
+        }
+        Err(error) => Err(Unavailable::passing(format!(
+            "the API server does not answer who may do what: {error}"
+        ))),
+    }
+}
+
+fn review_of(asked: &AuthorizerAttributes) -> SubjectAccessReview {
+    let text = |text: &String| (!text.is_empty()).then(|| text.clone());
+    let mut spec = SubjectAccessReviewSpec {
+        user: text(&asked.user),
+        groups: Some(asked.groups.clone()),
+        uid: text(&asked.uid),
+        extra: (!asked.extra.is_empty()).then(|| asked.extra.clone()),
+        ..SubjectAccessReviewSpec::default()
+    };
+    if asked.path.is_empty() {
+        spec.resource_attributes = Some(ResourceAttributes {
+            group: text(&asked.group),
+            name: text(&asked.name),
+            namespace: text(&asked.namespace),
+            resource: text(&asked.resource),
+            subresource: text(&asked.subresource),
+            verb: text(&asked.verb),
+            version: text(&asked.version),
+            ..ResourceAttributes::default()
+        });
+    } else {
+        spec.non_resource_attributes = Some(NonResourceAttributes {
+            path: text(&asked.path),
+            verb: text(&asked.verb),
+        });
+    }
+    SubjectAccessReview {
+        spec,
+        ..SubjectAccessReview::default()
+    }
+}
+
+fn answer(review: SubjectAccessReview) -> AuthorizerAnswer {
+    let status = review.status.unwrap_or_default();
+    let decision = match (status.allowed, status.denied) {
+        (true, _) => AuthorizerDecision::Allow,
+        (false, Some(true)) => AuthorizerDecision::Deny,
+        (false, _) => AuthorizerDecision::NoOpinion,
+    };
+    AuthorizerAnswer {
+        decision,
+        reason: status.reason.unwrap_or_default(),
+        error: status.evaluation_error.filter(|text| !text.is_empty()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::controller::testing::client;
+
+    #[tokio::test]
+    async fn more_questions_than_are_asked_are_an_end() {
+        let (client, log) = client(|_| None);
+        let questions = Questions::default();
+        for n in 0..=MAX_QUESTIONS {
+            let asked = AuthorizerAttributes {
+                verb: n.to_string(),
+                ..AuthorizerAttributes::default()
+            };
+            questions.authorize(&asked);
+        }
+        assert!(questions.take_open() && !questions.take_open());
+        for _ in 0..2 {
+            let Next::End(why) = questions.ask(&client).await else {
+                panic!("they are asked");
+            };
+            assert!(why.text.contains("more than 2000 permissions"), "{why:?}");
+            assert!(!why.is_passing);
+        }
+        assert_eq!(log.lock().unwrap().len(), 0);
+    }
+}

@@ -1,0 +1,339 @@
+//! Evaluating the cases of a policy's probes: apart from everything else, and not for ever.
+//!
+//! What a policy and its probes hold is a stranger's. Sets that are quick have a place of their own, so that
+//! those that are not keep nobody waiting.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
+
+use super::super::blocking;
+use super::super::context::Context;
+use super::super::params::Unavailable;
+use super::super::probe::Probe;
+use super::asking::{Next, Questions};
+use super::namespaces::Given;
+use crate::policy;
+use crate::policy::admission::{Admission, Authorizer, Binding, ParamList, ParamSource};
+use crate::probe::api::CaseStatus;
+use crate::probe::run::{self, Runner, Setting};
+use crate::schema::rest_mapper::RestMapper;
+
+/// How long a cancelled evaluation may go on before that is said.
+const MAX_ENDING: Duration = Duration::from_secs(30);
+
+/// Where the probes of a policy are evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// First of all, for a short time.
+    Quick,
+    /// Where that was not enough.
+    Slow,
+}
+
+impl Lane {
+    /// The name of the task that works on it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "probes",
+            Self::Slow => "slow-probes",
+        }
+    }
+
+    /// How many policies are worked on at once, most of them waiting for the API server.
+    pub(super) const fn concurrency(self) -> usize {
+        match self {
+            Self::Quick => 16,
+            Self::Slow => 4,
+        }
+    }
+}
+
+/// The places: one evaluation at a time in each lane.
+#[derive(Debug)]
+pub(super) struct Places {
+    pub(super) quick: Place,
+    pub(super) slow: Place,
+}
+
+/// A place where the probes of one policy are evaluated at a time.
+#[derive(Debug)]
+pub(super) struct Place {
+    permit: Arc<Semaphore>,
+    /// How long the evaluation of all probes of a policy may take.
+    pub(super) limit: Duration,
+}
+
+impl Place {
+    pub(super) fn new(limit: Duration) -> Self {
+        Self {
+            permit: Arc::new(Semaphore::new(1)),
+            limit,
+        }
+    }
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            quick: Place::new(Duration::from_secs(1)),
+            slow: Place::new(Duration::from_secs(10)),
+        }
+    }
+}
+
+impl Places {
+    pub(super) fn of(&self, lane: Lane) -> &Place {
+        match lane {
+            Lane::Quick => &self.quick,
+            Lane::Slow => &self.slow,
+        }
+    }
+}
+
+/// What the probes of a policy are evaluated with.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) policy: Arc<ValidatingAdmissionPolicy>,
+    pub(super) probes: Vec<Arc<Probe>>,
+    pub(super) bindings: Result<Vec<Binding>, Unavailable>,
+    pub(super) params: Result<ParamList, Unavailable>,
+    pub(super) namespaces: Given,
+    pub(super) mapper: Arc<RestMapper>,
+}
+
+/// What the cases came to.
+#[derive(Debug, Default)]
+pub(super) struct Evaluated {
+    /// Those of each probe.
+    pub(super) cases: Vec<Vec<CaseStatus>>,
+    /// Whether something could not be had that may be in a moment.
+    pub(super) is_passing: bool,
+    /// Whether the time was over before the last case.
+    pub(super) is_late: bool,
+    /// Whether the API server was asked for permissions.
+    pub(super) has_asked: bool,
+    /// How long that took, without waiting for others.
+    pub(super) took: Duration,
+}
+
+/// What each case came to so far.
+type Cases = Vec<Vec<Option<CaseStatus>>>;
+
+/// Evaluates all cases of `subject`.
+pub(super) async fn evaluate(context: &Arc<Context>, subject: Subject, place: &Place) -> Evaluated {
+    let is_passing = [
+        subject.bindings.as_ref().err(),
+        subject.params.as_ref().err(),
+    ];
+    let is_passing = is_passing.into_iter().flatten().any(|why| why.is_passing)
+        || subject.namespaces.is_passing();
+    let job = Arc::new(Job {
+        context: Arc::clone(context),
+        subject,
+        questions: Arc::default(),
+        is_cancelled: Arc::default(),
+    });
+    // Whatever ends this ends the evaluation too.
+    let _cancelling = CancelOnDrop(Arc::clone(&job.is_cancelled));
+    let mut cases: Cases = job.subject.probes.iter().map(|_| Vec::new()).collect();
+    let mut evaluated = Evaluated {
+        is_passing,
+        ..Evaluated::default()
+    };
+    let mut left = place.limit;
+    let why = loop {
+        let Some(round) = job
+            .round(std::mem::take(&mut cases), place, &mut left)
+            .await
+        else {
+            break "the evaluation broke off on an error of vap-status-controller; its log has the \
+                   details"
+                .to_owned();
+        };
+        cases = round;
+        let is_open = cases.iter().flatten().any(Option::is_none);
+        if !is_open {
+            break String::new();
+        }
+        if job.is_cancelled.load(Ordering::Relaxed) {
+            evaluated.is_late = true;
+            break format!(
+                "not evaluated: the probes of the policy take longer than {} s together; give it fewer \
+                 or smaller cases, or expressions that cost less",
+                place.limit.as_secs()
+            );
+        }
+        match job.questions.ask(&context.client).await {
+            Next::Again => {}
+            Next::End(why) => {
+                evaluated.is_passing |= why.is_passing;
+                break why.text;
+            }
+        }
+    };
+    evaluated.has_asked = job.questions.are_there();
+    evaluated.took = place.limit.saturating_sub(left) + job.questions.waited();
+    evaluated.cases = job.filled(&cases, &why);
+    evaluated
+}
+
+/// An evaluation in progress.
+#[derive(Debug)]
+struct Job {
+    context: Arc<Context>,
+    subject: Subject,
+    questions: Arc<Questions>,
+    is_cancelled: Arc<AtomicBool>,
+}
+
+/// Cancels an evaluation that nobody waits for any more.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Job {
+    /// Evaluates the cases that have come to nothing so far, within what is `left` of the time; `None`
+    /// where that panicked.
+    async fn round(
+        self: &Arc<Self>,
+        cases: Cases,
+        place: &Place,
+        left: &mut Duration,
+    ) -> Option<Cases> {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&place.permit).acquire_owned().await.ok()?;
+        let (started, begun) = oneshot::channel();
+        let job = Arc::clone(self);
+        let cases = Mutex::new(cases);
+        let work = blocking::run(blocking::Kind::Probes, move || {
+            let _permit = permit;
+            started.send(()).ok();
+            let mut cases = cases.into_inner().unwrap_or_else(PoisonError::into_inner);
+            job.run(&mut cases);
+            cases
+        });
+        let mut work = tokio::spawn(work);
+        // A thread may have to be waited for, which is no fault of these probes.
+        drop(begun.await);
+        let begin = Instant::now();
+        let outcome = match tokio::time::timeout(*left, &mut work).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.is_cancelled.store(true, Ordering::Relaxed);
+                loop {
+                    match tokio::time::timeout(MAX_ENDING, &mut work).await {
+                        Ok(outcome) => break outcome,
+                        Err(_) => self.complain(),
+                    }
+                }
+            }
+        };
+        *left = left.saturating_sub(begin.elapsed());
+        match outcome.and_then(std::convert::identity) {
+            Ok(cases) => Some(cases),
+            Err(error) => {
+                if error.is_panic() {
+                    self.context.metrics.check_panicked();
+                    tracing::error!(
+                        policy = self.name(),
+                        "the probes of this policy panicked; please report it"
+                    );
+                }
+                None
+            }
+        }
+    }
+
+    fn name(&self) -> &str {
+        let name = self.subject.policy.metadata.name.as_deref();
+        name.unwrap_or_default()
+    }
+
+    fn complain(&self) {
+        if self.context.complaints.are_due("probes do not end") {
+            tracing::error!(
+                policy = self.name(),
+                "the evaluation of this policy's probes was cancelled and does not end; please report it"
+            );
+        }
+    }
+
+    /// Evaluates the cases that have come to nothing so far. Runs on a thread that may block.
+    fn run(&self, cases: &mut Cases) {
+        let subject = &self.subject;
+        let admission = admission(&self.context, &subject.policy);
+        let param_kind = policy::param_kind(&subject.policy);
+        let authorizer: Arc<dyn Authorizer> = Arc::clone(&self.questions) as Arc<dyn Authorizer>;
+        let text = |why: &Unavailable| why.text.clone();
+        let setting = Setting {
+            admission: &admission,
+            param_kind: param_kind.as_ref(),
+            bindings: subject.bindings.as_deref().map_err(text),
+            params: match &subject.params {
+                Ok(list) => Ok(list as &dyn ParamSource),
+                Err(why) => Err(text(why)),
+            },
+            namespaces: &subject.namespaces,
+            authorizer: Ok(authorizer),
+            mapper: &subject.mapper,
+        };
+        let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
+        for (probe, cases) in subject.probes.iter().zip(cases) {
+            cases.resize(probe.spec.cases.len(), None);
+            if is_cancelled() || cases.iter().all(Option::is_some) {
+                continue;
+            }
+            let cancelled = Some(Arc::clone(&self.is_cancelled));
+            let runner = Runner::new(&probe.spec, &setting, cancelled);
+            let open = probe.spec.cases.iter().zip(cases);
+            for (case, outcome) in open.filter(|(_, outcome)| outcome.is_none()) {
+                if is_cancelled() {
+                    break;
+                }
+                let result = runner.run(case);
+                let failure = subject.namespaces.take_failure();
+                let is_open = self.questions.take_open();
+                if is_cancelled() || is_open {
+                    continue;
+                }
+                *outcome = Some(match failure {
+                    Some(why) => run::pending(case, &why).status,
+                    None => result.status,
+                });
+            }
+        }
+    }
+
+    /// The cases, with those pending because of `why` that have come to nothing.
+    fn filled(&self, cases: &Cases, why: &str) -> Vec<Vec<CaseStatus>> {
+        let probes = self.subject.probes.iter().enumerate();
+        let of_probe = |(n, probe): (usize, &Arc<Probe>)| {
+            let outcomes = cases.get(n);
+            let cases = probe.spec.cases.iter().enumerate();
+            cases
+                .map(|(n, case)| {
+                    let outcome = outcomes.and_then(|outcomes| outcomes.get(n)?.clone());
+                    outcome.unwrap_or_else(|| run::pending(case, why).status)
+                })
+                .collect()
+        };
+        probes.map(of_probe).collect()
+    }
+}
+
+/// The policy, ready to decide: as it was made ready before, where that was of this generation.
+fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
+    context.admissions.get(policy).unwrap_or_else(|| {
+        context.metrics.policy_compiled();
+        context.admissions.put(policy, Admission::new(policy))
+    })
+}

@@ -1,0 +1,281 @@
+//! What the probes of a policy are evaluated with, and how to tell whether that is still so.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::api::admissionregistration::v1::{
+    ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::super::bound::{Bindings, bindings_of, param_resource};
+use super::super::context::Context;
+use super::super::params::{Key, Listing, Referrer, Unavailable};
+use super::super::probe::Probe;
+use super::super::world::World;
+use crate::policy;
+use crate::policy::admission::{Binding, Object, ParamList, Selector};
+use crate::probe::api::{BindingSource, Source as From};
+use crate::schema::rest_mapper::ApiResource;
+use crate::status::bindings::BindingsState;
+use crate::status::message;
+
+/// The most params that are read for the probes of a policy.
+const MAX_PARAMS: usize = 500;
+
+/// The most bytes of params, as JSON, that are read for the probes of a policy: as values they take several
+/// times as much memory.
+const MAX_PARAMS_BYTES: usize = 4 << 20;
+
+/// How long reading the params of a policy's probes may take.
+const MAX_READING: Duration = Duration::from_secs(20);
+
+/// How many of them are read at once.
+const MAX_AT_ONCE: usize = 8;
+
+/// What the outcome of a policy's probes is made of, but for namespaces and permissions, whose changes
+/// nobody tells.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs {
+    pub(super) about: About,
+    /// The revision of the served resources.
+    revision: u64,
+    bindings: Result<Bindings, Unavailable>,
+    params: Result<Vec<(Key, String)>, Unavailable>,
+}
+
+/// The generations of a policy and of its probes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct About {
+    pub(super) policy: Generation,
+    pub(super) probes: Vec<(String, Generation)>,
+}
+
+/// A generation of an object: its uid tells it from others of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    uid: Option<String>,
+    generation: Option<i64>,
+}
+
+impl Generation {
+    pub(super) fn of_policy(policy: &ValidatingAdmissionPolicy) -> Self {
+        Self {
+            uid: policy.metadata.uid.clone(),
+            generation: policy.metadata.generation,
+        }
+    }
+
+    pub(super) fn of_probe(probe: &Probe) -> Self {
+        Self {
+            uid: probe.metadata.uid.clone(),
+            generation: probe.metadata.generation,
+        }
+    }
+}
+
+impl PartialEq for Inputs {
+    fn eq(&self, other: &Self) -> bool {
+        self.about == other.about
+            && self.revision == other.revision
+            && self.params == other.params
+            && match (&self.bindings, &other.bindings) {
+                (Ok(ours), Ok(theirs)) => are_same(ours, theirs),
+                (Err(ours), Err(theirs)) => ours == theirs,
+                _ => false,
+            }
+    }
+}
+
+fn are_same(ours: &Bindings, theirs: &Bindings) -> bool {
+    let is_same = |ours: &Arc<ValidatingAdmissionPolicyBinding>,
+                   theirs: &Arc<ValidatingAdmissionPolicyBinding>| {
+        Arc::ptr_eq(ours, theirs)
+            || (ours.metadata.name == theirs.metadata.name && ours.spec == theirs.spec)
+    };
+    ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| is_same(a, b))
+}
+
+impl Inputs {
+    /// What the outcome is made of now.
+    pub(super) fn new(
+        context: &Arc<Context>,
+        policy: &ValidatingAdmissionPolicy,
+        probes: &[Arc<Probe>],
+        world: &World,
+    ) -> Self {
+        let bindings = bindings_of(context, policy).map_err(|state| match state {
+            BindingsState::NotPermitted(text) => Unavailable::lasting(text),
+            _ => Unavailable::passing("the bindings were not read yet"),
+        });
+        let params = match param_resource(policy, world) {
+            Some(resource) => {
+                let name = policy.metadata.name.as_deref().unwrap_or_default();
+                wanted(context, name, resource, probes, bindings.as_ref())
+            }
+            None => match policy::param_kind(policy) {
+                Some(gvk) => Err(Unavailable::lasting(format!(
+                    "paramKind {} is not served",
+                    message::kind(&gvk)
+                ))),
+                None => Ok(Vec::new()),
+            },
+        };
+        let of_probe = |probe: &Arc<Probe>| {
+            let name = probe.metadata.name.clone().unwrap_or_default();
+            (name, Generation::of_probe(probe))
+        };
+        Self {
+            about: About {
+                policy: Generation::of_policy(policy),
+                probes: probes.iter().map(of_probe).collect(),
+            },
+            revision: world.revision,
+            bindings,
+            params,
+        }
+    }
+
+    /// The bindings in the cluster, where they are known.
+    pub(super) fn bindings(&self) -> &[Arc<ValidatingAdmissionPolicyBinding>] {
+        self.bindings.as_deref().unwrap_or_default()
+    }
+
+    /// The bindings as requests meet them.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    pub(super) fn ready_bindings(&self) -> Result<Vec<Binding>, Unavailable> {
+        let bindings = self.bindings.as_ref().map_err(Unavailable::clone)?;
+        Ok(bindings
+            .iter()
+            .map(|binding| Binding::new(binding))
+            .collect())
+    }
+
+    /// Reads the params.
+    ///
+    /// # Errors
+    /// Why they cannot be told.
+    pub(super) async fn read_params(
+        &self,
+        context: &Arc<Context>,
+        policy: &ValidatingAdmissionPolicy,
+        world: &World,
+    ) -> Result<ParamList, Unavailable> {
+        let wanted = self.params.as_ref().map_err(Unavailable::clone)?;
+        let Some(resource) = param_resource(policy, world) else {
+            return Ok(ParamList::default());
+        };
+        let all = read(context, resource, wanted);
+        match tokio::time::timeout(MAX_READING, all).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Unavailable::passing(format!(
+                "the params were not read within {} s",
+                MAX_READING.as_secs()
+            ))),
+        }
+    }
+}
+
+async fn read(
+    context: &Arc<Context>,
+    resource: &ApiResource,
+    wanted: &[(Key, String)],
+) -> Result<ParamList, Unavailable> {
+    let mut n_bytes = 0_usize;
+    let mut objects = Vec::with_capacity(wanted.len());
+    let keys: Vec<Key> = wanted.iter().map(|(key, _)| key.clone()).collect();
+    let mut all = stream::iter(keys)
+        .map(|key| async move { context.params.read(context, resource, &key).await })
+        .buffered(MAX_AT_ONCE);
+    while let Some(object) = all.try_next().await? {
+        let Some(object) = object else { continue };
+        n_bytes = n_bytes.saturating_add(object.n_bytes);
+        if n_bytes > MAX_PARAMS_BYTES {
+            return Err(Unavailable::lasting(format!(
+                "the params are larger than {} MiB together, which is the limit; give the probe params of \
+                 its own (params: Inline)",
+                MAX_PARAMS_BYTES >> 20
+            )));
+        }
+        objects.push(Object::new(&object.value));
+    }
+    Ok(ParamList::new(resource.namespaced, objects))
+}
+
+/// The params that bindings of these probes may take, with their versions.
+fn wanted(
+    context: &Arc<Context>,
+    policy: &str,
+    resource: &ApiResource,
+    probes: &[Arc<Probe>],
+    bindings: Result<&Bindings, &Unavailable>,
+) -> Result<Vec<(Key, String)>, Unavailable> {
+    let from_cluster = probes
+        .iter()
+        .filter(|probe| probe.spec.params == From::FromCluster);
+    let mut references: Vec<ParamRef> = Vec::new();
+    for probe in from_cluster {
+        match probe.spec.bindings {
+            BindingSource::FromCluster => {
+                let bindings = bindings.map_err(Unavailable::clone)?;
+                let of = |binding: &Arc<ValidatingAdmissionPolicyBinding>| {
+                    binding.spec.param_ref.clone()
+                };
+                references.extend(bindings.iter().filter_map(of));
+            }
+            BindingSource::Inline => {
+                let specs = probe.spec.inline_bindings.iter();
+                references.extend(specs.filter_map(|spec| spec.param_ref.clone()));
+            }
+            BindingSource::Implied => references.push(ParamRef {
+                selector: Some(LabelSelector::default()),
+                ..ParamRef::default()
+            }),
+        }
+    }
+    if references.is_empty() {
+        context.params.forget(policy, Referrer::Probes);
+        return Ok(Vec::new());
+    }
+    let by = (policy, Referrer::Probes);
+    let known = match context.params.referred(context, resource, by, &references) {
+        Listing::Known(known) => known,
+        Listing::Unread => return Err(Unavailable::passing("the params were not read yet")),
+        Listing::Refused(text) => return Err(Unavailable::lasting(text)),
+        Listing::Failed(reason) => {
+            let text = format!("the params cannot be read now: {reason}");
+            return Err(Unavailable::passing(text));
+        }
+    };
+    let mut wanted: BTreeSet<Key> = BTreeSet::new();
+    for reference in &references {
+        match (&reference.name, &reference.selector) {
+            (Some(name), _) => {
+                wanted.extend(known.named(name));
+            }
+            (None, Some(selector)) => {
+                if let Ok(selector) = Selector::new(selector) {
+                    wanted.extend(known.selected(&selector));
+                }
+            }
+            (None, None) => {}
+        }
+    }
+    if wanted.len() > MAX_PARAMS {
+        return Err(Unavailable::lasting(format!(
+            "{} params would have to be read, and {MAX_PARAMS} are the limit; give the probe params of \
+             its own (params: Inline)",
+            wanted.len()
+        )));
+    }
+    let version = |key: Key| {
+        let meta = known.get(&key);
+        let version = meta.map(|meta| meta.resource_version);
+        (key, version.unwrap_or_default())
+    };
+    Ok(wanted.into_iter().map(version).collect())
+}

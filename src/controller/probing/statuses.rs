@@ -1,0 +1,160 @@
+//! Writing what probes came to into their statuses.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource};
+use serde_json::json;
+
+use super::super::FIELD_MANAGER;
+use super::super::context::Context;
+use super::super::error::{Error, within};
+use super::super::origin::Origin;
+use super::super::probe::Probe;
+use super::inputs::Generation;
+use super::{Probed, name_of};
+use crate::probe::api::{CaseStatus, PolicyProbeStatus};
+use crate::status::probes::probe_status;
+use crate::telemetry::metrics::ErrorReason;
+
+/// How long one write may take.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The probes whose statuses say something else than `probed`, with what they must say. `generation` is that
+/// of the policy, `None` where there is none.
+///
+/// A probe that has changed since is left out: another outcome is due.
+pub(super) fn behind(
+    context: &Context,
+    policy: &str,
+    probed: &Probed,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<(Arc<Probe>, PolicyProbeStatus)> {
+    let live = context.probes.of(policy).unwrap_or_default();
+    let of_probe = |probe: Arc<Probe>| {
+        let (_, cases) = probed.probes.iter().find(|(evaluated, _)| {
+            name_of(evaluated) == name_of(&probe)
+                && Generation::of_probe(evaluated) == Generation::of_probe(&probe)
+        })?;
+        let desired = desired(&probe, cases, generation, now);
+        (probe.status.as_ref() != Some(&desired)).then_some((probe, desired))
+    };
+    live.into_iter().filter_map(of_probe).collect()
+}
+
+fn desired(
+    probe: &Probe,
+    cases: &[CaseStatus],
+    generation: Option<i64>,
+    now: Timestamp,
+) -> PolicyProbeStatus {
+    probe_status(probe, cases, probe.problem.as_deref(), generation, now)
+}
+
+/// Writes the statuses of probes that say something else than `probed`; whether some of them have to be
+/// tried again.
+pub(super) async fn write(
+    context: &Context,
+    policy: &str,
+    probed: &Probed,
+    generation: Option<i64>,
+) -> bool {
+    let mut is_behind = false;
+    for (probe, desired) in behind(context, policy, probed, generation, (context.now)()) {
+        let Err(error) = write_one(context, &probe, &desired).await else {
+            continue;
+        };
+        match error.reason() {
+            // It was deleted; the watch will say so.
+            ErrorReason::NotFound => {}
+            // It has changed, or is another of that name; the watch will say so too, unless that makes no
+            // difference to us.
+            ErrorReason::Conflict => is_behind = true,
+            reason => {
+                is_behind = true;
+                context.metrics.probe_write_failed(reason);
+                complain(context, &probe, &error);
+                let is_of_the_probe = matches!(
+                    reason,
+                    ErrorReason::Forbidden | ErrorReason::Invalid | ErrorReason::TooLarge
+                );
+                // Others would wait as long, and fail alike.
+                if !is_of_the_probe {
+                    break;
+                }
+            }
+        }
+    }
+    is_behind
+}
+
+/// Writes one status, unless the probe is another by now than the one that it was computed from.
+async fn write_one(
+    context: &Context,
+    probe: &Probe,
+    desired: &PolicyProbeStatus,
+) -> Result<(), Error> {
+    let api: Api<Probe> = Api::all(context.client.clone());
+    let applied = json!({
+        "apiVersion": Probe::api_version(&()),
+        "kind": Probe::kind(&()),
+        "metadata": {
+            "name": name_of(probe),
+            "uid": probe.metadata.uid,
+            "resourceVersion": probe.metadata.resource_version,
+        },
+        "status": desired,
+    });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let patch = Patch::Apply(&applied);
+    let Some(deadline) = context.leadership.may_write() else {
+        // Whoever leads writes it; on becoming leader everything is looked at again.
+        return Ok(());
+    };
+    let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
+    let written = deadline.within(written).await?;
+    context.metrics.status_written();
+    for name in context.probes.put(written, Origin::Answered) {
+        context.queue.add(&name);
+    }
+    Ok(())
+}
+
+/// Says what went wrong, once a minute for all probes together.
+fn complain(context: &Context, probe: &Probe, error: &Error) {
+    let reason = error.reason();
+    if !context
+        .complaints
+        .are_due(&format!("probe statuses {}", reason.as_str()))
+    {
+        return;
+    }
+    let name = name_of(probe);
+    match reason {
+        ErrorReason::Forbidden => tracing::error!(
+            probe = name,
+            %error,
+            "cannot write statuses of probes: grant `patch` on `policyprobes/status` (vap-status.dev) in \
+             the ClusterRole vap-status-controller; trying again until then"
+        ),
+        ErrorReason::Invalid => tracing::error!(
+            probe = name,
+            %error,
+            "the API server does not take the status of this probe: install the CustomResourceDefinition \
+             of this version; trying again until then"
+        ),
+        ErrorReason::TooLarge => tracing::error!(
+            probe = name,
+            %error,
+            "the status of this probe does not fit beside its spec: split it; trying again until then"
+        ),
+        _ => tracing::warn!(
+            probe = name,
+            %error,
+            "cannot write the status of a probe, trying again; others that fail alike are not listed"
+        ),
+    }
+}

@@ -1,0 +1,190 @@
+//! What takes long, goes or changes while it is evaluated.
+
+use std::sync::OnceLock;
+
+use super::*;
+use crate::controller::probing::Prober;
+use crate::controller::probing::evaluate::{Place, Places};
+
+/// Walks a list for as long as its cost allows, in each validation.
+fn long_policy(name: &str) -> ValidatingAdmissionPolicy {
+    let list = "[0,1,2,3,4,5,6,7,8,9]";
+    let walk = format!(
+        "{list}.all(a, {list}.all(b, {list}.all(c, {list}.all(d, {list}.all(e, a + b + c + d + e >= 0)))))"
+    );
+    let mut policy = policy("true");
+    policy.metadata.name = Some(name.to_owned());
+    policy.metadata.uid = Some(name.to_owned());
+    let spec = policy.spec.as_mut().unwrap();
+    let validation = serde_json::from_value(json!({"expression": walk})).unwrap();
+    spec.validations = Some(vec![validation; 9]);
+    policy
+}
+
+/// A probe of `policy` with so many cases.
+fn probe_of(policy: &str, name: &str, n_cases: usize) -> Probe {
+    let case = |n: usize| {
+        json!({
+            "name": format!("case {n}"),
+            "request": {
+                "object": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
+                           "spec": {"replicas": 6}},
+            },
+            "expect": {"decision": "Deny"},
+        })
+    };
+    let cases: Vec<Value> = (0..n_cases).map(case).collect();
+    serde_json::from_value(json!({
+        "metadata": {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"},
+        "spec": {"policyName": policy, "bindings": "Implied", "cases": cases},
+    }))
+    .unwrap()
+}
+
+/// The outcome of each case that was written to the probe last.
+fn last_written(log: &Log, probe: &str) -> Option<Value> {
+    let log = log.lock().unwrap();
+    let path = format!("/policyprobes/{probe}/status");
+    let mut writes = log.iter().rev().filter(|seen| seen.path.contains(&path));
+    writes.next().map(|seen| seen.body["status"].clone())
+}
+
+fn echo(request: &Seen) -> Option<Reply> {
+    if request.method == Method::PATCH && request.path.contains("/policyprobes/") {
+        let mut probe = request.body.clone();
+        probe["spec"] = json!({"policyName": "x", "cases": []});
+        probe["metadata"]["resourceVersion"] = json!("1");
+        return Some(Reply::json(&probe));
+    }
+    answer(request)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
+    let (mut context, log) = context(AT_MOST_FIVE, echo);
+    let limit = Duration::from_millis(600);
+    Arc::get_mut(&mut context).unwrap().prober = Prober {
+        places: Places {
+            quick: Place::new(Duration::from_millis(60)),
+            slow: Place::new(limit),
+        },
+        ..Prober::default()
+    };
+    start(&context);
+    for n in 0..4 {
+        let name = format!("slow{n}");
+        put(&context, long_policy(&name));
+        context
+            .probes
+            .put(probe_of(&name, &name, 256), Origin::Watched);
+        context.prober.add(&name);
+    }
+    // All of them are being evaluated, or wait for that.
+    context.probes.put(probe_of("a", "p", 1), Origin::Watched);
+    context.prober.add("a");
+    let begin = std::time::Instant::now();
+    until(|| last_written(&log, "p").is_some()).await;
+    assert_eq!(last_written(&log, "p").unwrap()["summary"], "1/1");
+    assert!(begin.elapsed() < limit * 3, "{:?}", begin.elapsed());
+    // A policy is judged meanwhile.
+    reconcile(&context, "slow3").await.unwrap();
+    assert!(context.store.get("slow3").unwrap().record.is_some());
+
+    until(|| (0..4).all(|n| last_written(&log, &format!("slow{n}")).is_some())).await;
+    let status = last_written(&log, "slow0").unwrap();
+    let message = status["conditions"][0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("the probes of the policy take longer than"),
+        "{message}"
+    );
+    assert_eq!(status["conditions"][0]["reason"], "ProbesPending");
+    assert!(context.prober.is_slow("slow0") && !context.prober.is_slow("a"));
+}
+
+/// A context whose API server does `meddle` while it is asked for a permission.
+fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, Log) {
+    let known = Arc::new(OnceLock::<Arc<Context>>::new());
+    let of_server = Arc::clone(&known);
+    let asks = "authorizer.group('apps').resource('deployments').check('scale').allowed()";
+    let (context, log) = context(asks, move |request| {
+        if request.path.contains("subjectaccessreviews") {
+            meddle(of_server.get().unwrap());
+            let mut review = request.body.clone();
+            review["status"] = json!({"allowed": true});
+            return Some(Reply::json(&review));
+        }
+        echo(request)
+    });
+    known.set(Arc::clone(&context)).unwrap();
+    let mut asking = probe_of("a", "p", 1);
+    asking.object_mut().spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
+    context.probes.put(asking, Origin::Watched);
+    start(&context);
+    (context, log)
+}
+
+#[tokio::test]
+async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
+    let (context, log) = meddled(|context| {
+        let mut other = policy("false");
+        other.metadata.uid = Some("other".to_owned());
+        other.metadata.generation = Some(1);
+        other.metadata.resource_version = Some("50".to_owned());
+        context.store.put(other, Origin::Watched);
+    });
+    context.prober.add("a");
+    until(|| {
+        context
+            .prober
+            .lock()
+            .get("a")
+            .is_some_and(|known| known.outcome.is_some())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(last_written(&log, "p"), None);
+    // The watch has told of the other, which is looked at.
+    reconcile(&context, "a").await.unwrap();
+    until(|| last_written(&log, "p").is_some()).await;
+    let status = last_written(&log, "p").unwrap();
+    assert_eq!(status["policyGeneration"], 1);
+    assert_eq!(status["cases"][0]["outcome"], "Passed");
+}
+
+#[tokio::test]
+async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
+    let (context, log) = meddled(|context| drop(context.probes.remove("p")));
+    context.prober.add("a");
+    until(|| {
+        context
+            .prober
+            .lock()
+            .get("a")
+            .is_some_and(|known| known.outcome.is_some())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(last_written(&log, "p"), None);
+    assert!(context.probes.of("a").unwrap().is_empty());
+
+    let (context, log) = meddled(|context| {
+        let mut other = probe_of("a", "p", 2);
+        other.object_mut().metadata.uid = Some("other".to_owned());
+        other.object_mut().metadata.resource_version = Some("2".to_owned());
+        context.probes.put(other, Origin::Watched);
+    });
+    context.prober.add("a");
+    until(|| {
+        context
+            .prober
+            .lock()
+            .get("a")
+            .is_some_and(|known| known.outcome.is_some())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(last_written(&log, "p"), None);
+    reconcile(&context, "a").await.unwrap();
+    until(|| last_written(&log, "p").is_some()).await;
+    assert_eq!(last_written(&log, "p").unwrap()["summary"], "2/2");
+}

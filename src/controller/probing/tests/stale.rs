@@ -1,0 +1,187 @@
+//! Namespaces and permissions, whose changes nobody tells, and kinds that come later.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::controller::probing::stale::{Chore, chores, see_to};
+use crate::controller::upkeep::upkeep;
+use crate::controller::world::Change;
+use crate::controller::world::tests::gv;
+use crate::policy::typecheck::Profile;
+
+/// Reads a label of the namespace of the request.
+const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";
+
+/// So many probes, of whose requests each is in the namespace `team`.
+fn put_probes(context: &Context, n: usize) {
+    for n in 0..n {
+        let mut probe = probe(1, 6, "Implied");
+        let object = probe.object_mut();
+        object.metadata.name = Some(format!("p{n}"));
+        let request = &mut object.spec.cases[0].request;
+        request.namespace_object = None;
+        request.namespace = Some("team".to_owned());
+        context.probes.put(probe, Origin::Watched);
+    }
+}
+
+/// A cluster with the namespace `team`; its version is the number given.
+fn cluster(expression: &str) -> (Arc<Context>, Log, Arc<AtomicU64>) {
+    let version = Arc::new(AtomicU64::new(1));
+    let of_server = Arc::clone(&version);
+    let of_policy = expression.to_owned();
+    let (context, log) = context(expression, move |request| {
+        if request.path == "/api/v1/namespaces/team" {
+            let version = of_server.load(Ordering::Relaxed);
+            if version == 0 {
+                return Some(Reply::failure(403, "no"));
+            }
+            let tier = if version == 1 { "prod" } else { "test" };
+            return Some(Reply::json(&json!({"metadata": {
+                "name": "team", "resourceVersion": version.to_string(), "labels": {"tier": tier}}})));
+        }
+        if request.method == Method::PATCH && request.path.contains("/policyprobes/") {
+            let mut probe = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
+            probe["metadata"]["name"] = request.body["metadata"]["name"].clone();
+            return Some(Reply::json(&probe));
+        }
+        if request.method == Method::PATCH {
+            let mut written = serde_json::to_value(policy(&of_policy)).unwrap();
+            written["metadata"]["resourceVersion"] = json!("8");
+            written["status"] = request.body["status"].clone();
+            return Some(Reply::json(&written));
+        }
+        answer(request)
+    });
+    start(&context);
+    (context, log, version)
+}
+
+fn n_reads(log: &Log) -> usize {
+    let log = log.lock().unwrap();
+    log.iter()
+        .filter(|seen| seen.path.contains("/api/v1/namespaces/"))
+        .count()
+}
+
+#[tokio::test]
+async fn a_namespace_is_read_once_for_all_probes_and_again_for_its_changes() {
+    let (context, log, _) = cluster(BY_LABEL);
+    put_probes(&context, 50);
+    reconciled(&context, &log, 50).await;
+    assert_eq!(outcomes(&log), vec!["Passed"; 50]);
+    assert_eq!(n_reads(&log), 1);
+    assert_eq!(chores(&context), [Chore::Namespace("team".to_owned())]);
+
+    // It was read a moment ago, and has not changed.
+    see_to(&context, Chore::Namespace("team".to_owned())).await;
+    assert_eq!(n_reads(&log), 1);
+    assert_eq!(context.prober.quick.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn upkeep_reads_what_is_depended_on_each_minute() {
+    let (context, log, version) = cluster(BY_LABEL);
+    put_probes(&context, 3);
+    reconciled(&context, &log, 3).await;
+    let upkeep = tokio::spawn(upkeep(Arc::clone(&context)));
+    tokio::time::sleep(Duration::from_secs(185)).await;
+    assert_eq!(n_reads(&log), 1 + 3);
+    // Nothing changed, so that nothing was evaluated.
+    assert_eq!(outcomes(&log).len(), 3);
+
+    version.store(2, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    until(|| outcomes(&log).len() >= 6).await;
+    assert_eq!(outcomes(&log)[3..6], vec!["Failed"; 3]);
+
+    // What cannot be read is said.
+    version.store(0, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    until(|| outcomes(&log).len() >= 9).await;
+    assert_eq!(outcomes(&log)[6..9], vec!["Pending"; 3]);
+    upkeep.abort();
+}
+
+#[tokio::test]
+async fn what_looks_at_no_namespace_reads_none() {
+    let (context, log, _) = cluster(AT_MOST_FIVE);
+    put_probes(&context, 3);
+    reconciled(&context, &log, 3).await;
+    assert_eq!(n_reads(&log), 0);
+    assert_eq!(chores(&context), []);
+    // A binding with a selector looks at it.
+    let mut selecting = binding();
+    selecting.spec.match_resources =
+        serde_json::from_value(json!({"namespaceSelector": {"matchLabels": {"tier": "test"}}}))
+            .unwrap();
+    context.bindings.put(selecting, Origin::Watched);
+    for n in 0..3 {
+        let mut bound = Probe::clone(&context.probes.of("a").unwrap()[n]);
+        bound.object_mut().spec.bindings = crate::probe::api::BindingSource::FromCluster;
+        bound.object_mut().metadata.generation = Some(2);
+        bound.object_mut().metadata.resource_version = Some("2".to_owned());
+        context.probes.put(bound, Origin::Watched);
+    }
+    reconciled(&context, &log, 6).await;
+    assert_eq!(n_reads(&log), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chores_are_spread_over_the_minute() {
+    let (context, log, _) = cluster(BY_LABEL);
+    for n in 0..6 {
+        let mut probe = probe(1, 6, "Implied");
+        let request = &mut probe.object_mut().spec.cases[0].request;
+        request.namespace_object = None;
+        request.namespace = Some(format!("n{n}"));
+        probe.object_mut().metadata.name = Some(format!("p{n}"));
+        context.probes.put(probe, Origin::Watched);
+    }
+    reconciled(&context, &log, 6).await;
+    assert_eq!(n_reads(&log), 6);
+    let upkeep = tokio::spawn(upkeep(Arc::clone(&context)));
+    for n in 0..6 {
+        let due = if n == 0 { 60_100 } else { 10_000 };
+        tokio::time::sleep(Duration::from_millis(due)).await;
+        assert_eq!(n_reads(&log), 6 + n + 1);
+    }
+    upkeep.abort();
+}
+
+#[tokio::test]
+async fn a_kind_that_only_a_probe_names_touches_its_policy() {
+    let (context, log) = context(AT_MOST_FIVE, answer);
+    start(&context);
+    let mut later = probe(1, 6, "Implied");
+    later.object_mut().spec.cases[0].request.object = Some(json!({
+        "apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "five"}}));
+    context.probes.put(later, Origin::Watched);
+    reconciled(&context, &log, 1).await;
+    assert_eq!(outcomes(&log), ["Pending"]);
+    let change = Change {
+        resources: [gv("example.com/v1")].into(),
+        ..Change::default()
+    };
+    assert_eq!(context.store.touched_by(&change, Profile::Truthful), ["a"]);
+
+    let mut served = world(
+        &[
+            ("apps/v1", "deployments", "Deployment"),
+            ("example.com/v1", "limits", "Limit"),
+        ],
+        &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")],
+    );
+    served.revision = context.world().revision + 1;
+    context.set_world(served);
+    reconciled(&context, &log, 2).await;
+    // The policy does not match it, so that nothing is denied.
+    assert_eq!(outcomes(&log), ["Pending", "Failed"]);
+    // Without the probe it depends on it no more.
+    context.probes.remove("p");
+    reconcile(&context, "a").await.unwrap();
+    assert_eq!(
+        context.store.touched_by(&change, Profile::Truthful),
+        Vec::<String>::new()
+    );
+}
