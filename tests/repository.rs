@@ -1,8 +1,13 @@
 //! Holds files of the repository that say the same thing twice equal: the alert rules in their two
 //! forms, the recipes of `dev` and `justfile`, versions. Also the deadlines of `deny.toml`, and what
-//! the manifests may grant.
+//! the manifests may grant, and that each alert has a runbook and asks for metrics that exist.
 
-#![allow(clippy::panic, reason = "a test fails by a panic")]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -160,9 +160,11 @@ pub fn outage() -> Vec<Trouble> {
         // An API server that starts refuses everybody.
         "forbidden",
     ];
-    let mut troubles = vec![Trouble::warning(
-        "trying again, what else fails so is not listed",
-    )];
+    let mut troubles = vec![
+        Trouble::warning("trying again, what else fails so is not listed"),
+        // An API server that starts says so of each kind.
+        Trouble::warning("storage is (re)initializing"),
+    ];
     troubles.extend(reasons.map(Trouble::any_sync));
     troubles
 }

@@ -128,9 +128,7 @@ async fn clear_kind<K>(
                     say(out, format_args!("{resource}/{name} cleared"));
                 }
                 // It is gone, or another of that name took its place.
-                Ok(Written::Gone | Written::Conflict) => {
-                    summary.n_untouched += 1;
-                }
+                Ok(Written::Gone | Written::Conflict) => summary.n_untouched += 1,
                 Err(error) => {
                     summary.n_failed += 1;
                     let hint = permission(&error, "patch", &format!("{resource}, status"));

@@ -160,19 +160,25 @@ impl Context {
         is_known.then(|| self.world().mapper.resource(&gvr).is_some())
     }
 
+    /// Notes a fact, and tells of it where it is news: who waits for news may be who notes it again.
+    fn note(&self, fact: impl FnOnce(&mut Known) -> &mut bool) {
+        self.known
+            .send_if_modified(|known| !std::mem::replace(fact(known), true));
+    }
+
     /// Notes that all policies are known.
     pub(crate) fn set_policies_listed(&self) {
-        self.known.send_modify(|known| known.policies = true);
+        self.note(|known| &mut known.policies);
     }
 
     /// Notes that all bindings are known, or that we may not read them.
     pub(crate) fn set_bindings_listed(&self) {
-        self.known.send_modify(|known| known.bindings = true);
+        self.note(|known| &mut known.bindings);
     }
 
     /// Notes that all probes are known, or that we may not read them.
     pub(crate) fn set_probes_listed(&self) {
-        self.known.send_modify(|known| known.probes = true);
+        self.note(|known| &mut known.probes);
     }
 
     /// Puts the policies into the queue whose params are of the kind `gvk`.

@@ -157,6 +157,30 @@ pub(crate) fn publish(
     }
 }
 
+/// Says once a minute that events are lost, and what to do about it. That the API server does not answer is
+/// said by others, and passes.
+fn complain(context: &Context, error: &Error) {
+    match error.reason() {
+        ErrorReason::Forbidden => {
+            if context.complaints.are_due("events") {
+                tracing::warn!(
+                    %error,
+                    "cannot publish an event: grant `create` and `patch` on events (events.k8s.io) in the \
+                     namespace {NAMESPACE} by the Role vap-status-controller-events"
+                );
+            }
+        }
+        ErrorReason::Connection | ErrorReason::Timeout => {
+            tracing::debug!(%error, "an event was not published");
+        }
+        _ => {
+            if context.complaints.are_due("events refused") {
+                tracing::warn!(%error, "an event was not published; the status says the same");
+            }
+        }
+    }
+}
+
 /// Sends the events that wait, for ever.
 pub(crate) async fn send(context: Arc<Context>) {
     let mut bucket = Bucket::new(Instant::now());
@@ -171,13 +195,7 @@ pub(crate) async fn send(context: Arc<Context>) {
         let sent = deadline.within(sent.send(&context, &event)).await;
         if let Err(error) = sent {
             context.metrics.event_dropped();
-            if context.complaints.are_due("events") {
-                tracing::warn!(
-                    %error,
-                    "cannot publish an event: grant `create` and `patch` on events (events.k8s.io) in the \
-                     namespace {NAMESPACE} to the service account of vap-status-controller"
-                );
-            }
+            complain(&context, &error);
         }
     }
 }

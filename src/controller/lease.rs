@@ -27,7 +27,7 @@ pub(super) const MAX_WRITE: Duration = Duration::from_secs(5);
 ///
 /// Differs: client-go looks every 1 to 2.2 retry periods. A Lease that was given up would lie there for
 /// more than four seconds.
-const MAX_LOOK: Duration = Duration::from_secs(1);
+const MAX_LOOK: Duration = Duration::from_millis(500);
 
 /// How long a Lease holds, and how often it is renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -385,12 +385,12 @@ mod tests {
 
     #[test]
     fn a_standby_looks_often_enough_to_take_over_within_two_seconds() {
-        assert_eq!(TIMING.look_pause(0.0), Duration::from_secs(1));
-        assert_eq!(TIMING.look_pause(1.0), Duration::from_millis(1200));
+        assert_eq!(TIMING.look_pause(0.0), Duration::from_millis(500));
+        assert_eq!(TIMING.look_pause(1.0), Duration::from_millis(600));
         let short = Timing {
-            retry_period: Duration::from_millis(500),
+            retry_period: Duration::from_millis(200),
             ..TIMING
         };
-        assert_eq!(short.look_pause(0.0), Duration::from_millis(500));
+        assert_eq!(short.look_pause(0.0), Duration::from_millis(200));
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How many writes of one policy there may be in a [`WINDOW`].
-const MAX_WRITES: u32 = 30;
+const MAX_WRITES: u32 = 100;
 
 /// The time in which writes are counted.
 const WINDOW: Duration = Duration::from_secs(60);

@@ -24,6 +24,7 @@ use super::context::Context;
 use super::error::{Error, within};
 use super::list_watch::{Form, ListWatch, Listing as ListingOrder, Plan, Sign};
 use super::readiness::certain_after;
+use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 use crate::policy::admission::Labels;
 use crate::schema::Gvk;
@@ -132,7 +133,9 @@ impl Params {
         {
             return kind.listing.clone();
         }
-        let task = tokio::spawn(watch(Arc::clone(context), resource.clone()));
+        let supervisor = context.supervisor.clone();
+        let watch = watch(Arc::clone(context), resource.clone());
+        let task = tokio::spawn(async move { supervisor.supervised("watch-params", watch).await });
         kinds.insert(
             resource.gvk.clone(),
             Kind {
@@ -196,8 +199,11 @@ impl Params {
     }
 
     /// Ends the watches of all kinds but these.
-    pub(crate) fn retain(&self, in_use: &BTreeSet<Gvk>) {
-        self.lock().retain(|gvk, _| in_use.contains(gvk));
+    pub(crate) fn retain(&self, context: &Context, in_use: &BTreeSet<Gvk>) {
+        let mut kinds = self.lock();
+        kinds.retain(|gvk, _| in_use.contains(gvk));
+        let n_unreadable = kinds.values().map(|kind| kind.n_unreadable).sum();
+        context.metrics.set_unreadable(Source::Params, n_unreadable);
     }
 
     /// Reads an object that is listed, unless it was read before and has not changed since.
@@ -347,9 +353,15 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         context.params.set(gvk, listing);
         context.touch_params(gvk);
     };
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context
+        .supervisor
+        .heartbeat(format!("watch-{}", resource_name(&resource)), limit);
     loop {
         let was_known = is_known;
-        let changed = match watch.next().await {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        let changed = match sign {
             Sign::Init => {
                 is_listing = true;
                 unreadable.begin_list();
@@ -383,10 +395,18 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
             }
             Sign::Apply(object) => {
                 let (key, meta) = described(&object);
+                unreadable.forget(&Some(name_of(&key)));
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 known.put(key, meta).into_iter().collect()
             }
             Sign::Delete(object) => {
                 let (key, _) = described(&object);
+                unreadable.forget(&Some(name_of(&key)));
+                context
+                    .params
+                    .set_unreadable(&context, gvk, unreadable.len());
                 known.remove(&key).into_iter().collect()
             }
             Sign::Alive => {
@@ -412,6 +432,15 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         } else {
             context.params.touch(&context, gvk, &changed);
         }
+    }
+}
+
+/// The name of an object by its key, with its namespace before it where it has one.
+fn name_of((namespace, name): &Key) -> String {
+    if namespace.is_empty() {
+        name.clone()
+    } else {
+        format!("{namespace}/{name}")
     }
 }
 

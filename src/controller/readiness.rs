@@ -56,6 +56,8 @@ struct State {
     failure: Option<String>,
     /// Since when it has not worked.
     failing_since: Option<Instant>,
+    /// Whether the cluster does not serve it.
+    is_not_served: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -120,6 +122,17 @@ impl Readiness {
     /// Tells when a source works again that did not: others may, too.
     pub(crate) fn recoveries(&self) -> watch::Receiver<u64> {
         self.recoveries.subscribe()
+    }
+
+    /// Notes that the cluster does not serve `source`, which is then in step with nothing; whether that is news.
+    pub(crate) fn not_served(&self, source: Source) -> bool {
+        let state = State {
+            is_synced: true,
+            is_not_served: true,
+            ..State::default()
+        };
+        let before = self.lock().insert(source, state);
+        before.is_none_or(|before| !before.is_not_served)
     }
 
     /// Forgets a source that does not exist any more.

@@ -109,7 +109,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         if context.complaints.are_due("pace") {
             tracing::warn!(
                 policy = name,
-                "the status was written 30 times in a minute and is another each time: does a second \
+                "the status was written 100 times in a minute and is another each time: does a second \
                  vap-status-controller write it, of another version or with other flags? Waiting"
             );
         }

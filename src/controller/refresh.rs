@@ -247,17 +247,19 @@ impl Refresher {
         };
         self.rest = STEPS.0.max(PACE * (self.last - start)).min(STEPS.1);
         self.due = self.last + self.pause(has_failed, progress).max(self.rest);
-        self.clean();
+        self.clean().await;
     }
 
     /// Drops schemas that nobody needs any more.
-    fn clean(&mut self) {
-        if self.is_published && self.cleaned.elapsed() >= CLEANING {
-            self.cleaned = Instant::now();
-            let Context { schemas, store, .. } = &*self.context;
-            schemas.retain(&store.needed_schemas(), |policy| {
-                store.get(policy).is_some()
-            });
+    async fn clean(&mut self) {
+        if !self.is_published || self.cleaned.elapsed() < CLEANING {
+            return;
+        }
+        self.cleaned = Instant::now();
+        let Context { schemas, store, .. } = &*self.context;
+        let exists = |policy: &str| store.get(policy).is_some();
+        if schemas.retain(&store.needed_schemas(), exists) {
+            schemas.purge().await;
         }
     }
 

@@ -20,6 +20,7 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use self::load::Loader;
+use super::blocking;
 use super::openapi::Index;
 use super::queue::Queue;
 use crate::schema::decl_type::DeclType;
@@ -172,24 +173,32 @@ impl SchemaCache {
         documents.for_each(|(_, document)| document.hurry.notify_one());
     }
 
-    /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`, and
-    /// types that were in forgotten ones only.
-    pub(crate) fn retain(&self, needed: &BTreeSet<GroupVersion>, exists: impl Fn(&str) -> bool) {
-        let has_garbage = {
-            let mut state = self.shared.lock();
-            state.parked.retain(|policy, _| exists(policy));
-            state.sets.retain(|set| Arc::strong_count(set) > 1);
-            let before = state.documents.len();
-            state.documents.retain(|gv, document| {
-                document.waiting.retain(|policy| exists(policy));
-                needed.contains(gv) || !document.waiting.is_empty()
-            });
-            let n_documents = state.documents.len();
-            self.shared.metrics.set_schema_documents(n_documents);
-            std::mem::take(&mut state.has_garbage) || n_documents < before
-        };
-        if has_garbage {
-            self.shared.loader.purge();
+    /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`; whether
+    /// there are types then that were in forgotten ones only.
+    pub(crate) fn retain(
+        &self,
+        needed: &BTreeSet<GroupVersion>,
+        exists: impl Fn(&str) -> bool,
+    ) -> bool {
+        let mut state = self.shared.lock();
+        state.parked.retain(|policy, _| exists(policy));
+        state.sets.retain(|set| Arc::strong_count(set) > 1);
+        let before = state.documents.len();
+        state.documents.retain(|gv, document| {
+            document.waiting.retain(|policy| exists(policy));
+            needed.contains(gv) || !document.waiting.is_empty()
+        });
+        let n_documents = state.documents.len();
+        self.shared.metrics.set_schema_documents(n_documents);
+        std::mem::take(&mut state.has_garbage) || n_documents < before
+    }
+
+    /// Drops the types that nobody holds, on a thread that may be busy for some time.
+    pub(crate) async fn purge(&self) {
+        let shared = Arc::clone(&self.shared);
+        let purge = move || shared.loader.purge();
+        if blocking::run(blocking::Kind::Schemas, purge).await.is_err() {
+            tracing::error!("dropping types that nobody holds broke off; please report it");
         }
     }
 }

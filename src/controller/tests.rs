@@ -15,8 +15,8 @@ use super::exclude::Exclusion;
 use super::origin::Origin;
 use super::reconcile::{Done, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
-use super::world::Change;
 use super::world::tests::world;
+use super::world::{Change, World};
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
 use crate::telemetry::Metrics;
@@ -125,7 +125,7 @@ fn done(outcome: Outcome) -> Done {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn writes_our_fields_and_no_others() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
@@ -161,7 +161,7 @@ async fn writes_our_fields_and_no_others() {
     assert!(text.contains(condition), "{text}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn warnings_of_others_are_taken_back_by_an_empty_list() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, "a").await.unwrap();
@@ -171,7 +171,7 @@ async fn warnings_of_others_are_taken_back_by_an_empty_list() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn our_own_write_is_no_reason_for_another() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
@@ -198,7 +198,7 @@ async fn our_own_write_is_no_reason_for_another() {
     assert_eq!(log.lock().unwrap().len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_another_wrote_over_ours_is_written_once_more() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, "a").await.unwrap();
@@ -216,7 +216,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     assert_eq!(writes(&log).len(), 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_that_is_gone_is_forgotten() {
     let (context, log) = context(SOUND, healthy);
     reconcile(&context, "a").await.unwrap();
@@ -230,7 +230,7 @@ async fn a_policy_that_is_gone_is_forgotten() {
     assert_eq!(writes(&log).len(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_deleted_before_the_write_is_no_failure() {
     let (context, _) = context(SOUND, |request| match request.method {
         Method::PATCH => Some(Reply::failure(404, "not found")),
@@ -266,7 +266,7 @@ async fn failures_have_reasons() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
     let (context, log) = context(SOUND, move |request| match &request.method {
         &Method::PATCH if request.body["metadata"]["resourceVersion"] == "7" => {
@@ -301,7 +301,7 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_changes_during_a_check_is_looked_at_again() {
     let known = Arc::new(std::sync::OnceLock::<Arc<Context>>::new());
     let seen = Arc::clone(&known);
@@ -329,7 +329,7 @@ async fn what_changes_during_a_check_is_looked_at_again() {
     assert_eq!(next.unwrap(), "a");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_late_answer_brings_no_policy_back() {
     let (context, _) = context(SOUND, healthy);
     let at_work = Arc::clone(&context);
@@ -344,7 +344,7 @@ async fn a_late_answer_brings_no_policy_back() {
     assert!(!text.contains("policy=\"a\""), "{text}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     let is_down = Arc::new(AtomicU16::new(0));
     let status = Arc::clone(&is_down);
@@ -434,4 +434,22 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
     );
     let names: BTreeSet<String> = context.store.names().into_iter().collect();
     assert_eq!(names, BTreeSet::from(["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_is_known_already_is_no_news() {
+    // The watch of probes waits for news, and notes each time that there are none where their kind is not served.
+    let (context, _) = context(SOUND, healthy);
+    let mut news = context.news();
+    news.mark_unchanged();
+    context.set_policies_listed();
+    assert!(news.has_changed().unwrap());
+    news.mark_unchanged();
+    context.set_policies_listed();
+    context.set_bindings_listed();
+    context.set_probes_listed();
+    assert!(!news.has_changed().unwrap());
+    let world = World::clone(&context.world());
+    context.set_world(world);
+    assert!(news.has_changed().unwrap());
 }

@@ -23,7 +23,9 @@ pub(crate) async fn upkeep(context: Arc<Context>) {
         tokio::time::sleep_until(begin + INTERVAL).await;
         heartbeat.beat();
         begin = Instant::now();
-        context.params.retain(&context.store.param_kinds());
+        context
+            .params
+            .retain(&context, &context.store.param_kinds());
         let chores = chores(&context);
         let n_chores = u32::try_from(chores.len()).unwrap_or(u32::MAX);
         let pause = (INTERVAL / n_chores.max(1)).max(MIN_PAUSE);

@@ -319,8 +319,15 @@ fn resource_name<K: Resource<DynamicType = ()>>() -> String {
 /// Says what is wrong with a watch, and what to do about it.
 fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, error: &Error) {
     let reason = error.reason();
-    context.metrics.sync_failed(source, reason);
     let resource = resource_name::<K>();
+    if source == Source::ApiServices && reason == ErrorReason::NotFound {
+        // A cluster without aggregation has no aggregated APIs to follow.
+        if context.readiness.not_served(source) {
+            tracing::info!("{resource} is not served: aggregated APIs are not followed");
+        }
+        return;
+    }
+    context.metrics.sync_failed(source, reason);
     if reason != ErrorReason::Forbidden {
         let text = format!("cannot watch {resource}: {error}");
         context.complaints.trouble(source, reason, &text);

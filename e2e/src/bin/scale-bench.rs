@@ -402,8 +402,8 @@ async fn n_with(
     Ok(policies.items.iter().filter(has).count())
 }
 
-/// Waits until `n` policies have the condition with the reason. Looks seldom at many: a list of thousands
-/// takes the API server as much time as the writes do.
+/// Waits until `n` policies have the condition with the reason. Looks half of the time at most: a list of
+/// thousands takes the API server time as well.
 async fn await_condition(
     api: &Api<ValidatingAdmissionPolicy>,
     labels: &str,
@@ -422,7 +422,7 @@ async fn await_condition(
             started.elapsed() < TIMEOUT,
             "{found} of {n} policies have {condition} {reason}"
         );
-        tokio::time::sleep((look.elapsed() * 4).max(Duration::from_millis(20))).await;
+        tokio::time::sleep(look.elapsed().max(Duration::from_millis(20))).await;
     }
 }
 

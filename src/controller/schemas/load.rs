@@ -150,10 +150,13 @@ pub(super) async fn until_there(
         let pause = pause(n_failures);
         n_failures = n_failures.saturating_add(1);
         if n_failures == 1 {
-            tracing::warn!(group_version = %gv, %error, "cannot get schemas, trying again");
             // Later failures are no news to those who wait.
             shared.note(&gv, &address, Load::Missing(error.to_string()));
+        }
+        if n_failures == 2 {
+            tracing::warn!(group_version = %gv, %error, "cannot get schemas, trying again");
         } else {
+            // A single one is ordinary: a group that is on its way out has an address and no document.
             let retry_in = pause.as_secs();
             tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas");
         }

@@ -249,6 +249,21 @@ async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_cluster_without_aggregation_is_whole() {
+    let (client, _) = client(|_| Some(Reply::failure(404, "not found")));
+    let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
+    let (signals, _received) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(api_services(Arc::clone(&context), signals));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert!(context.readiness.checks().contains(&("apiservices", None)));
+    let text = context.metrics.encode().unwrap();
+    assert!(
+        !text.contains("vap_sync_errors_total{source=\"apiservices\""),
+        "{text}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn bindings_that_can_be_read_at_last_touch_every_policy() {
     let (client, _) = client(|request| {
         request

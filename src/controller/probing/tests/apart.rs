@@ -123,7 +123,7 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     (context, log)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
     let (context, log) = meddled(|context| {
         let mut other = policy("false");
@@ -151,7 +151,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
     assert_eq!(status["cases"][0]["outcome"], "Passed");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
     context.prober.add("a");

@@ -56,7 +56,7 @@ fn last_difference(log: &Log) -> String {
     difference.as_str().unwrap_or_default().to_owned()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn each_question_is_asked_once_and_an_answer_may_lead_to_another() {
     let resource = "authorizer.group('apps').resource('deployments')";
     let chain = format!(
@@ -73,7 +73,7 @@ async fn each_question_is_asked_once_and_an_answer_may_lead_to_another() {
     assert!(verbs.contains(&"two".to_owned()), "{verbs:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_question_that_is_not_answered_leaves_its_case_pending() {
     let check = "!authorizer.group('apps').resource('deployments').check('one').allowed()";
     let (context, log) = asking(check, |_| Some(Reply::failure(403, "no")));
@@ -99,7 +99,7 @@ async fn a_question_that_is_not_answered_leaves_its_case_pending() {
     until(|| verbs(&log).len() > 1).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_case_that_asks_nothing_needs_no_answer() {
     let check = "object.spec.replicas <= 5 && \
                  authorizer.group('apps').resource('deployments').check('one').allowed()";

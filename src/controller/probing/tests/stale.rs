@@ -64,7 +64,7 @@ fn n_reads(log: &Log) -> usize {
         .count()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_namespace_is_read_once_for_all_probes_and_again_for_its_changes() {
     let (context, log, _) = cluster(BY_LABEL);
     put_probes(&context, 50);
@@ -103,7 +103,7 @@ async fn upkeep_reads_what_is_depended_on_each_minute() {
     upkeep.abort();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_looks_at_no_namespace_reads_none() {
     let (context, log, _) = cluster(AT_MOST_FIVE);
     put_probes(&context, 3);
@@ -149,7 +149,7 @@ async fn chores_are_spread_over_the_minute() {
     upkeep.abort();
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     start(&context);

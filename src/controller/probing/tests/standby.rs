@@ -1,0 +1,71 @@
+//! An instance that does not lead, and probes of policies that do not exist.
+
+use super::*;
+use crate::controller::leadership::Leadership;
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_evaluates_and_writes_nothing() {
+    let (mut context, log) = context(AT_MOST_FIVE, server(|| None));
+    let leadership = Leadership::default();
+    leadership.close().await;
+    Arc::get_mut(&mut context).unwrap().leadership = leadership;
+    start(&context);
+    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+    let observed = judged(&context).await;
+    assert_eq!(observed.outcome, Outcome::Observed);
+    let known = || {
+        let known = context.prober.lock();
+        known.get("a").is_some_and(|known| known.outcome.is_some())
+    };
+    until(known).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(outcomes(&log), Vec::<Value>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
+    let (context, log) = context(AT_MOST_FIVE, server(|| Some(404)));
+    start(&context);
+    let of = |policy: &str, version: &str| {
+        let mut probe = probe(1, 6, "Implied");
+        probe.object_mut().spec.policy_name = policy.to_owned();
+        probe.object_mut().metadata.resource_version = Some(version.to_owned());
+        probe
+    };
+    context.probes.put(of("gone", "1"), Origin::Watched);
+    // As an instance does that has just become the leader.
+    context.touch_all();
+    let mut names = [context.queue.next().await, context.queue.next().await];
+    names.sort();
+    assert_eq!(names, ["a", "gone"]);
+    let series = || {
+        let text = context.metrics.encode().unwrap();
+        text.contains("vap_probe_policy_missing{probe=\"p\",policy=\"gone\"} 1\n")
+    };
+    reconcile(&context, "gone").await.unwrap();
+    until(|| outcomes(&log).len() == 1).await;
+    assert_eq!(outcomes(&log), ["Pending"]);
+    assert!(series(), "{}", context.metrics.encode().unwrap());
+
+    // The probe names another one.
+    for name in context.probes.put(of("a", "1000"), Origin::Watched) {
+        reconcile(&context, &name).await.unwrap();
+    }
+    assert!(!series());
+    // The policy comes.
+    context.probes.put(of("gone", "1001"), Origin::Watched);
+    reconcile(&context, "gone").await.unwrap();
+    assert!(series());
+    let mut came = policy(AT_MOST_FIVE);
+    came.metadata.name = Some("gone".to_owned());
+    put(&context, came);
+    reconcile(&context, "gone").await.unwrap();
+    assert!(!series());
+    // The probe goes.
+    context.store.remove("gone");
+    reconcile(&context, "gone").await.unwrap();
+    assert!(series());
+    context.probes.remove("p");
+    reconcile(&context, "gone").await.unwrap();
+    assert!(!series());
+}
