@@ -172,6 +172,13 @@ async fn measure(size: Size, rest: Duration) -> Result<Row> {
     Ok(row)
 }
 
+/// Ends the controller, and prints what it complained of: the figures are to be seen all the same.
+async fn end(controller: Controller) {
+    if let Err(error) = controller.kill().await {
+        println!("the controller complained: {error:#}");
+    }
+}
+
 fn ratio(a: Duration, b: Duration) -> String {
     format!("{:.2}", a.as_secs_f64() / b.as_secs_f64())
 }

@@ -16,7 +16,7 @@ mod event;
 mod lines;
 
 use std::collections::VecDeque;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -485,8 +485,7 @@ fn form_urlencoded(mark: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             query.push(char::from(byte));
         } else {
-            // Writing to a string does not fail.
-            drop(write!(query, "%{byte:02X}"));
+            query.extend(format!("%{byte:02X}").chars());
         }
     }
     query
