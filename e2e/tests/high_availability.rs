@@ -6,8 +6,9 @@
 
 #![allow(
     clippy::indexing_slicing,
+    clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test fails by a panic"
+    reason = "a test fails by a panic and prints its figures"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,7 +41,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const MAX_GAP: SignedDuration = SignedDuration::from_secs(2);
 
 /// What of the requests is recorded: writes of statuses, and of the Lease.
-const AUDIT_POLICY: &str = r#"
+const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -55,7 +56,7 @@ rules:
   - {group: coordination.k8s.io, resources: [leases]}
   namespaces: [vap-status-system]
 - level: None
-"#;
+";
 
 /// Short times, for a test that waits for expired Leases.
 const SHORT: [&str; 4] = [
