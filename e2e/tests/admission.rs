@@ -12,7 +12,9 @@
 
 use std::time::{Duration, Instant};
 
-use e2e::controller::{Controller, control_plane, grant_params, install_probes, repository};
+use e2e::controller::{
+    Controller, control_plane, grant_access_reviews, grant_params, install_probes, repository,
+};
 use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -280,6 +282,7 @@ async fn probes_find_what_the_api_server_does() {
     let client = control_plane.client().await.unwrap();
     install_probes(&client).await.unwrap();
     grant_params(&control_plane).unwrap();
+    grant_access_reviews(&control_plane).unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     let user = user(&client).await;
 

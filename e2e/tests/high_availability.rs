@@ -396,10 +396,11 @@ fn check_gaps(writes: &[Write], hand_overs: &[(String, Timestamp)]) {
     for [lease, status] in &gaps {
         println!("  {lease:.3?} {status:.3?}");
     }
-    let leases: Vec<_> = gaps.iter().filter(|[lease, _]| *lease >= MAX_GAP).collect();
-    assert!(leases.is_empty(), "{leases:?}");
-    let n_late = gaps.iter().filter(|[_, status]| *status >= MAX_GAP).count();
-    assert!(n_late <= gaps.len() / 2, "{gaps:?}");
+    let late: Vec<_> = gaps
+        .iter()
+        .filter(|gap| gap.iter().any(|gap| *gap >= MAX_GAP))
+        .collect();
+    assert!(late.is_empty(), "{late:?}");
 }
 
 /// Who leads, by the audit log.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use futures::stream;
+use futures::{StreamExt as _, stream};
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -138,8 +138,12 @@ async fn disturbed(
             let (parts, body) = send(inner, request).await?.into_parts();
             let whole = body.collect().await?.to_bytes();
             let half = whole.slice(..whole.len() / 2);
-            let frames = [Ok(Frame::data(half)), Err(anyhow::anyhow!("half a line"))];
-            let body = StreamBody::new(stream::iter(frames)).boxed_unsync();
+            let end = stream::once(async {
+                tokio::time::sleep(super::HALF_ON_ITS_WAY).await;
+                Err(anyhow::anyhow!("half a line"))
+            });
+            let frames = stream::iter([Ok(Frame::data(half))]).chain(end);
+            let body = StreamBody::new(frames).boxed_unsync();
             Ok(Response::from_parts(without_length(parts), body))
         }
         Fault::Unreadable => {

@@ -38,6 +38,9 @@ use crate::ControlPlane;
 use crate::controller::SERVICE_ACCOUNT;
 use crate::random::Random;
 
+/// How long a half that was sent may be on its way before the connection is cut.
+const HALF_ON_ITS_WAY: Duration = Duration::from_millis(50);
+
 /// A running proxy; it ends when dropped, and cuts all connections.
 #[derive(Debug)]
 pub struct FaultProxy {

@@ -75,7 +75,10 @@ async fn one(inner: &Inner, path: &str, line: Vec<u8>, lines: &Lines) -> bool {
         }
         Fault::HalfLine => {
             let half = line.get(..line.len() / 2).unwrap_or_default().to_vec();
-            return pass(lines, half).await && cut(lines).await;
+            let is_passed = pass(lines, half).await;
+            // What breaks off in the same moment is not sent at all.
+            tokio::time::sleep(super::HALF_ON_ITS_WAY).await;
+            return is_passed && cut(lines).await;
         }
         Fault::Unreadable => {
             let Some(mut event) = event else {
