@@ -175,7 +175,7 @@ fn complain(context: &Context, error: &Error) {
         }
         _ => {
             if context.complaints.are_due("events refused") {
-                tracing::warn!(%error, "an event was not published; the status says the same");
+                tracing::warn!(%error, "cannot publish an event; the status says the same");
             }
         }
     }
