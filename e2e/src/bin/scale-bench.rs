@@ -617,5 +617,6 @@ async fn restart(control_plane: &ControlPlane, row: &mut Row) -> Result<()> {
         "  resident memory, at rest and at most",
         memory(&controller)?,
     );
+    end(controller).await;
     Ok(())
 }
