@@ -36,6 +36,8 @@ impl Programs {
         let mut command = Command::new(&self.controller);
         command
             .args(["run", "--log-format=json", "--listen", "127.0.0.1:0"])
+            // As the manifests have it: the Lease tells the plugin when the controller was last in step.
+            .arg("--leader-elect")
             .env("KUBECONFIG", kubeconfig);
         local(&mut command);
         Ok(command)
