@@ -137,7 +137,12 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     };
     tracing::info!(policy = name, ready = ready(&desired), "wrote the status");
     events::publish(context, &entry.policy, &desired);
-    context.store.put(written, Origin::Answered);
+    // What was judged came by the watch; should it not be what is stored, that is judged next.
+    let is_other = written.spec != entry.policy.spec;
+    if context.store.put(written, Origin::Answered) && is_other {
+        context.admissions.forget(name);
+        context.queue.add(name);
+    }
     Ok(Done {
         outcome: Outcome::Applied,
         is_waiting: false,

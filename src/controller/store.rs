@@ -95,6 +95,8 @@ impl Store {
                 .probe_groups
                 .clone_from(&known.dependencies.probe_groups);
             known.dependencies = Arc::new(dependencies);
+            // Also at the same generation: what was read before was not what is stored.
+            known.record = None;
         }
         known.policy = Arc::new(policy);
         known.excluded = excluded;

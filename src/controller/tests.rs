@@ -60,7 +60,7 @@ fn document() -> Value {
 
 /// What the API server answers to a write: the policy with what was applied.
 fn written(request: &Seen) -> Reply {
-    let mut policy = serde_json::to_value(policy("true")).unwrap();
+    let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     policy["metadata"]["resourceVersion"] = json!("8");
     policy["status"] = request.body["status"].clone();
     Reply::json(&policy)
@@ -327,6 +327,29 @@ async fn what_changes_during_a_check_is_looked_at_again() {
     reconcile(&context, "a").await.unwrap();
     let next = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await;
     assert_eq!(next.unwrap(), "a");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_watch_told_wrongly_is_judged_again() {
+    // The answer to the write has the spec that is stored; the watch told another of the same generation.
+    let (context, log) = context(SOUND, move |request| {
+        if request.method != Method::PATCH {
+            return healthy(request);
+        }
+        let mut answer = serde_json::to_value(policy("object.spec.replicsa <= 5")).unwrap();
+        answer["metadata"]["resourceVersion"] = json!("8");
+        answer["status"] = request.body["status"].clone();
+        Some(Reply::json(&answer))
+    });
+    reconcile(&context, "a").await.unwrap();
+    let next = tokio::time::timeout(Duration::from_secs(1), context.queue.next()).await;
+    assert_eq!(next.unwrap(), "a");
+    reconcile(&context, "a").await.unwrap();
+    let reasons: Vec<Value> = writes(&log)
+        .iter()
+        .map(|write| write.body["status"]["conditions"][0]["reason"].clone())
+        .collect();
+    assert_eq!(reasons, ["Ready", "ExpressionWarnings"]);
 }
 
 #[tokio::test(start_paused = true)]

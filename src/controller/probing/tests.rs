@@ -57,8 +57,13 @@ fn binding() -> ValidatingAdmissionPolicyBinding {
     .unwrap()
 }
 
-/// An API server that takes the statuses of probes too.
+/// An API server that takes the statuses of probes too, and has the policy with [`AT_MOST_FIVE`].
 fn answer(request: &Seen) -> Option<Reply> {
+    answer_of(AT_MOST_FIVE, request)
+}
+
+/// The same with a policy of this expression.
+fn answer_of(expression: &str, request: &Seen) -> Option<Reply> {
     if request.method == Method::PATCH && request.path.contains("/policyprobes/p/status") {
         // It is late: the watch has told of this state, or of a later one.
         let mut probe = serde_json::to_value(&*probe(1, 6, "FromCluster")).unwrap();
@@ -66,7 +71,7 @@ fn answer(request: &Seen) -> Option<Reply> {
         return Some(Reply::json(&probe));
     }
     if request.method == Method::PATCH {
-        let mut policy = serde_json::to_value(policy(AT_MOST_FIVE)).unwrap();
+        let mut policy = serde_json::to_value(policy(expression)).unwrap();
         policy["metadata"]["resourceVersion"] = json!("8");
         policy["status"] = request.body["status"].clone();
         return Some(Reply::json(&policy));

@@ -8,11 +8,12 @@ fn asking(
     expression: &str,
     answers: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static,
 ) -> (Arc<Context>, Log) {
+    let stored = expression.to_owned();
     let (context, log) = context(expression, move |request| {
         if request.path.contains("subjectaccessreviews") {
             return answers(verb(request));
         }
-        answer(request)
+        answer_of(&stored, request)
     });
     let mut asking = probe(1, 6, "Implied");
     asking.object_mut().spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
