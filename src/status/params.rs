@@ -112,6 +112,15 @@ fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
     }
 }
 
+/// What the API server does with a request where a binding's params do not exist.
+fn without_params(fails_closed: bool) -> &'static str {
+    if fails_closed {
+        "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"
+    } else {
+        "where they do not, the binding checks no request"
+    }
+}
+
 /// The condition `ParamsResolved`.
 pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
     let (status, reason, text) = match state {
@@ -205,7 +214,10 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
             );
         }
         ParamsState::NotPermitted(text) => {
-            let text = format!("; whether the params of bindings exist cannot be told: {text}");
+            let text = format!(
+                "; whether the params of bindings exist cannot be told, and {}: {text}",
+                without_params(fails_closed)
+            );
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,

@@ -123,7 +123,8 @@ fn params_that_bindings_refer_to() {
         (
             ParamsState::NotPermitted("grant it".into()),
             "Unknown NotPermitted",
-            "; whether the params of bindings exist cannot be told: grant it",
+            "; whether the params of bindings exist cannot be told, and where they do not, \
+             parameterNotFoundAction Deny denies every request that the binding matches: grant it",
         ),
         (
             examined(1, &[]),
