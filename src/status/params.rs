@@ -53,6 +53,8 @@ pub enum ParamsState {
     Failed(String),
     /// We may not read them; the text says what is missing.
     NotPermitted(String),
+    /// We may not read the bindings, so that nobody knows which params are meant.
+    BindingsNotPermitted,
     /// They were looked for.
     Examined {
         /// The references that lead to params, of all bindings.
@@ -222,6 +224,14 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
                 &text,
+                Lacks::Nothing,
+            );
+        }
+        ParamsState::BindingsNotPermitted => {
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::NotPermitted,
+                "; which params are meant cannot be told, as bindings may not be read (see Bound)",
                 Lacks::Nothing,
             );
         }

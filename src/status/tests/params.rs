@@ -127,6 +127,11 @@ fn params_that_bindings_refer_to() {
              parameterNotFoundAction Deny denies every request that the binding matches: grant it",
         ),
         (
+            ParamsState::BindingsNotPermitted,
+            "Unknown NotPermitted",
+            "; which params are meant cannot be told, as bindings may not be read (see Bound)",
+        ),
+        (
             examined(1, &[]),
             "True ParamsFound",
             ", and the params that bindings refer to exist",
@@ -166,6 +171,12 @@ fn bindings_enforce_or_do_not() {
         ..BindingFacts::default()
     };
     let check = |facts: &Facts, expect, text| check(facts, ConditionType::Bound, expect, text);
+    check(
+        &Facts::sound().with(|facts| facts.bindings = BindingsState::NotPermitted),
+        "Unknown NotPermitted",
+        "vap-status-controller may not read bindings: grant it `list` and `watch` on \
+         validatingadmissionpolicybindings",
+    );
     check(
         &bound(&[]),
         "False NoBindings",
