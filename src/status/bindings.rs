@@ -53,8 +53,8 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
-                "vap-status-controller may not read bindings: grant it `list` and `watch` on \
-                 validatingadmissionpolicybindings"
+                "vap-status-controller may not read bindings: grant `list` and `watch` on \
+                 validatingadmissionpolicybindings to it"
                     .to_owned(),
                 Lacks::Nothing,
             );

@@ -174,8 +174,8 @@ fn bindings_enforce_or_do_not() {
     check(
         &Facts::sound().with(|facts| facts.bindings = BindingsState::NotPermitted),
         "Unknown NotPermitted",
-        "vap-status-controller may not read bindings: grant it `list` and `watch` on \
-         validatingadmissionpolicybindings",
+        "vap-status-controller may not read bindings: grant `list` and `watch` on \
+         validatingadmissionpolicybindings to it",
     );
     check(
         &bound(&[]),
