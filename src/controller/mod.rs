@@ -22,6 +22,7 @@ pub mod error;
 mod events;
 mod exclude;
 mod follow;
+mod generation;
 mod http;
 mod leadership;
 mod lease;
