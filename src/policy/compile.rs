@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
@@ -17,7 +16,7 @@ use crate::cel::cost::{CostEstimate, SizeEstimator};
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::Env;
 use crate::cel::eval::Program;
-use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::stack::run_on_deep_stack;
 use crate::cel::types::Type;
 use crate::library::cost;
 use crate::library::runtime::KubernetesRuntime;
@@ -252,13 +251,10 @@ fn compile_all(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
-    visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
+    mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
 ) {
-    // The work may have to be begun anew on this stack, and only one of the two ever runs.
-    let visit = Mutex::new(visit);
     run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
-        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-        compile_in_order(policy, expressions, (mode, words), &mut *visit);
+        compile_in_order(policy, expressions, (mode, words), &mut visit);
     });
 }
 

@@ -13,7 +13,7 @@ use super::param_kind;
 use super::truthful::{self, Judge};
 use super::verdicts::{Scope, Verdicts};
 use crate::cel::env::Env;
-use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::stack::run_on_deep_stack;
 use crate::cel::types::{StructType, Type};
 use crate::schema::Gvk;
 use crate::schema::decl_type::DeclType;

@@ -15,7 +15,7 @@ use super::ast::{Ast, ExprId};
 use super::diagnostic::Diagnostics;
 use super::env::Env;
 use super::source::SourceMap;
-use super::syntax::run_on_deep_stack;
+use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::types::Type;
 
 /// What an expression was resolved to.
@@ -83,9 +83,6 @@ impl CheckedAst {
         self.type_of(self.ast.root())
     }
 }
-
-/// Trees deeper than this are checked on a thread of their own, and walked so later.
-pub(crate) const SHALLOW_DEPTH: u32 = 60;
 
 /// Whether the check of `ast` takes so much of the stack that it is done on a thread of its own.
 pub(crate) fn is_deep(ast: &Ast) -> bool {

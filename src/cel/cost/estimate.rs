@@ -15,8 +15,8 @@ use super::path::{PathId, PathStep, Paths};
 use super::size::{CostEstimate, SizeEstimate};
 use super::standard;
 use crate::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
-use crate::cel::checker::{CheckedAst, Reference, SHALLOW_DEPTH};
-use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::checker::{CheckedAst, Reference};
+use crate::cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::cel::types::Type;
 
 /// What the platform chooses of the cost model.

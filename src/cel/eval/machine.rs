@@ -2,7 +2,7 @@
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::cost::{self, Costing, Tracker};
 use super::fold::Frame;
@@ -12,7 +12,7 @@ use super::node::{
 use super::stack::Stack;
 use super::{Activation, Limits, Program};
 use crate::cel::decls::Context;
-use crate::cel::syntax::run_on_deep_stack;
+use crate::cel::stack::run_on_deep_stack;
 use crate::cel::value::{EvalError, Key, Map, Value};
 
 /// One evaluation of a program.
@@ -111,17 +111,12 @@ impl<'p> Machine<'p> {
 
     /// Runs `work` where there is more stack.
     #[cold]
-    pub(super) fn on_deep_stack<T: Send>(
-        &mut self,
-        work: impl Fn(&mut Self) -> T + Send + Sync,
-    ) -> T {
+    pub(super) fn on_deep_stack<T: Send>(&mut self, work: impl FnOnce(&mut Self) -> T + Send) -> T {
         let outer = self.stack;
-        let machine = Mutex::new(self);
         run_on_deep_stack(true, || {
-            let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
-            machine.stack = Stack::deep();
-            let result = machine.stack.enter(|| work(&mut machine));
-            machine.stack = outer;
+            self.stack = Stack::deep();
+            let result = self.stack.enter(|| work(self));
+            self.stack = outer;
             result
         })
     }

@@ -35,13 +35,10 @@ use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
 use super::decls::Context;
 use super::env::Env;
-use super::syntax::run_on_deep_stack;
+use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::value::{ErrorKind, EvalError, Value, Work};
 use machine::Machine;
 use node::Node;
-
-/// Trees deeper than this are planned on a thread of their own.
-const SHALLOW_DEPTH: u32 = 60;
 
 /// Why an expression cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -238,12 +235,8 @@ impl Drop for Program {
     fn drop(&mut self) {
         // The plan nests as deep as the tree, and so does dropping it.
         if self.deep {
-            let root = std::sync::Mutex::new(std::mem::replace(&mut self.root, Node::empty()));
-            run_on_deep_stack(true, || {
-                if let Ok(mut root) = root.lock() {
-                    *root = Node::empty();
-                }
-            });
+            let root = std::mem::replace(&mut self.root, Node::empty());
+            run_on_deep_stack(true, || drop(root));
         }
     }
 }

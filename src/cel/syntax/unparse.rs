@@ -10,8 +10,8 @@
 use std::fmt::Write as _;
 
 use super::macros::{ACCUMULATOR, SORT_BY_INPUT, UNUSED_ITER_VAR};
-use super::{SHALLOW_NESTING, run_on_deep_stack};
 use crate::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, is_optional};
+use crate::cel::stack::{SHALLOW_NESTING, run_on_deep_stack};
 
 /// The text of the expression `id` of `ast`.
 ///
