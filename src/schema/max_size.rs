@@ -104,17 +104,11 @@ mod tests {
     use super::*;
     use crate::cel::checker;
     use crate::cel::cost::CostEstimate;
-    use crate::cel::cost::{Call, CallEstimate, CostEstimator, CostOptions, estimate};
+    use crate::cel::cost::{CostOptions, estimate};
     use crate::cel::decls::Variable;
     use crate::cel::env::{Env, Library};
     use crate::cel::{stdlib, syntax};
     use crate::schema::DeclField;
-
-    impl CostEstimator for DeclaredSizes {
-        fn estimate_call_cost(&self, _call: &Call<'_>) -> Option<CallEstimate> {
-            None
-        }
-    }
 
     fn text(max_elements: i64) -> Arc<DeclType> {
         let mut type_ = DeclType::scalar(DeclKind::String);

@@ -11,6 +11,7 @@ use crate::cel::ast::{
 };
 use crate::cel::diagnostic::{Code, Diagnostics};
 use crate::cel::env::{Env, Ident};
+use crate::cel::ext::optional;
 use crate::cel::types::{Primitive, StructType, Type};
 
 /// The state of one check.
@@ -231,7 +232,7 @@ impl<'a> Checker<'a> {
             id,
             Reference::Function {
                 name: "_?._",
-                overloads: Box::new(["select_optional_field"]),
+                overloads: Box::new([&optional::SELECT_FIELD]),
                 namespaced: false,
             },
         );

@@ -12,6 +12,7 @@ mod substitution;
 use std::sync::Arc;
 
 use super::ast::{Ast, ExprId};
+use super::decls::OverloadRow;
 use super::diagnostic::Diagnostics;
 use super::env::Env;
 use super::source::SourceMap;
@@ -23,12 +24,12 @@ use super::types::Type;
 pub enum Reference {
     /// A variable or type, by its full name.
     Ident(Arc<str>),
-    /// A function, by its full name, with the ids of all overloads that the arguments allow.
+    /// A function, by its full name, with all overloads that the arguments allow.
     Function {
         /// The name of the function.
         name: &'static str,
-        /// The ids of the overloads.
-        overloads: Box<[&'static str]>,
+        /// The rows of the overloads.
+        overloads: Box<[&'static OverloadRow]>,
         /// Whether what looks like the receiver is a part of the function's name.
         namespaced: bool,
     },
