@@ -1,0 +1,198 @@
+//! Ranges of costs and sizes, and arithmetic on them that saturates at 2^64-1.
+//!
+//! Source: cel-go `checker/cost.go` (`CostEstimate`, `SizeEstimate`, `addUint64NoOverflow`,
+//! `multiplyUint64NoOverflow`, `multiplyByCostFactor`).
+
+use std::fmt;
+
+/// A range of costs, in cost units; `u64::MAX` stands for "that much or more".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CostEstimate {
+    /// The least that an evaluation costs.
+    pub min: u64,
+    /// The most that an evaluation costs.
+    pub max: u64,
+}
+
+/// A range of sizes: code points of a string, bytes, elements of a list, entries of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SizeEstimate {
+    /// The smallest size.
+    pub min: u64,
+    /// The greatest size.
+    pub max: u64,
+}
+
+impl CostEstimate {
+    /// The range from `min` to `max`.
+    #[must_use]
+    pub const fn new(min: u64, max: u64) -> Self {
+        Self { min, max }
+    }
+
+    /// A cost that is known.
+    #[must_use]
+    pub const fn fixed(cost: u64) -> Self {
+        Self::new(cost, cost)
+    }
+
+    /// The sum of both ends.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self::new(
+            self.min.saturating_add(other.min),
+            self.max.saturating_add(other.max),
+        )
+    }
+
+    /// The product of both ends.
+    #[must_use]
+    pub const fn times(self, other: Self) -> Self {
+        Self::new(
+            self.min.saturating_mul(other.min),
+            self.max.saturating_mul(other.max),
+        )
+    }
+
+    /// Both ends times `factor`, rounded up.
+    #[must_use]
+    pub fn by_factor(self, factor: f64) -> Self {
+        Self::new(scaled(self.min, factor), scaled(self.max, factor))
+    }
+
+    /// The smallest range that holds both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self::new(self.min.min(other.min), self.max.max(other.max))
+    }
+}
+
+impl fmt::Display for CostEstimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.min, self.max)
+    }
+}
+
+impl SizeEstimate {
+    /// A size of which nothing is known.
+    pub const UNKNOWN: Self = Self::new(0, u64::MAX);
+
+    /// The range from `min` to `max`.
+    #[must_use]
+    pub const fn new(min: u64, max: u64) -> Self {
+        Self { min, max }
+    }
+
+    /// A size that is known.
+    #[must_use]
+    pub const fn fixed(size: u64) -> Self {
+        Self::new(size, size)
+    }
+
+    /// The sum of both ends.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self::new(
+            self.min.saturating_add(other.min),
+            self.max.saturating_add(other.max),
+        )
+    }
+
+    /// The product of both ends.
+    #[must_use]
+    pub const fn times(self, other: Self) -> Self {
+        Self::new(
+            self.min.saturating_mul(other.min),
+            self.max.saturating_mul(other.max),
+        )
+    }
+
+    /// The cost of as many steps, each of which costs `cost`.
+    #[must_use]
+    pub const fn times_cost(self, cost: CostEstimate) -> CostEstimate {
+        CostEstimate::new(self.min, self.max).times(cost)
+    }
+
+    /// The cost of as many steps of `cost_per_unit` each, rounded up.
+    #[must_use]
+    pub fn by_factor(self, cost_per_unit: f64) -> CostEstimate {
+        CostEstimate::new(self.min, self.max).by_factor(cost_per_unit)
+    }
+
+    /// The smallest range that holds both.
+    #[must_use]
+    pub fn union(self, other: Self) -> Self {
+        Self::new(self.min.min(other.min), self.max.max(other.max))
+    }
+}
+
+/// `n` as a float, to the nearest one.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the estimates are defined on the nearest float"
+)]
+pub(crate) const fn to_f64(n: u64) -> f64 {
+    n as f64
+}
+
+/// `n` times `factor`, rounded up; 2^64-1 where that is more.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a conversion of a float saturates, and factors are positive"
+)]
+fn scaled(n: u64, factor: f64) -> u64 {
+    let n = to_f64(n);
+    if n > 0.0 && factor > 0.0 && n > to_f64(u64::MAX) / factor {
+        return u64::MAX;
+    }
+    (n * factor).ceil() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_round_up_and_saturate() {
+        let size = |min, max| SizeEstimate::new(min, max);
+        assert_eq!(size(1, 11).by_factor(0.1), CostEstimate::new(1, 2));
+        assert_eq!(size(0, 10).by_factor(0.1), CostEstimate::new(0, 1));
+        assert_eq!(
+            SizeEstimate::UNKNOWN.by_factor(0.1),
+            CostEstimate::new(0, 1_844_674_407_370_955_264)
+        );
+        assert_eq!(
+            SizeEstimate::UNKNOWN.by_factor(2.0),
+            CostEstimate::new(0, u64::MAX)
+        );
+        assert_eq!(
+            SizeEstimate::UNKNOWN.by_factor(1.0),
+            CostEstimate::new(0, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn sums_and_products_saturate() {
+        let big = CostEstimate::new(2, u64::MAX - 1);
+        assert_eq!(
+            big.plus(CostEstimate::fixed(2)),
+            CostEstimate::new(4, u64::MAX)
+        );
+        assert_eq!(
+            big.times(CostEstimate::fixed(2)),
+            CostEstimate::new(4, u64::MAX)
+        );
+        assert_eq!(big.times(CostEstimate::fixed(0)), CostEstimate::fixed(0));
+        assert_eq!(
+            SizeEstimate::UNKNOWN.times_cost(CostEstimate::fixed(3)),
+            CostEstimate::new(0, u64::MAX)
+        );
+    }
+
+    #[test]
+    fn unions_hold_both() {
+        let union = CostEstimate::new(3, 4).union(CostEstimate::new(1, 2));
+        assert_eq!(union, CostEstimate::new(1, 4));
+    }
+}

@@ -1,0 +1,292 @@
+//! The strings extension, up to version 2.
+
+pub mod format;
+mod text;
+
+use crate::cost::Costs;
+use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::stdlib::costs::{FORMATTED, QUOTED};
+use crate::value::{EvalError, Value};
+use Sig::{Dyn, Int, List, String};
+
+const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
+
+/// The length of a text from which on a call is not made if its cost exceeds the limit, in bytes.
+const LONG_TEXT: &[usize] = &[100_000];
+
+/// `text.charAt(index)`.
+pub const CHAR_AT: OverloadRow = OverloadRow::member(
+    "charAt",
+    "string_char_at_int",
+    &[String, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(char_at);
+
+/// `text.indexOf(part)`.
+pub const INDEX_OF: OverloadRow = OverloadRow::member(
+    "indexOf",
+    "string_index_of_string",
+    &[String, String],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(index_of);
+
+/// `text.indexOf(part, from)`.
+pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
+    "indexOf",
+    "string_index_of_string_int",
+    &[String, String, Int],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(index_of);
+
+/// `text.lastIndexOf(part)`.
+pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
+    "lastIndexOf",
+    "string_last_index_of_string",
+    &[String, String],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(last_index_of);
+
+/// `text.lastIndexOf(part, from)`.
+pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
+    "lastIndexOf",
+    "string_last_index_of_string_int",
+    &[String, String, Int],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(last_index_of);
+
+/// `text.lowerAscii()`.
+pub const LOWER_ASCII: OverloadRow = OverloadRow::member(
+    "lowerAscii",
+    "string_lower_ascii",
+    &[String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(lower_ascii);
+
+/// `text.replace(old, new)`.
+pub const REPLACE: OverloadRow = OverloadRow::member(
+    "replace",
+    "string_replace_string_string",
+    &[String, String, String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(replace)
+.costed_before(LONG_TEXT);
+
+/// `text.replace(old, new, n)`.
+pub const REPLACE_N: OverloadRow = OverloadRow::member(
+    "replace",
+    "string_replace_string_string_int",
+    &[String, String, String, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(replace)
+.costed_before(LONG_TEXT);
+
+/// `text.split(separator)`.
+pub const SPLIT: OverloadRow = OverloadRow::member(
+    "split",
+    "string_split_string",
+    &[String, String],
+    List(&String),
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(split)
+.costed_before(LONG_TEXT);
+
+/// `text.split(separator, n)`.
+pub const SPLIT_N: OverloadRow = OverloadRow::member(
+    "split",
+    "string_split_string_int",
+    &[String, String, Int],
+    List(&String),
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(split)
+.costed_before(LONG_TEXT);
+
+/// `text.substring(start)`.
+pub const SUBSTRING_FROM: OverloadRow = OverloadRow::member(
+    "substring",
+    "string_substring_int",
+    &[String, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(substring);
+
+/// `text.substring(start, end)`.
+pub const SUBSTRING: OverloadRow = OverloadRow::member(
+    "substring",
+    "string_substring_int_int",
+    &[String, Int, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(substring);
+
+/// `text.trim()`.
+pub const TRIM: OverloadRow =
+    OverloadRow::member("trim", "string_trim", &[String], String, Costs::ONE, SOURCE)
+        .evaluated_by(trim);
+
+/// `text.upperAscii()`.
+pub const UPPER_ASCII: OverloadRow = OverloadRow::member(
+    "upperAscii",
+    "string_upper_ascii",
+    &[String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(upper_ascii);
+
+/// `list.join()`.
+pub const JOIN: OverloadRow = OverloadRow::member(
+    "join",
+    "list_join",
+    &[List(&String)],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(join);
+
+/// `list.join(separator)`.
+pub const JOIN_WITH: OverloadRow = OverloadRow::member(
+    "join",
+    "list_join_string",
+    &[List(&String), String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(join);
+
+/// `text.format(args)`, of version 1.
+pub const FORMAT: OverloadRow = OverloadRow::member(
+    "format",
+    "string_format",
+    &[String, List(&Dyn)],
+    String,
+    FORMATTED,
+    SOURCE,
+)
+.evaluated_by(format)
+.evaluated_in_order();
+
+/// `strings.quote(text)`, of version 1.
+pub const QUOTE: OverloadRow = OverloadRow::global(
+    "strings.quote",
+    "strings_quote",
+    &[String],
+    String,
+    QUOTED,
+    SOURCE,
+)
+.evaluated_by(quote);
+
+type Result<T = Value> = std::result::Result<T, EvalError>;
+
+/// The argument at `n` as a text.
+fn text_arg(args: &[Value], n: usize) -> Result<&str> {
+    args.get(n)
+        .and_then(Value::as_str)
+        .ok_or(EvalError::no_such_overload())
+}
+
+/// The argument at `n` as an integer, if there is one.
+fn int_arg(args: &[Value], n: usize) -> Option<i64> {
+    args.get(n).and_then(Value::as_int)
+}
+
+fn strings<'a>(parts: impl Iterator<Item = &'a str>) -> Value {
+    Value::list(parts.map(Value::from).collect::<Vec<_>>())
+}
+
+fn char_at(_: &Context, args: &[Value]) -> Result {
+    let index = int_arg(args, 1).ok_or(EvalError::no_such_overload())?;
+    text::char_at(text_arg(args, 0)?, index).map(Value::from)
+}
+
+fn index_of(_: &Context, args: &[Value]) -> Result {
+    let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
+    text::index_of(text, part, int_arg(args, 2).unwrap_or(0)).map(Value::Int)
+}
+
+fn last_index_of(_: &Context, args: &[Value]) -> Result {
+    let (text, part) = (text_arg(args, 0)?, text_arg(args, 1)?);
+    text::last_index_of(text, part, int_arg(args, 2)).map(Value::Int)
+}
+
+fn lower_ascii(_: &Context, args: &[Value]) -> Result {
+    Ok(text_arg(args, 0)?.to_ascii_lowercase().into())
+}
+
+fn upper_ascii(_: &Context, args: &[Value]) -> Result {
+    Ok(text_arg(args, 0)?.to_ascii_uppercase().into())
+}
+
+fn replace(_: &Context, args: &[Value]) -> Result {
+    let (text, old, new) = (text_arg(args, 0)?, text_arg(args, 1)?, text_arg(args, 2)?);
+    text::replace(text, old, new, int_arg(args, 3).unwrap_or(-1)).map(Value::from)
+}
+
+fn split(_: &Context, args: &[Value]) -> Result {
+    let (text, separator) = (text_arg(args, 0)?, text_arg(args, 1)?);
+    let limit = int_arg(args, 2).unwrap_or(-1);
+    Ok(strings(text::split(text, separator, limit).into_iter()))
+}
+
+fn substring(_: &Context, args: &[Value]) -> Result {
+    let start = int_arg(args, 1).ok_or(EvalError::no_such_overload())?;
+    text::substring(text_arg(args, 0)?, start, int_arg(args, 2)).map(Value::from)
+}
+
+fn trim(_: &Context, args: &[Value]) -> Result {
+    Ok(text_arg(args, 0)?.trim().into())
+}
+
+fn join(_: &Context, args: &[Value]) -> Result {
+    let Some(Value::List(list)) = args.first() else {
+        return Err(EvalError::no_such_overload());
+    };
+    let separator = args.get(1).and_then(Value::as_str).unwrap_or_default();
+    text::join(list, separator).map(Value::from)
+}
+
+fn quote(_: &Context, args: &[Value]) -> Result {
+    Ok(text::quoted(text_arg(args, 0)?).into())
+}
+
+fn format(_: &Context, args: &[Value]) -> Result {
+    let Some(Value::List(list)) = args.get(1) else {
+        return Err(EvalError::no_such_overload());
+    };
+    format::format(text_arg(args, 0)?, list).map(Value::from)
+}

@@ -1,0 +1,129 @@
+//! Strings: substrings and regular expressions.
+
+use std::borrow::Cow;
+
+use super::costs::{AFFIX, CONTAINED, MATCHED};
+use crate::cost::Costs;
+use crate::decls::{Context, OverloadRow, Planning, Sig, Source, Specialized};
+use crate::value::{EvalError, Traits, Value};
+use Sig::{Bool, String};
+
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
+
+/// The lengths of a text and of a regular expression from which on a call is not made if its cost exceeds the
+/// limit, in bytes: what takes seconds and much memory otherwise.
+pub const SEARCHED_LENGTHS: &[usize] = &[100_000, 1_000];
+
+/// `contains`, `endsWith`, `startsWith` and `matches`.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::member(
+        "contains",
+        "contains_string",
+        &[String, String],
+        Bool,
+        CONTAINED,
+        SOURCE,
+    )
+    .evaluated_by(contains)
+    .without_guards(),
+    OverloadRow::member(
+        "endsWith",
+        "ends_with_string",
+        &[String, String],
+        Bool,
+        AFFIX,
+        SOURCE,
+    )
+    .evaluated_by(ends_with)
+    .without_guards(),
+    OverloadRow::member(
+        "startsWith",
+        "starts_with_string",
+        &[String, String],
+        Bool,
+        AFFIX,
+        SOURCE,
+    )
+    .evaluated_by(starts_with)
+    .without_guards(),
+    OverloadRow::global(
+        "matches",
+        "matches",
+        &[String, String],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(matches, Traits::MATCHER)
+    .planned_by(Planning::Pattern(matching))
+    .costed_before(SEARCHED_LENGTHS),
+    OverloadRow::member(
+        "matches",
+        "matches_string",
+        &[String, String],
+        Bool,
+        MATCHED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(matches, Traits::MATCHER)
+    .planned_by(Planning::Pattern(matching))
+    .costed_before(SEARCHED_LENGTHS),
+];
+
+/// The texts of two strings.
+fn two_texts(args: &[Value]) -> Result<(&str, &str), EvalError> {
+    match args {
+        [Value::String(text), Value::String(part)] => Ok((text, part)),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn contains(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    two_texts(args).map(|(text, part)| text.contains(part).into())
+}
+
+fn ends_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    two_texts(args).map(|(text, part)| text.ends_with(part).into())
+}
+
+fn starts_with(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    two_texts(args).map(|(text, part)| text.starts_with(part).into())
+}
+
+/// Source: cel-go `common/types/string.go`, `String.Match`.
+fn matches(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    let (text, pattern) = two_texts(args)?;
+    let program = regexp::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
+    Ok(program.is_match(text).into())
+}
+
+/// `matches` with a constant pattern.
+///
+/// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`.
+fn matching(pattern: &str) -> Result<Specialized, EvalError> {
+    let program = regexp::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
+    Ok(Box::new(move |_, args| {
+        Ok(program.is_match(&subject(args)?).into())
+    }))
+}
+
+/// The text that a constant pattern is looked for in: whatever wraps a Go string.
+///
+/// # Errors
+///
+/// For other values.
+///
+/// Source: cel-go `common/types/types.go`, `Type.Value`; `common/types/optional.go`, `Optional.Value`.
+pub fn subject(args: &[Value]) -> Result<Cow<'_, str>, EvalError> {
+    fn wrapped(value: &Value) -> Option<Cow<'_, str>> {
+        match value {
+            Value::String(text) => Some(Cow::Borrowed(text)),
+            Value::Type(of) => Some(Cow::Owned(of.type_name())),
+            Value::Optional(optional) => wrapped(optional.get()?),
+            _ => None,
+        }
+    }
+    args.first()
+        .and_then(wrapped)
+        .ok_or(EvalError::no_such_overload())
+}

@@ -1,0 +1,40 @@
+//! Estimates of what an evaluation costs in the API server. The costs of its functions are in their rows.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `pkg/cel/library/cost.go`.
+
+pub use super::costs::AUTHORIZER_CHECK_COST;
+use cel::checker::CheckedAst;
+use cel::cost::{self, CostEstimate, CostOptions, SizeEstimator};
+
+/// The API server's choices of the cost model: `has()` is free.
+///
+/// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `baseOpts`.
+pub const COST_OPTIONS: CostOptions = CostOptions {
+    presence_test_has_cost: false,
+};
+
+/// Estimates what evaluating `checked` costs in the API server, where `sizes` knows those of variables.
+///
+/// With [`UnknownSizes`](cel::cost::UnknownSizes), what depends on the size of a variable is
+/// without bound. The API server estimates the rules of CRDs, and refuses those that may exceed its
+/// limits; of policies it makes no estimate, and only measures.
+///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::cost::{CostEstimate, UnknownSizes};
+/// use cel::{checker, syntax};
+/// use kubernetes::library::cost;
+/// use kubernetes::library::environment::base_env;
+///
+/// let text = "quantity('1Gi').isGreaterThan(quantity('500Mi'))";
+/// let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
+/// let (checked, found) = checker::check(&ast, text, base_env());
+/// assert!(found.is_empty());
+/// assert_eq!(cost::estimate(&checked, &UnknownSizes), CostEstimate::fixed(3));
+/// # Ok::<(), &str>(())
+/// ```
+#[must_use]
+pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate {
+    cost::estimate(checked, sizes, COST_OPTIONS)
+}
