@@ -13,6 +13,7 @@ use super::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
+use cel::decls::Version;
 use cel::diagnostic::{Code, Diagnostics};
 use cel::env::Env;
 use cel::eval::Program;
@@ -20,6 +21,7 @@ use cel::stack::run_on_deep_stack;
 use cel::types::Type;
 use kubernetes::library::cost;
 use kubernetes::library::runtime::KubernetesRuntime;
+use kubernetes::library::version::{self, TooNew};
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +97,17 @@ impl CompileErrorType {
             Self::Internal => "InternalError",
         }
     }
+}
+
+/// A call of a function or macro that an older API server does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewerCall {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The place of the call in the expression, in code points.
+    pub offset: u32,
+    /// The function or macro.
+    pub call: TooNew,
 }
 
 /// A sound expression: its checked tree, and the program that was planned from it.
@@ -217,6 +230,25 @@ impl CompiledPolicy {
             compiled.push((expression, cost));
         });
         compiled
+    }
+
+    /// The calls of functions and macros that an API server of `version` does not take in a new policy, of
+    /// sound expressions.
+    #[must_use]
+    pub fn too_new(&self, version: Version) -> Vec<NewerCall> {
+        let mut found = Vec::new();
+        self.compile_each(CompileMode::New, Words::Ours, |expression, sound| {
+            let Some(sound) = sound else { return };
+            let ast = sound.checked.ast();
+            for call in version::too_new(&sound.checked, version) {
+                found.push(NewerCall {
+                    field_ref: expression.field_ref.clone(),
+                    offset: ast.offset(call.at),
+                    call,
+                });
+            }
+        });
+        found
     }
 
     /// Compiles all expressions without schemas, in the order in which the API server does, and hands

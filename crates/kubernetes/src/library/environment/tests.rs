@@ -1,6 +1,6 @@
 //! Walks all rows of all libraries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::*;
 use cel::cost::RuntimeCost;
@@ -27,14 +27,6 @@ fn params(sig: Sig) -> Vec<&'static str> {
 fn ids(function: &str) -> Vec<&'static str> {
     let function = base_env().lookup_function(function);
     function.map_or_else(Vec::new, |f| f.overloads.iter().map(|o| o.row.id).collect())
-}
-
-#[test]
-fn nothing_is_missing() {
-    let functions: BTreeSet<_> = rows().iter().map(|row| row.function).collect();
-    // The language's equality is there twice, with the costs of the API server and with its own.
-    assert_eq!(rows().len(), 341);
-    assert_eq!(functions.len(), 154);
 }
 
 #[test]
@@ -114,6 +106,8 @@ fn overloads_of_a_function_differ() {
     }
 }
 
+/// Of the rows of 1.0 one is there twice: the language's equality, with the costs of the API server and with
+/// its own.
 #[test]
 fn versions() {
     let mut n_introduced = BTreeMap::new();
