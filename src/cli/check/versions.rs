@@ -62,11 +62,10 @@ pub fn check(policy: &Object<ValidatingAdmissionPolicy>, version: Version) -> Ve
 /// The place of the name of a call in `text`, and its length, in code points: a call on a receiver is at its
 /// parenthesis.
 fn name_place(text: &str, offset: usize, name: &str) -> (usize, usize) {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let length = last.chars().count();
+    let length = name.chars().count();
     let before: String = text.chars().take(offset).collect();
     let before = before.trim_end();
-    if before.ends_with(last) {
+    if before.ends_with(name) {
         (before.chars().count().saturating_sub(length), length)
     } else {
         (offset, length)
