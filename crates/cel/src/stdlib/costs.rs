@@ -152,6 +152,7 @@ pub const COMPARED: Costs = Costs::new(
 const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
 
 /// The estimate of [`COMPARED`].
+#[must_use]
 pub fn estimated_comparison(call: &Call<'_>, _: &dyn SizeEstimator) -> CallEstimate {
     match call.args {
         [left, right] => {
