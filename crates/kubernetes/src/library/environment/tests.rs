@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::library::version::LATEST;
 use cel::cost::RuntimeCost;
 use cel::decls::{Binding, CallStyle};
 use cel::env::Ident;
@@ -112,6 +113,7 @@ fn overloads_of_a_function_differ() {
 fn versions() {
     let mut n_introduced = BTreeMap::new();
     for row in rows() {
+        assert!(row.source.introduced <= LATEST, "{}", row.id);
         *n_introduced
             .entry(row.source.introduced.to_string())
             .or_insert(0) += 1;
