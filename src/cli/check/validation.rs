@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+    AuditAnnotation, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 };
 
@@ -137,6 +137,15 @@ pub fn policy(policy: &Object<ValidatingAdmissionPolicy>) -> Vec<Finding> {
             refused.invalid(&field_ref, "the message must not contain line breaks");
         }
     }
+    audit_annotations(&mut refused, annotations);
+    refused.findings
+}
+
+/// Source: `validateAuditAnnotation`.
+fn audit_annotations(
+    refused: &mut Refused<'_, ValidatingAdmissionPolicy>,
+    annotations: &[AuditAnnotation],
+) {
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let message = format!("more than {MAX_AUDIT_ANNOTATIONS} audit annotations");
         refused.invalid("spec.auditAnnotations", &message);
@@ -159,7 +168,6 @@ pub fn policy(policy: &Object<ValidatingAdmissionPolicy>) -> Vec<Finding> {
             refused.invalid(&field_ref, &message);
         }
     }
-    refused.findings
 }
 
 /// What the API server refuses of a binding.
