@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use super::exempt;
+use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -550,11 +551,6 @@ pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk
     kinds.sort();
     kinds
 }
-
-/// The most kinds that upstream takes from one rule.
-///
-/// Source: `typechecking.go`, `maxTypesToCheck`.
-const MAX_TYPES_TO_CHECK: usize = 10;
 
 /// How often resources are looked up for one policy: a rule can name a billion of groups, versions and
 /// resources in combination.

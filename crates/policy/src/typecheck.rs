@@ -13,7 +13,7 @@ use super::param_kind;
 use super::truthful::{self, Judge};
 use super::verdicts::{Scope, Verdicts};
 use cel::env::Env;
-use cel::syntax::run_on_deep_stack;
+use cel::stack::run_on_deep_stack;
 use cel::types::{StructType, Type};
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
