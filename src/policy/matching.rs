@@ -194,6 +194,24 @@ impl<'a> Rule<'a> {
         }
     }
 
+    /// The resources of the groups of the rule, with their indices: all that it could match, in their order.
+    fn candidates<'m>(&self, mapper: &'m RestMapper) -> Vec<(usize, &'m ApiResource)> {
+        let resources = &mapper.resources;
+        let of_group = match &self.groups {
+            Values::Few(groups) if !groups.iter().any(|group| group == "*") => groups,
+            // Of thousands of groups a rule is as quickly held against all resources.
+            Values::Few(_) | Values::Many(_) => return resources.iter().enumerate().collect(),
+        };
+        let of_group: BTreeSet<&str> = of_group.iter().map(String::as_str).collect();
+        let mut candidates = Vec::new();
+        for group in of_group {
+            let start = resources.partition_point(|resource| *resource.gvr.group < *group);
+            let from_start = resources.iter().enumerate().skip(start);
+            candidates.extend(from_start.take_while(|(_, resource)| resource.gvr.group == group));
+        }
+        candidates
+    }
+
     /// Hands on the names of the rule by which it matches requests for `resource`.
     fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
         let served = resource.gvr.resource.as_str();
@@ -291,7 +309,7 @@ pub(super) fn targets<'a>(
     let mut exclusions = Exclusions::new(policy);
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
     for rule in rules(policy).iter().map(Rule::new) {
-        for (n, resource) in mapper.resources.iter().enumerate() {
+        for (n, resource) in rule.candidates(mapper) {
             let Some(by_wildcard) = rule.by_wildcard(resource, |_| {}) else {
                 continue;
             };
@@ -335,7 +353,7 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     let mut touched = BTreeSet::new();
     for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
         let mut found: HashSet<String> = HashSet::new();
-        for (idx, resource) in mapper.resources.iter().enumerate() {
+        for (idx, resource) in rule.candidates(mapper) {
             let mut matching_name = String::new();
             let is_exempt = exempt::is_exempt(&resource.gvr);
             let is_by_wildcard = rule.by_wildcard(resource, |name| {
