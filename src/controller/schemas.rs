@@ -79,8 +79,9 @@ struct Document {
     load: Load,
     /// Rises when who went away without the document should look again.
     version: Arc<AtomicU64>,
-    /// The policies that asked for it and went away without.
-    waiting: BTreeSet<String>,
+    /// The policies that asked for it and went away without, with how many documents they need: those that
+    /// need few come first, as what is matched by wildcards takes long to check.
+    waiting: BTreeSet<(usize, String)>,
     /// Ends the pause before the next attempt.
     hurry: Arc<Notify>,
     task: AbortHandle,
@@ -185,7 +186,7 @@ impl SchemaCache {
         state.sets.retain(|set| Arc::strong_count(set) > 1);
         let before = state.documents.len();
         state.documents.retain(|gv, document| {
-            document.waiting.retain(|policy| exists(policy));
+            document.waiting.retain(|(_, policy)| exists(policy));
             needed.contains(gv) || !document.waiting.is_empty()
         });
         let n_documents = state.documents.len();
@@ -234,7 +235,9 @@ impl Shared {
                 }
                 Load::Missing(reason) => {
                     let missing = Missing::new(reason.clone(), &document.version);
-                    document.waiting.insert(policy.to_owned());
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.to_owned()));
                     schemas.waiting.insert(gv.clone(), missing);
                 }
                 Load::Coming => {
@@ -250,7 +253,9 @@ impl Shared {
             }
             for (gv, _) in &coming {
                 if let Some(document) = state.documents.get_mut(*gv) {
-                    document.waiting.insert(policy.to_owned());
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.to_owned()));
                 }
             }
             let n_coming = coming.len();
@@ -333,7 +338,7 @@ impl Shared {
         document.version.fetch_add(1, Ordering::Relaxed);
         // Who was judged without the document is judged again once it is there, or once it is known why not.
         let mut touched = Vec::new();
-        for policy in &document.waiting {
+        for (_, policy) in &document.waiting {
             match parked.get_mut(policy) {
                 Some(parked) => {
                     parked.n_coming = parked.n_coming.saturating_sub(usize::from(was_coming));
