@@ -9,6 +9,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
 use super::admissions::Admissions;
@@ -58,14 +59,14 @@ pub(crate) enum Outcome {
 }
 
 impl Record {
-    /// Whether it is about this very policy.
-    pub(crate) fn is_of(&self, policy: &ValidatingAdmissionPolicy) -> bool {
-        self.uid == policy.metadata.uid && self.generation == policy.metadata.generation
+    /// Whether it is about the very policy with this metadata.
+    pub(crate) fn is_of(&self, metadata: &ObjectMeta) -> bool {
+        self.uid == metadata.uid && self.generation == metadata.generation
     }
 
     /// Whether a check of `policy` in `world` would find the same.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
-        self.is_of(policy)
+        self.is_of(&policy.metadata)
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(world)
     }
