@@ -30,22 +30,23 @@ impl Usage {
         })
     }
 
-    /// Puts what was used since then into the table.
+    /// Puts what was used since then into the table, and sums it up.
     pub(crate) fn add_to(
         self,
         row: &mut Row,
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
-    ) -> Result<()> {
+    ) -> Result<f64> {
         let now = Self::of(control_plane, controller)?;
-        let text = format!(
-            "{:.1}/{:.1}/{:.1}/{:.1} s",
+        let used = [
             now.api_server - self.api_server,
             now.etcd - self.etcd,
             now.controller - self.controller,
-            now.bench - self.bench
-        );
-        row.add("  processor: API server/etcd/controller/bench", text);
-        Ok(())
+            now.bench - self.bench,
+        ];
+        let text = used.map(|seconds| format!("{seconds:.1}")).join("/");
+        let what = "  processor: API server/etcd/controller/bench";
+        row.add(what, format!("{text} s"));
+        Ok(used.iter().sum())
     }
 }
