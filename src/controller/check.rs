@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -94,11 +95,13 @@ impl Record {
     }
 }
 
-/// A policy compiled and matched, before its schemas are there.
+/// A policy compiled and matched.
 struct Examined {
     compiled: CompiledPolicy,
     matches: Matches,
     group_versions: BTreeSet<GroupVersion>,
+    /// What its type check came to, where its schemas were there already; `None` if it panicked.
+    typed: Option<Option<Typed>>,
 }
 
 /// Checks `policy` in `world`.
@@ -127,6 +130,7 @@ pub(crate) async fn check(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
 
     let (subject, mapper) = (Arc::clone(policy), Arc::clone(&world.mapper));
+    let (known, index) = (schemas.clone(), Arc::clone(&world.index));
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::new(&subject);
@@ -146,42 +150,56 @@ pub(crate) async fn check(
         let described = described.map(|resource| resource.gvr.group_version());
         let params = policy::param_kind(&subject).map(|gvk| gvk.group_version());
         let group_versions = own.chain(described).chain(params).collect();
+        // Mostly they are there, and the thread need not be left and taken again.
+        let name = subject.metadata.name.as_deref().unwrap_or_default();
+        let typed = known.loaded(name, &group_versions, &index);
+        let typed = typed.map(|schemas| {
+            let typed = || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+            // What its rules match is known all the same.
+            catch_unwind(AssertUnwindSafe(typed)).ok()
+        });
         Examined {
             compiled,
             matches,
             group_versions,
+            typed,
         }
     });
     let Some(Examined {
         compiled,
         matches,
         group_versions,
+        typed,
     }) = examined.await?
     else {
         let outcome = Outcome::BrokenOff { matched: None };
         return Ok(Some(record(BTreeSet::new(), Vec::new(), outcome)));
     };
+    let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
 
-    let asked = schemas.get(name, &group_versions, &world.index).await;
-    let Asked::There(schemas) = asked else {
-        return Ok(None);
+    let mut waiting = Vec::new();
+    let mut missing = Vec::new();
+    let typed = if let Some(typed) = typed {
+        if typed.is_none() {
+            panicked(name, metrics);
+        }
+        typed
+    } else {
+        let asked = schemas.get(name, &group_versions, &world.index).await;
+        let Asked::There(schemas) = asked else {
+            return Ok(None);
+        };
+        for (gv, without) in &schemas.waiting {
+            waiting.push((gv.to_string(), without.reason.clone()));
+            missing.push(without.clone());
+        }
+        let mapper = Arc::clone(&world.mapper);
+        let typed = move || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+        guard(name, metrics, typed).await?
     };
-    let waiting = schemas.waiting.iter();
-    let waiting = waiting.map(|(gv, missing)| (gv.to_string(), missing.reason.clone()));
-    let waiting = waiting.collect();
-    let missing = schemas.waiting.values().cloned().collect();
-    let mapper = Arc::clone(&world.mapper);
-    let typed = guard(name, metrics, move || {
-        let typed = Typed::from(type_check(&compiled, &mapper, &schemas, profile));
-        (
-            typed,
-            compiled.findings().to_vec(),
-            compiled.n_expressions(),
-        )
-    });
     let matched = Matched::from(matches);
-    let outcome = match typed.await? {
-        Some((typed, findings, n_expressions)) => Outcome::Done {
+    let outcome = match typed {
+        Some(typed) => Outcome::Done {
             findings,
             n_expressions,
             matched,
@@ -221,15 +239,20 @@ async fn guard<T: Send + 'static>(
     match outcome {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_panic() => {
-            metrics.check_panicked();
-            tracing::error!(
-                policy,
-                "the check of this policy panicked; please report it"
-            );
+            panicked(policy, metrics);
             Ok(None)
         }
         Err(_) => Err(Interrupted),
     }
+}
+
+/// Says and counts that a check panicked.
+fn panicked(policy: &str, metrics: &Metrics) {
+    metrics.check_panicked();
+    tracing::error!(
+        policy,
+        "the check of this policy panicked; please report it"
+    );
 }
 
 #[cfg(test)]

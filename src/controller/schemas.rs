@@ -41,6 +41,7 @@ const MAX_PARKED: Duration = Duration::from_secs(5);
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// Types by group version.
+#[derive(Clone)]
 pub(crate) struct SchemaCache {
     shared: Arc<Shared>,
 }
@@ -150,6 +151,37 @@ impl SchemaCache {
             // The sender lives as long as `self`.
             drop(tokio::time::timeout_at(until, news.changed()).await);
         }
+    }
+
+    /// The types of `group_versions`, of those that `index` has, for the policy of that name, where all are
+    /// there; asks for none.
+    pub(crate) fn loaded(
+        &self,
+        policy: &str,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> Option<Schemas> {
+        let mut schemas = Schemas::default();
+        let mut state = self.shared.lock();
+        for gv in group_versions {
+            let Some(address) = index.get(gv) else {
+                continue;
+            };
+            let document = state.documents.get(gv)?;
+            let Load::Loaded(types) = &document.load else {
+                return None;
+            };
+            if document.address != *address {
+                return None;
+            }
+            schemas.documents.insert(gv.clone(), Arc::clone(types));
+        }
+        state.parked.remove(policy);
+        drop(state);
+        for _ in &schemas.documents {
+            self.shared.metrics.schema_lookup(Lookup::Hit);
+        }
+        Some(schemas)
     }
 
     /// The set that is equal to `group_versions`, shared by all that have it.
