@@ -625,3 +625,46 @@ fn sorted(values: &[String]) -> Vec<&str> {
     values.sort_unstable();
     values
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_held_against_the_resources_of_its_groups() {
+        let groups = ["", "a", "ab", "b", "c.d"];
+        let resource = |group: &&str| ApiResource {
+            gvr: Gvr::new(*group, "v1", "things"),
+            gvk: Gvk::new(*group, "v1", "Thing"),
+            singular: String::new(),
+            namespaced: true,
+        };
+        let mapper = RestMapper::new(groups.iter().map(resource).collect());
+        let candidates = |groups: &[&str]| -> Vec<(usize, String)> {
+            let rule: NamedRuleWithOperations =
+                serde_json::from_value(json!({"apiGroups": groups})).unwrap();
+            let candidates = Rule::new(&rule).candidates(&mapper).into_iter();
+            candidates
+                .map(|(n, resource)| (n, resource.gvr.group.clone()))
+                .collect()
+        };
+        let table: [(&[&str], &[usize]); 6] = [
+            (&[], &[]),
+            (&["a"], &[1]),
+            (&["c.d", "", "c.d", "none"], &[0, 4]),
+            (&["aa"], &[]),
+            (&["b", "*"], &[0, 1, 2, 3, 4]),
+            (&["*"], &[0, 1, 2, 3, 4]),
+        ];
+        for (of_rule, expect) in table {
+            let expect = expect.iter().map(|n| (*n, groups[*n].to_owned()));
+            assert_eq!(
+                candidates(of_rule),
+                expect.collect::<Vec<_>>(),
+                "{of_rule:?}"
+            );
+        }
+    }
+}

@@ -93,6 +93,12 @@ impl PolicySamples {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many different samples are held.
+    #[cfg(test)]
+    pub(super) fn n_distinct(&self) -> usize {
+        self.lock().distinct.len()
+    }
+
     /// All samples as they are now.
     pub(super) fn snapshot(&self) -> Arc<Samples> {
         Arc::clone(&self.lock().samples)
