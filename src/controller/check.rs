@@ -191,8 +191,8 @@ pub(crate) async fn check(
         };
         for (gv, without) in &schemas.waiting {
             waiting.push((gv.to_string(), without.reason.clone()));
-            missing.push(without.clone());
         }
+        missing.extend(schemas.guards().cloned());
         let mapper = Arc::clone(&world.mapper);
         let typed = move || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
         guard(name, metrics, typed).await?

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cel::value::{EvalError, List, ListSource, Value};
-use crate::schema::escape::escape;
+use kubernetes::schema::escape::escape;
 
 use super::raw::{contains_same, hashable, unwrapped};
 use super::{ValueSchema, part_equals, typed};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cel::value::{EvalError, Map, MapSource, Value};
-use crate::schema::escape::{escape, unescape};
+use kubernetes::schema::escape::{escape, unescape};
 
 use super::{ValueSchema, part_equals, typed};
 
