@@ -114,13 +114,16 @@ impl<K: RefersToPolicy> fmt::Debug for ByPolicy<K> {
     }
 }
 
+/// Objects with their names.
+type Named<T> = Vec<(Arc<str>, T)>;
+
 struct State<K: RefersToPolicy> {
     /// Whether all that exist are known.
     is_listed: bool,
     /// The policy that an object refers to, by the name of the object.
     policies: HashMap<Arc<str>, Arc<str>>,
     /// The objects of a policy with their names, sorted by these.
-    by_policy: HashMap<Arc<str>, Vec<(Arc<str>, K::Kept)>>,
+    by_policy: HashMap<Arc<str>, Named<K::Kept>>,
 }
 
 impl<K: RefersToPolicy> Default for ByPolicy<K> {

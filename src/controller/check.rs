@@ -100,9 +100,12 @@ struct Examined {
     compiled: CompiledPolicy,
     matches: Matches,
     group_versions: BTreeSet<GroupVersion>,
-    /// What its type check came to, where its schemas were there already; `None` if it panicked.
-    typed: Option<Option<Typed>>,
+    /// Its type check, where its schemas were there already.
+    checked: Option<TypeChecked>,
 }
+
+/// What a type check came to; `None` if it panicked.
+struct TypeChecked(Option<Typed>);
 
 /// Checks `policy` in `world`.
 ///
@@ -152,24 +155,24 @@ pub(crate) async fn check(
         let group_versions = own.chain(described).chain(params).collect();
         // Mostly they are there, and the thread need not be left and taken again.
         let name = subject.metadata.name.as_deref().unwrap_or_default();
-        let typed = known.loaded(name, &group_versions, &index);
-        let typed = typed.map(|schemas| {
+        let schemas = known.loaded(name, &group_versions, &index);
+        let checked = schemas.map(|schemas| {
             let typed = || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
             // What its rules match is known all the same.
-            catch_unwind(AssertUnwindSafe(typed)).ok()
+            TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
         });
         Examined {
             compiled,
             matches,
             group_versions,
-            typed,
+            checked,
         }
     });
     let Some(Examined {
         compiled,
         matches,
         group_versions,
-        typed,
+        checked,
     }) = examined.await?
     else {
         let outcome = Outcome::BrokenOff { matched: None };
@@ -179,7 +182,7 @@ pub(crate) async fn check(
 
     let mut waiting = Vec::new();
     let mut missing = Vec::new();
-    let typed = if let Some(typed) = typed {
+    let typed = if let Some(TypeChecked(typed)) = checked {
         if typed.is_none() {
             panicked(name, metrics);
         }
