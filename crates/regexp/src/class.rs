@@ -53,7 +53,7 @@ impl Ranges {
         Self(gaps)
     }
 
-    /// Whether `rune` is in one of the ranges.
+    /// Reports whether `rune` is in one of the ranges.
     #[must_use]
     pub fn contains(&self, rune: u32) -> bool {
         let after = self.0.partition_point(|&(lo, _)| lo <= rune);

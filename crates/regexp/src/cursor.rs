@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
         self.take(n_bytes)
     }
 
-    /// What was read since `start`.
+    /// Text read since `start`.
     pub(super) fn since(self, start: Self) -> &'a str {
         start
             .rest

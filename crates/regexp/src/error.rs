@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-/// What is wrong with a pattern.
+/// Kinds of syntax error in a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SyntaxErrorCode {
     /// A range of a class whose end is before its start, or an unknown name of a class.
@@ -59,7 +59,7 @@ impl fmt::Display for SyntaxErrorCode {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {code}: `{expr}`")]
 pub struct SyntaxError {
-    /// What is wrong.
+    /// Kind of error.
     pub code: SyntaxErrorCode,
     /// The part of the pattern that is wrong.
     pub expr: String,

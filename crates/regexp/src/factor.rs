@@ -238,7 +238,7 @@ impl Stack {
         }
     }
 
-    /// Whether two nodes, of which one is simple, are the same.
+    /// Reports whether two nodes, of which one is simple, are the same.
     fn is_equal(&self, left: NodeId, right: NodeId) -> bool {
         let (left, right) = (self.node(left), self.node(right));
         let same_flag = |flag| left.flags.only(flag) == right.flags.only(flag);

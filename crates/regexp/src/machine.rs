@@ -49,7 +49,7 @@ impl Look {
     }
 }
 
-/// What is still to be done to compile a pattern.
+/// Pending step of the compilation of a pattern.
 enum Task {
     Node(NodeId),
     /// A choice: to go on with what follows, or to go past it.
@@ -341,7 +341,8 @@ struct Known {
 }
 
 impl Known {
-    /// Whether `c`, the code point at the present place, is in a class; looked up once a place.
+    /// Reports whether `c`, the code point at the current position, is in a class; looked up once per
+    /// position.
     fn contains(&mut self, ranges: &[Ranges], class: usize, c: char) -> bool {
         let look_up = || {
             let ranges = ranges.get(class);

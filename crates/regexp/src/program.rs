@@ -83,7 +83,7 @@ impl Program {
         Ok(Self(Engine::Machine(Machine::new(&regex))))
     }
 
-    /// Whether some part of `text` matches.
+    /// Reports whether some part of `text` matches.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         match &self.0 {

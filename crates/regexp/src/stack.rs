@@ -338,7 +338,7 @@ impl Stack {
         Ok(Some(id))
     }
 
-    /// Whether nested repetitions make no more than `n` copies of any part.
+    /// Reports whether nested repetitions make no more than `n` copies of any part.
     pub(super) fn repeats_at_most(&self, id: NodeId, mut n: u32) -> bool {
         let node = self.node(id);
         if let NodeKind::Repeat { min, max } = node.kind {
@@ -498,7 +498,7 @@ impl Stack {
 
 /// Classes as alternatives.
 impl Stack {
-    /// Whether the node is a single character or a class, and if so how general it is.
+    /// Returns how general a single character or a class is, or `None` for any other node.
     pub(super) fn class_rank(&self, id: NodeId) -> Option<u8> {
         match &self.node(id).kind {
             NodeKind::Literal(runes) if runes.len() == 1 => Some(0),
@@ -579,7 +579,7 @@ fn matches_newline(node: &Node) -> bool {
 const NEWLINE: u32 = 0xa;
 
 impl ClassNode {
-    /// What the parser must know of the class.
+    /// Summarizes the class for the parser.
     pub(super) fn summary(&mut self) -> ClassSummary {
         if let Some(summary) = self.summary {
             return summary;

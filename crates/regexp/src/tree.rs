@@ -35,7 +35,7 @@ impl Flags {
     /// The end of the text was written `$`, not `\z`.
     pub const WAS_DOLLAR: Self = Self(1 << 4);
 
-    /// Whether all of `flags` are set.
+    /// Reports whether all of `flags` are set.
     #[must_use]
     pub fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
@@ -58,7 +58,7 @@ impl Flags {
     }
 }
 
-/// What a node matches.
+/// Kinds of node, by what they match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum NodeKind {
     /// Nothing, not even the empty text.
@@ -114,7 +114,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// Whether the node is a mark on the parser's stack, not a part of the tree.
+    /// Reports whether the node is a mark on the parser's stack, not a part of the tree.
     pub(super) fn is_mark(&self) -> bool {
         matches!(self, Self::LeftParen(_) | Self::VerticalBar)
     }
@@ -137,7 +137,7 @@ pub struct ClassNode {
     pub(super) summary: Option<ClassSummary>,
 }
 
-/// What the parser must know of a class.
+/// Summary of a class, as far as the parser needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClassSummary {
     /// The number of ends of its ranges.
@@ -163,7 +163,7 @@ pub(super) enum Extent {
 /// A node: what it matches, the flags where it was written, its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
-    /// What it matches.
+    /// Kind of the node.
     pub kind: NodeKind,
     /// The flags.
     pub flags: Flags,

@@ -119,7 +119,7 @@ fn alias(name: &str) -> Option<UnicodeSet> {
     }
 }
 
-/// Whether `c` is a letter, mark, number, punctuation, symbol or the ASCII space.
+/// Reports whether `c` is a letter, mark, number, punctuation, symbol or the ASCII space.
 ///
 /// Source: Go `strconv/quote.go`, `IsPrint`.
 #[must_use]
