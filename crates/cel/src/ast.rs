@@ -50,11 +50,11 @@ pub enum Expr {
     Ident(Arc<str>),
     /// A field selection, or a test whether the field is there.
     Select {
-        /// What is selected from.
+        /// Expression that the field is selected from.
         operand: ExprId,
         /// The name of the field, as written.
         field: Arc<str>,
-        /// Whether it is `has(operand.field)`.
+        /// True for `has(operand.field)`.
         test_only: bool,
     },
     /// A call; operators are calls of functions such as `_+_`.
@@ -95,7 +95,7 @@ pub struct MapEntry {
     pub key: ExprId,
     /// The value.
     pub value: ExprId,
-    /// Whether it is written with `?`.
+    /// True if it is written with `?`.
     pub optional: bool,
 }
 
@@ -108,14 +108,14 @@ pub struct StructField {
     pub field: Arc<str>,
     /// The value.
     pub value: ExprId,
-    /// Whether it is written with `?`.
+    /// True if it is written with `?`.
     pub optional: bool,
 }
 
 /// A fold over a list or map, which is what the macros make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comprehension {
-    /// What is iterated over.
+    /// List or map that is iterated over.
     pub iter_range: ExprId,
     /// The variable of the element, key or index.
     pub iter_var: Arc<str>,
@@ -125,7 +125,7 @@ pub struct Comprehension {
     pub accu_var: Arc<str>,
     /// The accumulator before the first step.
     pub accu_init: ExprId,
-    /// Whether to go on.
+    /// Condition to continue with the next element.
     pub loop_condition: ExprId,
     /// The accumulator after a step.
     pub loop_step: ExprId,
@@ -133,7 +133,7 @@ pub struct Comprehension {
     pub result: ExprId,
 }
 
-/// Whether the element `n` is one of those written with `?`, which are sorted.
+/// Reports whether the element `n` is one of those written with `?`, whose indices are sorted.
 #[must_use]
 pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
     u32::try_from(n).is_ok_and(|n| optional_indices.binary_search(&n).is_ok())
@@ -207,7 +207,7 @@ impl Ast {
         self.exprs.len()
     }
 
-    /// Whether the tree has no nodes, which a parsed one never is.
+    /// Reports whether the tree has no nodes, which a parsed one never is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exprs.is_empty()
@@ -353,7 +353,7 @@ impl AstBuilder {
         self.exprs.len()
     }
 
-    /// Whether there are no nodes yet.
+    /// Reports whether there are no nodes yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.exprs.is_empty()

@@ -183,7 +183,7 @@ fn exempt_expressions(checked: &CheckedAst, functions: &[&str]) -> Vec<bool> {
     exempt
 }
 
-/// Whether two types are the same but for the names of type parameters.
+/// Reports whether two types are the same but for the names of type parameters.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.IsEquivalentType`.
 fn is_equivalent(left: &Type, right: &Type) -> bool {

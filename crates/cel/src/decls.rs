@@ -90,7 +90,7 @@ pub enum CallStyle {
     Member,
 }
 
-/// What the implementations of functions are given beside their arguments: one for each evaluation.
+/// State that implementations of functions receive beside their arguments: one for each evaluation.
 #[derive(Debug, Default)]
 pub struct Context {
     own: Work,
@@ -107,7 +107,7 @@ impl Context {
         }
     }
 
-    /// What comparisons may look at.
+    /// Returns the budget for comparisons.
     #[must_use]
     pub fn work(&self) -> &Work {
         self.shared.as_deref().unwrap_or(&self.own)
@@ -216,7 +216,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// What `symbol` declares, in every version.
+    /// Creates the declarations of `symbol`, which hold in every version.
     #[must_use]
     pub const fn new(symbol: &'static str) -> Self {
         Self {
@@ -261,13 +261,13 @@ pub struct OverloadRow {
     /// Differs: upstream calls first and counts afterwards, which comes to the same, but takes seconds and
     /// much memory with arguments of megabytes.
     pub costed_before: &'static [usize],
-    /// Whether a call that the check resolved to this overload alone is evaluated without holding the
+    /// True if a call that the check resolved to this overload alone is evaluated without checking the
     /// arguments against the signature.
     ///
     /// Source: cel-go `common/decls/decls.go`, `DisableTypeGuards`.
     pub unguarded: bool,
-    /// Whether an error in the first of two arguments keeps the second from being evaluated; else both are
-    /// evaluated, which shows in the cost.
+    /// True if an error in the first of two arguments keeps the second from being evaluated; otherwise
+    /// both are evaluated, which shows in the cost.
     ///
     /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionBinding`.
     pub in_order: bool,
@@ -435,7 +435,7 @@ impl Overload {
         }
     }
 
-    /// Whether the overload is called on a receiver.
+    /// Reports whether the overload is called on a receiver.
     #[must_use]
     pub fn is_member(&self) -> bool {
         self.row.style == CallStyle::Member

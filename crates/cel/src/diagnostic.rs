@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::ast::ExprId;
 use super::source::{Location, SourceMap};
 
-/// What a finding is about. The names are for good once released.
+/// Kinds of finding. The names are stable once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Code {
     /// The text is not an expression of the language.
@@ -70,13 +70,13 @@ impl Code {
 /// A finding about an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What it is about.
+    /// Kind of the finding.
     pub code: Code,
     /// Where it is.
     pub location: Location,
     /// The expression that it is about; findings of the parser have none.
     pub expr: Option<ExprId>,
-    /// What is wrong, in cel-go's words where it has some.
+    /// Description of the finding, in cel-go's words where it has some.
     pub message: String,
 }
 
@@ -135,7 +135,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether nothing was found.
+    /// Reports whether nothing was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.n_found == 0

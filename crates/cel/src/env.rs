@@ -124,7 +124,7 @@ impl Library {
     }
 }
 
-/// What a name stands for.
+/// Declaration that a name stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ident {
     /// A variable of the type.
@@ -201,13 +201,13 @@ impl Env {
             .map(|_| Ident::Variable(Type::Int))
     }
 
-    /// What all environments on the same base share.
+    /// Returns the library that all environments on the same base share.
     #[must_use]
     pub fn library(&self) -> &Arc<Library> {
         &self.library
     }
 
-    /// Whether some dotted name begins with the part `first`.
+    /// Reports whether some dotted name begins with the part `first`.
     #[must_use]
     pub fn is_namespace(&self, first: &str) -> bool {
         let begins = |name: &str| first_part(name).is_some_and(|part| part == first);

@@ -6,7 +6,7 @@
 /// The greatest number that upstream reads as a precision or a width.
 const MAX_PARAMETER: u64 = 10_000_009;
 
-/// What upstream writes where it cannot read the precision or the width.
+/// Text that upstream writes where it cannot read the precision or the width.
 const NO_VERB: &str = "%!(NOVERB)";
 
 /// A double has no more digits behind the point than these.

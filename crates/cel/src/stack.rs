@@ -18,7 +18,7 @@ pub const SHALLOW_DEPTH: u32 = 60;
 pub(crate) const SHALLOW_VALUE_DEPTH: u32 = 100;
 
 thread_local! {
-    /// Whether this is a thread with a large stack.
+    /// True on a thread with a large stack.
     static IS_DEEP: Cell<bool> = const { Cell::new(false) };
 }
 

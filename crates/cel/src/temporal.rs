@@ -35,7 +35,7 @@ pub enum TimestampError {
     OutOfRange,
 }
 
-/// Whether `seconds` since 1970 are within the range of timestamps.
+/// Reports whether `seconds` since 1970 are within the range of timestamps.
 #[must_use]
 pub fn is_unix_seconds(seconds: i64) -> bool {
     (MIN_UNIX_SECONDS..=MAX_UNIX_SECONDS).contains(&seconds)
@@ -159,7 +159,7 @@ fn nanos_of_unit(unit: &[u8]) -> Option<u64> {
     })
 }
 
-/// What the digits behind the point are of `unit`; those too many to count do not matter.
+/// Returns the fraction of `unit` that the digits behind the point denote; surplus digits are ignored.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

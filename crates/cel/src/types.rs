@@ -119,8 +119,8 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     /// The names of all fields, sorted, as they are written in an expression.
     fn field_names(&self) -> Vec<&str>;
 
-    /// Whether a value may have `field` although the type does not declare it: the object is open, or
-    /// the field's own type cannot be expressed.
+    /// Reports whether a value may have `field` although the type does not declare it: the object is
+    /// open, or the field's own type cannot be expressed.
     fn may_hold(&self, _field: &str) -> bool {
         false
     }
@@ -130,7 +130,7 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Whether every value has `field`.
+    /// Reports whether every value has `field`.
     fn is_required(&self, _field: &str) -> bool {
         false
     }
@@ -168,7 +168,7 @@ impl StructType {
     }
 }
 
-/// What sets the names of two types apart that read the same: no name can have it otherwise.
+/// Character that distinguishes the names of two types that read the same: no name can contain it otherwise.
 ///
 /// It is a part of the name, so that the types of nested fields, whose names begin with that of their
 /// owner, are set apart too.
@@ -245,7 +245,7 @@ impl Type {
         Self::Type(Some(Arc::new(of)))
     }
 
-    /// Whether values of the type are checked at run time only.
+    /// Reports whether values of the type are checked at run time only.
     ///
     /// Source: cel-go `checker/types.go`, `isDyn`.
     #[must_use]
@@ -253,13 +253,13 @@ impl Type {
         matches!(self, Self::Dyn | Self::Any)
     }
 
-    /// Whether the type is that of an expression in error.
+    /// Reports whether the type is that of an expression in error.
     #[must_use]
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Error)
     }
 
-    /// Whether the type is dynamic or in error.
+    /// Reports whether the type is dynamic or in error.
     #[must_use]
     pub fn is_dyn_or_error(&self) -> bool {
         self.is_dyn() || self.is_error()

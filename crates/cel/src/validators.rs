@@ -37,7 +37,7 @@ impl Validator {
     }
 }
 
-/// Whether `duration(literal)` can be evaluated.
+/// Reports whether `duration(literal)` can be evaluated.
 ///
 /// Of the literals that pass the type checker, only texts can: neither an int nor `null` is ever
 /// converted.
@@ -51,7 +51,7 @@ pub fn is_valid_duration_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Whether `timestamp(literal)` can be evaluated; of an int, which is seconds, if it is in range.
+/// Reports whether `timestamp(literal)` can be evaluated; an int, in seconds, if it is in range.
 ///
 /// Source: cel-go `cel/validator.go`, `ValidateTimestampLiterals`, `evalCall`.
 #[must_use]
@@ -63,7 +63,7 @@ pub fn is_valid_timestamp_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Whether the literal, the first argument of `matches`, is a regular expression.
+/// Reports whether the literal, the first argument of `matches`, is a valid regular expression.
 ///
 /// Upstream looks at the first argument behind the receiver, also where there is no receiver: of
 /// `matches('(', 'a')` it takes the text for the expression.
@@ -77,7 +77,7 @@ pub fn is_valid_matches_literal(literal: &Literal) -> bool {
     }
 }
 
-/// Whether `pattern` is a regular expression of Go.
+/// Reports whether `pattern` is a valid regular expression of Go.
 #[must_use]
 pub fn is_valid_regex(pattern: &str) -> bool {
     regexp::parse(pattern).is_ok()

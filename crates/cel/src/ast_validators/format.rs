@@ -9,7 +9,7 @@ use crate::ext::strings::FORMAT;
 use crate::ext::strings::format::{Arguments, Clause, FormatError, interpolate};
 use crate::types::{Primitive, Type};
 
-/// What is wrong with calls of `format` in `checked`, and where.
+/// Finds the mistakes in calls of `format` in `checked`, each with its expression.
 pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
     let ast = checked.ast();
     ast.descendants(ast.root())
@@ -54,7 +54,7 @@ fn may_be_string_format(checked: &CheckedAst, call: ExprId) -> bool {
     }
 }
 
-/// What is wrong, and with which expression if it is not the call as a whole.
+/// Mistake in a call, with the expression at fault if it is not the call as a whole.
 #[derive(Debug)]
 struct Mistake {
     message: String,
@@ -149,7 +149,7 @@ impl Elements<'_> {
     }
 }
 
-/// Whether a value of the type `of` can be written as `clause` says, as far as the type tells.
+/// Reports whether a value of the type `of` can be written as `clause` says, as far as the type tells.
 fn fits(clause: Clause, of: &Type) -> bool {
     use Primitive::{Bool, Bytes, Double, Int, String as Text, Uint};
     let primitive = match of {

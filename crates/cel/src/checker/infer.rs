@@ -186,7 +186,7 @@ impl<'a> Checker<'a> {
         self.set_type(id, type_);
     }
 
-    /// Whether a name that begins with the leftmost name of `id` may stand for something.
+    /// Reports whether a name that begins with the leftmost name of `id` may stand for something.
     pub(super) fn may_be_qualified(&self, id: ExprId) -> bool {
         let mut leftmost = id;
         loop {
@@ -467,7 +467,7 @@ impl<'a> Checker<'a> {
 /// not bound.
 const MAX_TYPE_PARTS: usize = 250;
 
-/// Whether `type_` is made of more than `limit` types.
+/// Reports whether `type_` is made of more than `limit` types.
 fn n_parts_exceeds(type_: &Type, limit: usize) -> bool {
     fn count(type_: &Type, left: &mut usize) -> bool {
         let Some(rest) = left.checked_sub(1) else {
@@ -529,7 +529,7 @@ fn well_known_name(type_: &Type) -> &'static str {
     }
 }
 
-/// Whether a literal of the type may be written by its message name.
+/// Reports whether a literal of the type may be written by its message name.
 ///
 /// Source: cel-go `checker/checker.go`, `isWellKnownType`.
 fn is_well_known(type_: &Type) -> bool {

@@ -19,7 +19,7 @@ use super::source::SourceMap;
 use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::types::Type;
 
-/// What an expression was resolved to.
+/// Declaration that an expression was resolved to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A variable or type, by its full name.
@@ -30,7 +30,7 @@ pub enum Reference {
         name: &'static str,
         /// The rows of the overloads.
         overloads: Box<[&'static OverloadRow]>,
-        /// Whether what looks like the receiver is a part of the function's name.
+        /// True if the apparent receiver is a part of the function's name.
         namespaced: bool,
     },
 }
@@ -72,7 +72,7 @@ impl CheckedAst {
         }
     }
 
-    /// What `id` was resolved to.
+    /// Returns the declaration that `id` was resolved to.
     #[must_use]
     pub fn reference(&self, id: ExprId) -> Option<&Reference> {
         self.references.get(id.index())?.as_ref()
@@ -85,7 +85,7 @@ impl CheckedAst {
     }
 }
 
-/// Whether the check of `ast` takes so much of the stack that it is done on a thread of its own.
+/// Reports whether checking `ast` needs so much stack that it is done on a thread of its own.
 #[must_use]
 pub fn is_deep(ast: &Ast) -> bool {
     ast.depth() > SHALLOW_DEPTH

@@ -46,7 +46,7 @@ impl Substitution {
         }
     }
 
-    /// Whether `from` is assignable to `to`; if so, variables are bound as that needs.
+    /// Reports whether `from` is assignable to `to`; if so, binds the type variables that this requires.
     pub(super) fn is_assignable(&mut self, from: &Type, to: &Type) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign(from, to);
@@ -58,7 +58,7 @@ impl Substitution {
         assignable
     }
 
-    /// Whether each of `from` is assignable to its counterpart in `to`, under common bindings.
+    /// Reports whether each of `from` is assignable to its counterpart in `to`, under common bindings.
     pub(super) fn is_assignable_list(&mut self, from: &[Type], to: &[Type]) -> bool {
         let mark = self.trail.len();
         let assignable = self.assign_list(from, to);
@@ -135,7 +135,7 @@ impl Substitution {
         Binding::Unknown
     }
 
-    /// Whether the variable does not occur in `within`: the occurs check of unification.
+    /// Reports whether the variable does not occur in `within`: the occurs check of unification.
     fn is_not_referenced(&self, number: u32, within: &Type) -> bool {
         match within {
             Type::Param(TypeParam::Free(other)) => {
@@ -198,7 +198,7 @@ impl Substitution {
     }
 }
 
-/// What is known of a variable as against a type.
+/// Result of comparing a variable with a type.
 enum Binding {
     /// The type is or has become a meaning of the variable.
     Valid,
@@ -244,7 +244,7 @@ fn has_params(type_: &Type) -> bool {
     }
 }
 
-/// Whether two types are the same; a wrapper is the same as what it wraps.
+/// Reports whether two types are the same; a wrapper is the same as what it wraps.
 ///
 /// Source: cel-go `common/types/types.go`, `Type.IsExactType`.
 pub(super) fn is_exact(left: &Type, right: &Type) -> bool {
@@ -255,7 +255,7 @@ pub(super) fn is_exact(left: &Type, right: &Type) -> bool {
     }
 }
 
-/// Whether null is assignable to the type.
+/// Reports whether null is assignable to the type.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignableNull`, `isLegacyNullable`.
 fn is_nullable(type_: &Type) -> bool {

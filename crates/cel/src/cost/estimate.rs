@@ -19,10 +19,10 @@ use crate::decls::OverloadRow;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 
-/// What the platform chooses of the cost model.
+/// Options of the cost model that the platform chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CostOptions {
-    /// Whether `has()` costs a unit of its own (`PresenceTestHasCost`).
+    /// True if `has()` costs a unit of its own (`PresenceTestHasCost`).
     pub presence_test_has_cost: bool,
 }
 
@@ -267,7 +267,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// What one of two lists or maps, or both in one, holds.
+    /// Records the contents of a joined list or map, taken from one or both of its operands.
     fn set_joined_entry(
         &mut self,
         id: ExprId,
@@ -283,7 +283,7 @@ impl<'a> Coster<'a> {
         }
     }
 
-    /// Whether the fold does nothing but bind a name.
+    /// Reports whether the fold does nothing but bind a name.
     fn is_bind(&self, fold: &Comprehension) -> bool {
         /// The accumulator of the macros of the language, under its former name.
         const ACCUMULATOR: &str = "__result__";

@@ -1,4 +1,5 @@
-//! What is learnt of expressions on the walk: paths, sizes, and the sizes of what lists and maps hold.
+//! Facts gathered on the walk over expressions: paths, sizes, and the sizes of the elements of lists
+//! and maps.
 //!
 //! Source: cel-go `checker/cost.go` (`coster.exprPaths`, `computedSizes`, `computedEntrySizes`,
 //! `localVar`).
@@ -12,7 +13,7 @@ use super::size::SizeEstimate;
 use crate::ast::{Expr, ExprId, Literal};
 use crate::types::{Primitive, Type};
 
-/// What is learnt of an expression on the way.
+/// Facts gathered about an expression.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Facts {
     pub(super) path: Option<PathId>,
@@ -164,7 +165,7 @@ fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
     Some(SizeEstimate::fixed(u64::try_from(size).unwrap_or(u64::MAX)))
 }
 
-/// Whether all values of the type have the same size.
+/// Reports whether all values of the type have the same size.
 ///
 /// Source: cel-go `checker/cost.go`, `isScalar`.
 fn is_scalar(type_: &Type) -> bool {

@@ -1,4 +1,4 @@
-//! What evaluating a checked expression may cost: from the least to the most, in cost units.
+//! Cost estimates of checked expressions: the least and the most that an evaluation may cost, in cost units.
 //!
 //! A unit is about 50 ns of work. Takes a [`CheckedAst`](super::checker::CheckedAst) and a
 //! [`SizeEstimator`], which knows the sizes of variables; gives a [`CostEstimate`]. The [`Costs`] of a

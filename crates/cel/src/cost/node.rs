@@ -1,4 +1,4 @@
-//! What an estimator is asked about: expressions and calls.
+//! Subjects of an estimator's answers: expressions and calls.
 //!
 //! Source: cel-go `checker/cost.go`, `AstNode`, `CallEstimate`.
 
@@ -73,7 +73,7 @@ impl<'a> AstNode<'a> {
         })
     }
 
-    /// Whether the value is of a string or bytes type, wrapped or not.
+    /// Reports whether the value is of a string or bytes type, wrapped or not.
     #[must_use]
     pub fn is_text(&self) -> bool {
         matches!(
@@ -92,7 +92,7 @@ pub struct Call<'a> {
     pub args: &'a [AstNode<'a>],
 }
 
-/// What a call costs by itself, and how large its result is.
+/// Estimate of a call's own cost, and of the size of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallEstimate {
     /// The cost, without that of the arguments.

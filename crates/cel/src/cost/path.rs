@@ -80,7 +80,7 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Whether there is no path.
+    /// Reports whether there is no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.is_none() && !self.items

@@ -13,9 +13,9 @@ use crate::value::{EvalError, Value, Work};
 pub enum StaticCost {
     /// So many units, beside what the arguments cost; nothing is known of the size of the result.
     Fixed(u64),
-    /// What the function computes, beside what the arguments cost.
+    /// Cost of the function itself, on top of the cost of its arguments.
     Of(fn(&Call<'_>, &dyn SizeEstimator) -> CallEstimate),
-    /// What the function computes with the costs of the arguments, not all of which need be evaluated.
+    /// Cost computed by the function from the costs of its arguments, not all of which need be evaluated.
     WithArgs(fn(&Call<'_>, &[CostEstimate]) -> CallEstimate),
 }
 

@@ -13,7 +13,7 @@ use crate::value::{EvalError, List, Value, double_to_int};
 /// The value of an attribute.
 pub(super) struct Resolved {
     pub(super) value: Value,
-    /// Whether upstream holds it as a Go value, which shows in the names of types in messages.
+    /// True if upstream holds it as a Go value, which shows in the names of types in messages.
     native: bool,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Resolved {
 struct Walked {
     /// How many of the keys cost something: those that were found, and the one that was not.
     n_charged: usize,
-    /// What it came to.
+    /// Value or error that it evaluates to.
     end: Result<Value, EvalError>,
 }
 
@@ -200,7 +200,7 @@ impl<'p> Machine<'p> {
         self.tracker.done(qualifier.id)
     }
 
-    /// What `qualifier` selects of `current`; `None` if it is not there and need not be.
+    /// Selects `qualifier` of `current`; `None` if it is absent and optional.
     fn apply<'v>(
         &mut self,
         current: Cow<'v, Value>,
@@ -291,7 +291,7 @@ fn walk_held(root: &Value, path: &[Qualifier]) -> Walked {
     }
 }
 
-/// Whether selecting `qualifier` of `current` stays within what upstream holds as Go values.
+/// Reports whether selecting `qualifier` of `current` stays within what upstream holds as Go values.
 fn is_native_step(current: &Value, qualifier: &Qualifier) -> bool {
     match (current, &qualifier.key) {
         (
@@ -360,7 +360,7 @@ fn through_native(value: &Value) -> Value {
     }
 }
 
-/// What is under `key` in `current`; `None` if it is not there and `is_optional`.
+/// Returns the value under `key` in `current`; `None` if it is absent and `is_optional`.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `refQualify`.
 fn select<'v>(

@@ -114,7 +114,7 @@ impl Tracker {
         true
     }
 
-    /// Whether `cost` more is beyond the limit.
+    /// Reports whether `cost` more exceeds the limit.
     pub(super) fn exceeds(&self, cost: u64) -> bool {
         self.cost.wrapping_add(cost) > self.limit
     }
@@ -123,7 +123,7 @@ impl Tracker {
         self.cost = self.cost.wrapping_add(cost);
     }
 
-    /// Whether `n_steps` more, that select a field each, stay within the limit.
+    /// Reports whether `n_steps` more, each of which selects a field, stay within the limit.
     #[inline]
     pub(super) fn has_room(&self, n_steps: usize) -> bool {
         let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);

@@ -357,7 +357,8 @@ impl<'p> Machine<'p> {
         result
     }
 
-    /// Whether the arguments are so long that the cost is counted before the call, and exceeds the limit.
+    /// Reports whether the arguments are so long that the cost is counted before the call, and exceeds
+    /// the limit.
     fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
         let mut lengths = call.costed_before.iter().zip(args);
         if !lengths.any(|(max, arg)| matches!(arg, Value::String(text) if text.len() > *max)) {
@@ -477,7 +478,7 @@ impl<'p> Machine<'p> {
     }
 }
 
-/// What an entry written with `?` holds.
+/// Returns the value of an entry written with `?`.
 fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>, EvalError> {
     match value {
         Value::Optional(optional) => Ok(optional.get()),

@@ -180,7 +180,7 @@ impl Message {
     }
 }
 
-/// What a wrapper is whose value is not set.
+/// Returns the value of a wrapper whose field is not set.
 fn zero(native: Native) -> Value {
     match native {
         Native::Bool => Value::Bool(false),
@@ -193,7 +193,7 @@ fn zero(native: Native) -> Value {
     }
 }
 
-/// What the fields of `google.protobuf.Value` hold.
+/// Returns the kind of a field of `google.protobuf.Value`.
 fn json_kind(field: &str) -> Native {
     match field {
         "bool_value" => Native::Bool,

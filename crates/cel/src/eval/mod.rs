@@ -73,7 +73,7 @@ impl PlanError {
         self
     }
 
-    /// Whether upstream panics where this is an error.
+    /// Reports whether upstream panics where this is an error.
     #[must_use]
     pub fn is_unsafe(&self) -> bool {
         self.is_unsafe
@@ -92,7 +92,7 @@ impl From<EvalError> for PlanError {
 
 /// The options of planning and evaluation that an environment sets.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// Whether planning computes ahead what is constant, looks up elements of constant lists, and compiles
+    /// Reports whether planning folds constants, looks up elements of constant lists, and compiles
     /// constant patterns.
     ///
     /// Source: cel-go `cel/options.go`, `OptOptimize`; `cel/program.go`, `newProgram`.
@@ -100,7 +100,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Whether a presence test costs something by itself.
+    /// Reports whether a presence test costs something by itself.
     ///
     /// Source: cel-go `interpreter/runtimecost.go`, `PresenceTestHasCost`.
     fn presence_test_has_cost(&self) -> bool {
@@ -114,14 +114,14 @@ pub struct PlainRuntime;
 
 impl Runtime for PlainRuntime {}
 
-/// What bounds an evaluation.
+/// Bounds of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
     /// The greatest cost; to exceed it ends the evaluation.
     pub cost: u64,
     /// Asked now and then within comprehensions: whether to end the evaluation.
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// What comparisons may look at, if several evaluations have that together.
+    /// Budget for comparisons, if several evaluations share one.
     pub work: Option<&'a Arc<Work>>,
 }
 
@@ -147,12 +147,12 @@ impl fmt::Debug for Limits<'_> {
     }
 }
 
-/// What an evaluation came to.
+/// Result of an evaluation and its cost.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
     /// The value, or the error.
     pub result: Result<Value, EvalError>,
-    /// What was used; it may exceed the limit by the last step.
+    /// Cost of the evaluation; it may exceed the limit by the last step.
     pub cost: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::base64;
 use crate::civil::{format_rfc3339, format_seconds};
 use crate::value::{EvalError, Map, Value};
 
-/// What a field holds.
+/// Kinds of value that a field holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Native {
     /// `bool`.
@@ -68,7 +68,7 @@ impl Native {
         }
     }
 
-    /// What a field of this kind holds when it is set to `value`.
+    /// Converts `value` to the value that a field of this kind holds when it is set to it.
     pub(super) fn convert(self, value: &Value) -> Result<Value, EvalError> {
         match value {
             Value::Null => self.convert_null(),

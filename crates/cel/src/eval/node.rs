@@ -19,7 +19,7 @@ pub(super) struct Node {
     pub(super) kind: Kind,
 }
 
-/// What a step does.
+/// Kinds of step.
 #[derive(Debug)]
 pub(super) enum Kind {
     Constant(Value),
@@ -73,7 +73,7 @@ pub(super) struct Call {
     pub(super) function: Arc<str>,
     pub(super) args: Box<[Node]>,
     pub(super) target: Target,
-    /// Whether all arguments are evaluated before errors among them count.
+    /// True if all arguments are evaluated before errors among them count.
     pub(super) evaluates_all: bool,
     pub(super) cost: RuntimeCost,
     /// The lengths of arguments above which the cost is held against the limit before the call.
@@ -86,7 +86,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// What a call calls.
+/// Implementation that a call invokes.
 pub(super) enum Target {
     /// Nothing: there is no implementation.
     Missing,
@@ -96,7 +96,7 @@ pub(super) enum Target {
     Overload(Implementation, Option<Arc<Overload>>),
     /// The first of several overloads whose signature the arguments have.
     Dispatch(Box<[(Implementation, Arc<Overload>, bool)]>),
-    /// What was made of the call in planning.
+    /// Specialized form, made in planning.
     Specialized(Specialized),
 }
 
@@ -155,7 +155,7 @@ pub(super) enum Shape {
     Other,
 }
 
-/// What an attribute begins with.
+/// Base of an attribute.
 #[derive(Debug)]
 pub(super) enum Root {
     Variable(u32, Arc<str>),

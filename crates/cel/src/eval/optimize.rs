@@ -1,5 +1,5 @@
-//! What planning computes ahead: literals of constants, conversions of constants, membership in lists of
-//! constants.
+//! Constant folding in planning: literals of constants, conversions of constants, membership in lists
+//! of constants.
 //!
 //! Source: cel-go `interpreter/decorators.go`, `decOptimize`.
 
@@ -56,7 +56,7 @@ pub(super) fn map(node: Node) -> Result<Node, PlanError> {
     }
 }
 
-/// Whether `function` converts types.
+/// Reports whether `function` converts types.
 ///
 /// Source: cel-go `common/overloads/overloads.go`, `IsTypeConversionFunction`.
 pub(super) fn is_conversion(function: &str) -> bool {

@@ -488,7 +488,8 @@ fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
     ))))
 }
 
-/// What a call of `function` calls, and whether all arguments are evaluated before errors count.
+/// Returns the implementation that a call of `function` invokes, and whether all arguments are
+/// evaluated before errors count.
 ///
 /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionDecl.Bindings`.
 fn target_of(function: &Function, resolved: Option<&OverloadRow>, n_args: usize) -> (Target, bool) {

@@ -50,14 +50,14 @@ impl Stack {
         work()
     }
 
-    /// Whether no more of it should be used.
+    /// Reports whether the stack is used up.
     #[inline]
     pub(super) fn is_used_up(self) -> bool {
         address().abs_diff(self.base) > self.n_bytes
     }
 }
 
-/// What is put back at the end, also after a panic.
+/// Previous bounds of the stack, restored on drop, also after a panic.
 struct Restored(Option<Stack>);
 
 impl Drop for Restored {

@@ -93,7 +93,7 @@ impl Values {
         self.all.push(value);
     }
 
-    /// Whether one of the values is equal to `value`, by the equality of `is_equal`.
+    /// Reports whether one of the values is equal to `value`, by the equality of `is_equal`.
     ///
     /// # Errors
     ///

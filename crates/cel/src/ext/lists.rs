@@ -15,7 +15,7 @@ use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestam
 
 const SOURCE: Source = Source::new("cel-go ext/lists.go, listsLib.CompileOptions");
 
-/// What a list can do.
+/// Traits of a list.
 ///
 /// Source: cel-go `common/types/traits/traits.go`, `ListerType`.
 const LISTER: Traits = Traits::ADDER
@@ -27,7 +27,7 @@ const LISTER: Traits = Traits::ADDER
 const T: Sig = Param("T");
 const LIST_T: Sig = List(&T);
 
-/// What every version has.
+/// Overloads of every version.
 pub const VERSION_0: [OverloadRow; 1] = [OverloadRow::member(
     "slice",
     "list_slice",
@@ -38,7 +38,7 @@ pub const VERSION_0: [OverloadRow; 1] = [OverloadRow::member(
 )
 .evaluated_by(slice)];
 
-/// What version 1 adds.
+/// Overloads added by version 1.
 pub const VERSION_1: [OverloadRow; 2] = [
     OverloadRow::member(
         "flatten",
@@ -62,7 +62,7 @@ pub const VERSION_1: [OverloadRow; 2] = [
     .without_guards(),
 ];
 
-/// What version 2 adds.
+/// Overloads added by version 2.
 pub const VERSION_2: [OverloadRow; 19] = [
     OverloadRow::member(
         "sort",
@@ -394,7 +394,7 @@ fn sort_by_keys(_: &Context, args: &[Value]) -> Result {
     sorted(list_arg(args, 0)?, list_arg(args, 1)?)
 }
 
-/// Whether values of this type can be ordered.
+/// Reports whether values of this type can be ordered.
 fn is_comparable(value: &Value) -> bool {
     match value {
         Value::Bool(_)

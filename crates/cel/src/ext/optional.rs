@@ -26,7 +26,7 @@ const SELECT: OverloadRow = OverloadRow::global(
 /// The optional selection of a field, to which the checker resolves `.?` by itself.
 pub static SELECT_FIELD: OverloadRow = SELECT;
 
-/// What every version has.
+/// Overloads of every version.
 pub const VERSION_0: [OverloadRow; 14] = [
     OverloadRow::global(
         "optional.of",
@@ -148,7 +148,7 @@ pub const VERSION_0: [OverloadRow; 14] = [
     .evaluated_as(Operator::Index),
 ];
 
-/// What version 2 adds.
+/// Overloads added by version 2.
 pub const VERSION_2: [OverloadRow; 4] = [
     OverloadRow::member(
         "last",

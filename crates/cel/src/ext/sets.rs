@@ -62,7 +62,7 @@ fn is_equal(context: &Context) -> impl Fn(&Value, &Value) -> Result<bool> {
     |element, sought| sought.equals_within(element, context.work())
 }
 
-/// Whether each element of `sublist` is in `list`.
+/// Reports whether each element of `sublist` is in `list`.
 ///
 /// Source: cel-go `ext/sets.go`, `setsContains`.
 fn contains_all(context: &Context, list: &ListValue, sublist: &ListValue) -> Result<bool> {

@@ -11,7 +11,7 @@ const K: Sig = Param("K");
 const V: Sig = Param("V");
 const MAP_KV: Sig = Map(&K, &V);
 
-/// What the macros that make maps expand to.
+/// Functions that the macros that build maps expand to.
 pub const ROWS: [OverloadRow; 2] = [
     OverloadRow::global(
         "cel.@mapInsert",

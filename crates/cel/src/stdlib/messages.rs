@@ -19,13 +19,13 @@ use Sig::{Bool, Bytes, Double, Dyn, Int, List, Map, String as Str, Uint};
 pub struct MessageRow {
     /// The fully qualified name.
     pub name: &'static str,
-    /// What values of the message are in the language.
+    /// Representation of the message's values in the language.
     pub meaning: Meaning,
     /// The fields that can be set, sorted by name.
     pub fields: &'static [(&'static str, Sig)],
 }
 
-/// What values of a message are in the language.
+/// Representations of a message's values in the language.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
     /// Values of the type.

@@ -10,17 +10,17 @@ use super::token::Kind::{
 };
 use super::token::TokenSet;
 
-/// What may follow a rule's activation.
+/// Tokens that may follow a rule's activation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Follow {
-    /// What may follow within any of the active rules: where a rule gives up, text is passed over up to
-    /// one of these.
+    /// Tokens that may follow within any of the active rules: where a rule gives up, text is skipped up
+    /// to one of these.
     pub(super) recover: TokenSet,
-    /// What may follow here.
+    /// Tokens that may follow here.
     pub(super) expect: TokenSet,
 }
 
-/// Whether what follows within the calling rule may be nothing.
+/// Remainder of the calling rule, which may or may not be empty.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Nullable,
@@ -70,7 +70,7 @@ pub(super) const ARITHMETIC: TokenSet = TokenSet::of(&[Star, Slash, Percent, Plu
 pub(super) const MEMBER: TokenSet = TokenSet::of(&[Dot, OpenBracket]);
 pub(super) const FIELD_NAME: TokenSet = TokenSet::of(&[Ident, EscapedIdent]);
 
-/// What a member, the operand of a sign, begins with.
+/// First tokens of a member, the operand of a sign.
 pub(super) const MEMBER_START: TokenSet = TokenSet::of(&[
     OpenBracket,
     OpenBrace,
@@ -88,9 +88,9 @@ pub(super) const MEMBER_START: TokenSet = TokenSet::of(&[
     Ident,
 ]);
 
-/// What an expression begins with.
+/// First tokens of an expression.
 pub(super) const EXPR_START: TokenSet = MEMBER_START.union(TokenSet::of(&[Exclamation]));
-/// What an element or a key begins with.
+/// First tokens of an element or a key.
 pub(super) const OPT_EXPR_START: TokenSet = EXPR_START.union(QUESTION);
-/// What a field of a message literal begins with.
+/// First tokens of a field of a message literal.
 pub(super) const FIELD_START: TokenSet = FIELD_NAME.union(QUESTION);

@@ -246,7 +246,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// What stands for an operand that is not there.
+    /// Returns the placeholder for a missing operand.
     fn no_operand(&mut self, at: Token) -> Parsed {
         let literal = Literal::String("<<error>>".into());
         self.add(at.offset, Expr::Literal(literal), 0)
@@ -495,7 +495,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the dotted name here is that of a message, whose literal follows.
+    /// Reports whether the dotted name here is that of a message whose literal follows.
     fn is_message(&self, first: usize) -> bool {
         let mut ahead = first + 1;
         while self.peek(ahead) == Kind::Dot && self.peek(ahead + 1) == Kind::Ident {

@@ -42,7 +42,7 @@ pub(super) fn double(digits: &str, negative: bool) -> Option<f64> {
 const BAD_CODE_POINT: &str = "invalid unicode code point";
 const BAD_ESCAPE: &str = "unable to unescape string";
 
-/// What is between the quotes, and whether backslashes stand for themselves.
+/// Returns the text between the quotes, and whether backslashes stand for themselves.
 fn body(literal: &str) -> (&str, bool) {
     let (quoted, raw) = match literal.strip_prefix(['r', 'R']) {
         Some(quoted) => (quoted, true),
@@ -118,10 +118,10 @@ pub(super) fn bytes(literal: &str) -> Result<Vec<u8>, &'static str> {
     Ok(value)
 }
 
-/// What an escape sequence stands for.
+/// Decoded escape sequence.
 struct Escape {
     value: u32,
-    /// Whether it is written with `\u` or `\U`, which bytes cannot have.
+    /// True if it is written with `\u` or `\U`, which bytes cannot have.
     is_code_point: bool,
 }
 

@@ -83,7 +83,7 @@ pub struct GrammarError {
 pub struct GrammarErrors {
     /// The errors in the order in which it finds them.
     pub errors: Vec<GrammarError>,
-    /// Whether it comes to the end of the text.
+    /// True if it extends to the end of the text.
     pub is_complete: bool,
 }
 
@@ -120,7 +120,7 @@ fn too_long(text: &str) -> Option<Diagnostics> {
     })
 }
 
-/// What came of parsing a text.
+/// Result of parsing a text.
 struct Attempt {
     builder: AstBuilder,
     /// Findings of the grammar, in the order of their places.

@@ -110,10 +110,10 @@ pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
     0
 }
 
-/// What a parser expects where it finds something else.
+/// Expectation of the parser where it finds something else.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wanted {
-    /// What an expression begins with.
+    /// First token of an expression.
     Operand,
     /// The name of a field.
     FieldName,
@@ -145,7 +145,7 @@ pub(super) struct Parser<'t> {
     seen: usize,
     /// The place in the grammar, by cel-go's number.
     state: u16,
-    /// Whether an error was reported since the last token that fitted: no others are, meanwhile.
+    /// True if an error was reported since the last token that fitted: meanwhile no others are.
     recovering: bool,
     last_error: Option<usize>,
     error_states: Vec<u16>,
@@ -340,7 +340,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Whether the rule can go on with the current token, or, with a finding, behind it.
+    /// Reports whether the rule can go on with the current token or, after a finding, with the one behind it.
     ///
     /// Otherwise the error is reported and recovered from: the rule ends.
     pub(super) fn sync(&mut self, next: TokenSet, wanted: Wanted, follow: Follow) -> Rule<bool> {

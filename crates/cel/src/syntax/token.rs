@@ -200,13 +200,13 @@ impl TokenSet {
         Self(self.0 | other.0)
     }
 
-    /// Whether the two have a kind in common.
+    /// Reports whether the two have a kind in common.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether the kind is in the set.
+    /// Reports whether the kind is in the set.
     #[must_use]
     pub const fn contains(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0

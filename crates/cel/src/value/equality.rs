@@ -17,7 +17,7 @@ struct Walk<'a> {
 }
 
 impl Value {
-    /// Whether two values are equal, across types.
+    /// Reports whether two values are equal, across types.
     ///
     /// # Errors
     ///

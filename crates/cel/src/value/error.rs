@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Value;
 use crate::types::Type;
 
-/// What an error does to the evaluation.
+/// Effects of an error on the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A value of the language: it is passed on from operand to operator, and `||`, `&&` and `?:` may
@@ -108,7 +108,7 @@ impl EvalError {
         }
     }
 
-    /// What the error does to the evaluation.
+    /// Returns the effect of the error on the evaluation.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match &self.0 {
@@ -117,7 +117,7 @@ impl EvalError {
         }
     }
 
-    /// Whether the evaluation must end, whatever operators are around the place of the error.
+    /// Reports whether the evaluation must end, whatever operators surround the place of the error.
     #[must_use]
     pub fn ends_evaluation(&self) -> bool {
         self.kind() != ErrorKind::Value

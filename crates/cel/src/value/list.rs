@@ -11,7 +11,7 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
     /// The number of elements.
     fn len(&self) -> usize;
 
-    /// Whether there are no elements.
+    /// Reports whether there are no elements.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -24,12 +24,12 @@ pub trait ListSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether `other` is equal, if the list has an equality of its own.
+    /// Reports whether `other` is equal, if the list has an equality of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
 
-    /// Whether `element` is in the list, if the list has a rule of its own.
+    /// Reports whether `element` is in the list, if the list has a rule of its own.
     fn contains(&self, _element: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
@@ -74,7 +74,7 @@ impl Growing {
 #[derive(Debug, Default)]
 struct Elements(Vec<Value>, Origin);
 
-/// What the elements are upstream: values of the language, or those of Go that JSON is read into.
+/// Upstream's representation of the elements: values of the language, or those of Go that JSON is read into.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Origin {
     #[default]
@@ -131,7 +131,7 @@ impl List {
         Self(Repr::Flat(Arc::new(Elements(elements, Origin::Json))))
     }
 
-    /// Whether this is a list of JSON, and none that an expression has made.
+    /// Reports whether this is a list of JSON, not one that an expression has made.
     #[must_use]
     pub fn is_json(&self) -> bool {
         matches!(&self.0, Repr::Flat(elements) if elements.1 == Origin::Json)
@@ -160,7 +160,7 @@ impl List {
         Self(Repr::Growing(Arc::default()))
     }
 
-    /// Whether the list grows.
+    /// Reports whether the list grows.
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self.0, Repr::Growing(_))
     }
@@ -193,19 +193,19 @@ impl List {
         }
     }
 
-    /// Whether there are no elements.
+    /// Reports whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether this and `other` are the same list in memory, not merely equal.
+    /// Reports whether this and `other` are the same list in memory, not merely equal.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         self.address() == other.address()
     }
 
-    /// Whether the list is two lists joined.
+    /// Reports whether the list is two lists joined.
     #[must_use]
     pub fn is_joined(&self) -> bool {
         match &self.0 {

@@ -18,7 +18,7 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
         Type::map(Type::Dyn, Type::Dyn)
     }
 
-    /// What operators can be applied.
+    /// Returns the traits, by which operators can be applied.
     fn traits(&self) -> Traits {
         MAP_TRAITS
     }
@@ -33,12 +33,12 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
     /// The number of entries.
     fn len(&self) -> usize;
 
-    /// Whether there are no entries.
+    /// Reports whether there are no entries.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What a comprehension with one variable iterates over: the keys.
+    /// Returns the keys, which a comprehension with one variable iterates over.
     ///
     /// # Errors
     ///
@@ -50,13 +50,13 @@ pub trait MapSource: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether `other` is equal, if the map has an equality of its own.
+    /// Reports whether `other` is equal, if the map has an equality of its own.
     fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
         None
     }
 }
 
-/// What can be done with a map.
+/// Traits of a map.
 ///
 /// Source: cel-go `common/types/types.go`, `NewMapType`.
 pub(super) const MAP_TRAITS: Traits = Traits::CONTAINER
@@ -367,7 +367,7 @@ impl Map {
         }
     }
 
-    /// Whether the type is that of maps.
+    /// Reports whether the type is that of maps.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         match &self.0 {
@@ -376,13 +376,13 @@ impl Map {
         }
     }
 
-    /// Whether this is an object of JSON, and no map that an expression has made.
+    /// Reports whether this is an object of JSON, not a map that an expression has made.
     #[must_use]
     pub fn is_json(&self) -> bool {
         matches!(self.0, Repr::Fields(_))
     }
 
-    /// Whether the first entry, if there is one, is of the types `key` and `value`.
+    /// Reports whether the first entry, if there is one, is of the types `key` and `value`.
     pub(super) fn first_is_of(&self, key: &Type, value: &Type) -> bool {
         let matches_all = |of: &Type| of.is_dyn() || matches!(of, Type::Param(_));
         if matches_all(key) && matches_all(value) {
@@ -397,7 +397,7 @@ impl Map {
         })
     }
 
-    /// What operators can be applied.
+    /// Returns the traits, by which operators can be applied.
     #[must_use]
     pub fn traits(&self) -> Traits {
         match &self.0 {
@@ -417,7 +417,7 @@ impl Map {
         }
     }
 
-    /// Whether there are no entries.
+    /// Reports whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -541,7 +541,7 @@ impl Map {
         Self(Repr::Growing(Arc::default()))
     }
 
-    /// Whether the map grows.
+    /// Reports whether the map grows.
     pub(crate) fn is_growing(&self) -> bool {
         matches!(self.0, Repr::Growing(_))
     }

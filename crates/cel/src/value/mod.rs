@@ -288,8 +288,8 @@ impl Value {
             .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
     }
 
-    /// Whether the value is one of `type_`, as far as a signature is checked at run time: of a list the
-    /// first element is looked at, of a map the first entry.
+    /// Reports whether the value is one of `type_`, as far as a signature is checked at run time: only
+    /// the first element of a list and the first entry of a map are checked.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.IsAssignableRuntimeType`.
     #[must_use]
@@ -325,7 +325,7 @@ impl Value {
         }
     }
 
-    /// What operators can be applied.
+    /// Returns the traits, by which operators can be applied.
     ///
     /// Source: cel-go `common/types/types.go`, the trait masks of the types.
     #[must_use]
@@ -380,7 +380,7 @@ impl Value {
 }
 
 impl Value {
-    /// Whether dropping the value may drop further values that nest.
+    /// Reports whether dropping the value may drop further values that nest.
     pub(crate) fn is_nested(&self) -> bool {
         matches!(
             self,
@@ -394,14 +394,14 @@ impl Value {
 pub struct Optional(Option<Arc<Held>>);
 
 impl Optional {
-    /// What it holds.
+    /// Returns the value that it holds.
     #[must_use]
     pub fn get(&self) -> Option<&Value> {
         self.0.as_ref().map(|held| &held.0)
     }
 }
 
-/// What an optional holds, dropped without recursion.
+/// Value of an optional, dropped without recursion.
 #[derive(Debug)]
 struct Held(Value);
 

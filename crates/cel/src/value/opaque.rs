@@ -7,7 +7,7 @@ use std::fmt;
 use super::{EvalError, Value};
 use crate::types::Type;
 
-/// What a value can do, which operators ask for before they are applied.
+/// Capabilities of a value, which operators require before they are applied.
 ///
 /// Source: cel-go `common/types/traits/traits.go`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Traits {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` are among these.
+    /// Reports whether all of `other` are among these.
     ///
     /// Source: cel-go `common/types/types.go`, `Type.HasTrait`.
     #[must_use]
@@ -60,7 +60,7 @@ impl Traits {
     }
 }
 
-/// What a value is as a key of a Go map.
+/// Representation of a value as a key of a Go map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hashed {
     /// Like itself alone: it holds a pointer.
@@ -76,7 +76,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
     /// The type, whose name `type(x)` shows and which signatures are held against.
     fn type_(&self) -> Type;
 
-    /// Whether `other` is equal; an error if the two cannot be compared.
+    /// Reports whether `other` is equal; an error if the two cannot be compared.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         Err(EvalError::no_such_overload())
     }
 
-    /// What operators can be applied.
+    /// Returns the traits, by which operators can be applied.
     fn traits(&self) -> Traits {
         Traits::NONE
     }
@@ -115,7 +115,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         Ok(self.type_())
     }
 
-    /// What the value is as a key of a Go map.
+    /// Returns the value's representation as a key of a Go map.
     fn hashed(&self) -> Hashed {
         Hashed::ByAddress
     }
@@ -138,8 +138,8 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         self.native_type()
     }
 
-    /// Whether a Kubernetes value survives the way through a Go value and back, which the branches of
-    /// a conditional with an optional result go.
+    /// Converts a Kubernetes value to a Go value and back, as the branches of a conditional with an
+    /// optional result are; an error if it does not survive.
     ///
     /// # Errors
     ///
@@ -155,7 +155,7 @@ pub trait Opaque: Any + fmt::Debug + Send + Sync {
         )))
     }
 
-    /// Whether it is the zero value of its type, for `optional.ofNonZeroValue`.
+    /// Reports whether it is the zero value of its type, for `optional.ofNonZeroValue`.
     fn is_zero(&self) -> bool {
         false
     }

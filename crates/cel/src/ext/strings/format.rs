@@ -11,7 +11,7 @@ use crate::number_format;
 use crate::types::Type;
 use crate::value::{EvalError, List, Map, Value};
 
-/// What a clause writes of its argument.
+/// Forms in which a clause writes its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clause {
     /// `%s`.
@@ -26,7 +26,7 @@ pub enum Clause {
     Binary,
     /// `%x`, or `%X` for digits in upper case.
     Hex {
-        /// Whether digits are in upper case.
+        /// True if digits are in upper case.
         upper: bool,
     },
     /// `%o`.
@@ -34,7 +34,7 @@ pub enum Clause {
 }
 
 impl Clause {
-    /// What is wrong with an argument of the type named `given`.
+    /// Returns the message that refuses an argument of the type named `given`.
     #[must_use]
     pub fn refusal(self, given: &str) -> String {
         let rule = match self {
@@ -79,7 +79,7 @@ impl FormatError for EvalError {
     }
 }
 
-/// What clauses and arguments mean to [`interpolate`].
+/// Interpretation of clauses and arguments for [`interpolate`].
 pub trait Arguments {
     /// The errors.
     type Error: FormatError;
@@ -87,7 +87,7 @@ pub trait Arguments {
     /// The number of arguments.
     fn len(&self) -> usize;
 
-    /// Whether there are no arguments.
+    /// Reports whether there are no arguments.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! What the functions on strings compute. Positions are counted in code points.
+//! Implementations of the functions on strings. Positions are counted in code points.
 //!
 //! Source: cel-go `ext/strings.go`.
 
