@@ -1,4 +1,4 @@
-//! What the Kubernetes API server adds to CEL: its libraries and limits, and its schemas as types.
+//! Additions of the Kubernetes API server to CEL: its libraries and limits, and its schemas as types.
 //!
 //! - [`library`]: the functions and types that an API server has beside CEL's own, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.

@@ -5,7 +5,7 @@
 
 use cel::value::{EvalError, Opaque, Value};
 
-/// What each implementation gives.
+/// Result of an implementation.
 pub(super) type Result = std::result::Result<Value, EvalError>;
 
 /// The argument at `n` as the type `T`.

@@ -1,5 +1,5 @@
-//! What the functions of the API server's libraries cost: for each rule of upstream's, the estimate and the
-//! cost of an evaluated call side by side.
+//! Costs of the functions of the API server's libraries: for each rule of upstream's, the estimate and
+//! the cost of an evaluated call side by side.
 //!
 //! Upstream's rules go by the name of a function; the few overloads that differ are told apart by their ids.
 //!

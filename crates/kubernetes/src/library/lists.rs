@@ -294,7 +294,7 @@ fn list(args: &[Value]) -> std::result::Result<&ListValue, EvalError> {
         .ok_or(EvalError::no_such_overload())
 }
 
-/// Whether values of this type can be ordered.
+/// Reports whether values of this type can be ordered.
 ///
 /// Source: cel-go `common/types/traits`, `Comparer`.
 fn is_comparable(value: &Value) -> bool {

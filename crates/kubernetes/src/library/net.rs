@@ -16,7 +16,7 @@ pub struct AddressError {
     place: String,
 }
 
-/// What is wrong, and at which part of the text.
+/// Problem with an address or a network, and the part of the text at fault.
 struct Wrong<'a>(&'static str, Option<&'a [u8]>);
 
 impl Wrong<'_> {
@@ -35,7 +35,7 @@ impl Wrong<'_> {
 pub struct Address {
     /// The address.
     pub ip: IpAddr,
-    /// Whether a zone was named.
+    /// True if a zone was given.
     pub has_zone: bool,
 }
 
@@ -206,13 +206,13 @@ fn hex_group(text: &[u8]) -> Result<(u16, &[u8]), Wrong<'_>> {
     Ok((u16::try_from(value).unwrap_or(u16::MAX), behind))
 }
 
-/// Whether it is an address of the old family in the notation of the new.
+/// Reports whether it is an IPv4 address in IPv6 notation.
 #[must_use]
 pub fn is_ipv4_mapped(ip: IpAddr) -> bool {
     matches!(ip, IpAddr::V6(ip) if ip.to_ipv4_mapped().is_some())
 }
 
-/// Whether it is an address of a link, of one host.
+/// Reports whether it is a link-local unicast address.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsLinkLocalUnicast`.
 #[must_use]
@@ -223,7 +223,7 @@ pub fn is_link_local_unicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether it is an address of a link, of many hosts.
+/// Reports whether it is a link-local multicast address.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsLinkLocalMulticast`.
 #[must_use]
@@ -237,7 +237,7 @@ pub fn is_link_local_multicast(ip: IpAddr) -> bool {
     }
 }
 
-/// Whether it is an address of one host that is not of a link; private networks are not told apart.
+/// Reports whether it is a global unicast address; private networks are not excluded.
 ///
 /// Source: Go `net/netip/netip.go`, `Addr.IsGlobalUnicast`.
 #[must_use]
@@ -315,14 +315,14 @@ impl Network {
         Self { ip, ..self }
     }
 
-    /// Whether `ip` is in the network.
+    /// Reports whether `ip` is in the network.
     #[must_use]
     pub fn contains(self, ip: IpAddr) -> bool {
         let of_ip = Self { ip, ..self };
         self.ip.is_ipv4() == ip.is_ipv4() && self.masked() == of_ip.masked()
     }
 
-    /// Whether all of `other` is in the network.
+    /// Reports whether all of `other` is in the network.
     ///
     /// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsCIDR`.
     #[must_use]

@@ -20,7 +20,7 @@ const SOURCE: Source =
     Source::new("k8s.io/apiserver pkg/cel/library/semverlib.go, semverLibType.declarations")
         .since(V1_33);
 
-/// What every version has.
+/// Overloads of every version.
 pub static VERSION_0: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",
@@ -75,7 +75,7 @@ pub static VERSION_0: &[OverloadRow] = &[
         .evaluated_by(patch),
 ];
 
-/// What version 1 adds: versions normalized first.
+/// Overloads added by version 1: versions normalized first.
 pub static VERSION_1: &[OverloadRow] = &[
     OverloadRow::global(
         "semver",

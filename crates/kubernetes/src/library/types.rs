@@ -25,7 +25,7 @@ pub const GROUP_CHECK: Sig = Sig::Object("kubernetes.authorization.GroupCheck");
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `ResourceCheckType`.
 pub const RESOURCE_CHECK: Sig = Sig::Object("kubernetes.authorization.ResourceCheck");
 
-/// What an authorizer decided.
+/// Type of an authorizer's decision.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `DecisionType`.
 pub const DECISION: Sig = Sig::Object("kubernetes.authorization.Decision");

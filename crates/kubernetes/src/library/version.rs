@@ -57,7 +57,7 @@ pub struct TooNew {
     pub at: ExprId,
     /// The name of the function or macro.
     pub name: String,
-    /// Whether it is a macro.
+    /// True if it is a macro.
     pub is_macro: bool,
     /// The version that introduced it.
     pub introduced: Version,

@@ -60,7 +60,7 @@ pub struct IndexResource {
     pub gvk: (String, String, String),
     /// The singular name.
     pub singular: String,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
 }
 

@@ -314,7 +314,7 @@ impl<'a, 'i> Converter<'a, 'i> {
         DeclType::object_of(None, fields, is_open, min_serialized_size)
     }
 
-    /// Whether a schema declares what the root of every resource has.
+    /// Reports whether a schema declares the metadata that the root of every resource has.
     fn declares_object_meta(&self, schema: &'a Schema, refs: &[RefId]) -> bool {
         let is_string = |schema: &'a Schema, name: &str, refs: &[RefId]| {
             self.populated(schema.property(name), refs)
@@ -366,14 +366,14 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 }
 
-/// What stands for a schema that is met again within itself.
+/// Returns the placeholder for a schema that is met again within itself.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/refs.go`, `populateRefs`.
 fn truncated() -> DeclType {
     DeclType::object_of(None, Vec::new(), true, sizes::MIN_COMPOSITE_SIZE_BYTES)
 }
 
-/// Whether objects may hold fields that the schema does not declare.
+/// Reports whether objects may hold fields that the schema does not declare.
 ///
 /// A schema without any property says nothing about them: so are published those of
 /// CustomResourceDefinitions that are not structural, and those that stand for anything (`RawExtension`).

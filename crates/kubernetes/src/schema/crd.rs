@@ -47,7 +47,7 @@ pub struct Crd {
     pub plural: String,
     /// The singular name; the kind in lower case, unless another is given.
     pub singular: String,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
     /// The versions that are served.
     pub versions: Vec<CrdVersion>,
@@ -58,9 +58,9 @@ pub struct Crd {
 pub struct CrdVersion {
     /// The version.
     pub name: String,
-    /// Whether there is a subresource `status`.
+    /// True if there is a `status` subresource.
     pub has_status: bool,
-    /// Whether there is a subresource `scale`.
+    /// True if there is a `scale` subresource.
     pub has_scale: bool,
     /// The schema as written, or `None` where there is none.
     pub schema: Option<Value>,
@@ -276,7 +276,7 @@ fn list_schema() -> Schema {
     list
 }
 
-/// Whether `value` has at most `depth` levels.
+/// Reports whether `value` has at most `depth` levels.
 fn is_shallower(value: &Value, depth: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {

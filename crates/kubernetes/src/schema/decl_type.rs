@@ -20,7 +20,7 @@ use super::escape;
 use super::sizes;
 use cel::types::{FieldTypes, StructType, Type};
 
-/// What kind of values a type has.
+/// Kinds of value that a type has.
 #[derive(Clone, Debug)]
 pub enum DeclKind {
     /// `bool`.
@@ -60,7 +60,7 @@ pub struct ObjectDecl {
     pub name: Option<Arc<str>>,
     /// The fields, sorted by name, each name once.
     fields: Box<[DeclField]>,
-    /// Whether objects may hold fields that are not declared: the schema preserves unknown fields,
+    /// True if objects may hold fields that are not declared: the schema preserves unknown fields,
     /// allows additional properties, or declares no properties at all.
     pub is_open: bool,
 }
@@ -80,9 +80,9 @@ pub struct DeclField {
     pub name: Arc<str>,
     /// The type.
     pub type_: Arc<DeclType>,
-    /// Whether the schema requires the field.
+    /// True if the schema requires the field.
     pub required: bool,
-    /// Whether the field is filled in where it is left out.
+    /// True if the field is filled in where it is left out.
     pub has_default: bool,
 }
 
@@ -105,18 +105,18 @@ impl DeclField {
     reason = "each is a keyword of its own"
 )]
 pub struct DeclType {
-    /// What kind of values the type has.
+    /// Kind of the type's values.
     pub kind: DeclKind,
     /// The most elements of a list or map, the most bytes of a string, and 0 where a type has no
     /// size; `-1` on lists and maps made by hand without a bound.
     pub max_elements: i64,
     /// The fewest bytes of a value in JSON.
     pub min_serialized_size: i64,
-    /// Whether the schema allows null.
+    /// True if the schema allows null.
     pub nullable: bool,
-    /// Whether the schema has a default other than null.
+    /// True if the schema has a default other than null.
     pub has_default: bool,
-    /// Whether the value is an object with a kind and metadata of its own.
+    /// True if the value is an object with a kind and metadata of its own.
     pub embedded_resource: bool,
     /// The values that the schema enumerates; empty where it does not.
     pub enum_values: Option<Arc<[Value]>>,
@@ -232,8 +232,8 @@ impl DeclType {
         Self::new(DeclKind::Object(object), 0, min_serialized_size)
     }
 
-    /// Whether CEL sees values of the type: not where the schema gives no type, nor lists and maps of
-    /// such values.
+    /// Reports whether CEL sees values of the type: it does not where the schema gives no type, nor
+    /// lists and maps of such values.
     #[must_use]
     pub fn is_exposed(&self) -> bool {
         self.exposed

@@ -15,7 +15,7 @@ pub enum SchemaError {
     Schema {
         /// The name of the schema in its document.
         name: Arc<str>,
-        /// What is wrong with it.
+        /// Reason why it is not valid.
         reason: Arc<str>,
     },
     /// A `$ref` to a schema that the document does not have.

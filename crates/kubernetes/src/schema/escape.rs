@@ -32,7 +32,7 @@ const RESERVED: [&str; 21] = [
     "while",
 ];
 
-/// Whether CEL reserves `word`.
+/// Reports whether CEL reserves `word`.
 #[must_use]
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.binary_search(&word).is_ok()

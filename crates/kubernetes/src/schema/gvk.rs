@@ -158,7 +158,7 @@ impl Gvr {
         GroupVersion::new(&self.group, &self.version)
     }
 
-    /// Whether this is a subresource, such as `deployments/scale`.
+    /// Reports whether this is a subresource, such as `deployments/scale`.
     #[must_use]
     pub fn is_subresource(&self) -> bool {
         self.resource.contains('/')

@@ -58,7 +58,7 @@ impl Interner {
         self.types.len()
     }
 
-    /// Whether nothing is held.
+    /// Reports whether no type is held.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.types.is_empty()
@@ -114,7 +114,7 @@ fn same_kind(a: &DeclKind, b: &DeclKind) -> bool {
     }
 }
 
-/// Whether the kind says everything, as it has no parts.
+/// Reports whether the kind alone describes the type, as it has no parts.
 fn is_plain(kind: &DeclKind) -> bool {
     !matches!(
         kind,

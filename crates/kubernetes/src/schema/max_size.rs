@@ -52,7 +52,7 @@ impl DeclaredSizes {
     }
 }
 
-/// What a step leads to.
+/// Target of a step.
 enum Reached<'a> {
     Type(&'a DeclType),
     /// The key of a map, which no schema bounds.

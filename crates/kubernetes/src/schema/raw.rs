@@ -82,17 +82,17 @@ pub(super) struct Schema {
     /// [`Schema::is_object`].
     pub(super) type_: JsonType,
     pub(super) format: Format,
-    /// Whether `string` is among the types.
+    /// True if `string` is among the types.
     pub(super) is_string: bool,
-    /// Whether `object` is among the types.
+    /// True if `object` is among the types.
     pub(super) is_object: bool,
     pub(super) nullable: bool,
     pub(super) int_or_string: bool,
     pub(super) embedded_resource: bool,
     pub(super) preserve_unknown_fields: bool,
-    /// Whether there is a default other than null.
+    /// True if there is a default other than null.
     pub(super) has_default: bool,
-    /// Whether a keyword that counts is of the wrong type.
+    /// True if a keyword that counts is of the wrong type.
     pub(super) malformed: bool,
     /// The keywords that most schemas lack.
     details: Option<Box<Details>>,
@@ -128,7 +128,7 @@ impl Schema {
         }
     }
 
-    /// What stands for a value that is not a schema.
+    /// Returns the placeholder for a value that is not a schema.
     pub(super) fn malformed() -> Self {
         Self {
             malformed: true,

@@ -42,7 +42,7 @@ impl<'de> DeserializeSeed<'de> for SchemaSeed<'_> {
     }
 }
 
-/// What stands where a schema, a boolean or a list of schemas may stand.
+/// Value of a keyword that takes a schema, a boolean or a list of schemas.
 enum Any {
     Null,
     Bool(bool),

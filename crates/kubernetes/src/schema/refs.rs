@@ -15,7 +15,7 @@ use super::raw::Schema;
 /// A schema by its name, or why it could not be read.
 pub(super) type Entry<'a> = (&'a str, Result<&'a Schema, &'a SchemaError>);
 
-/// What the names in references begin with; names without it are looked up as they are.
+/// Prefix of the names in references; names without it are looked up as they are.
 ///
 /// Source: apiserver `pkg/cel/openapi/resolver/discovery.go`, `refPrefix`.
 pub(super) const PREFIX: &str = "#/components/schemas/";
@@ -122,7 +122,7 @@ impl<'a> References<'a> {
         self.circles.get(id.idx()).copied()
     }
 
-    /// Whether the two lead to each other.
+    /// Reports whether the two refer to each other.
     pub(super) fn in_one_circle(&self, a: RefId, b: RefId) -> bool {
         self.circle(a) == self.circle(b)
     }

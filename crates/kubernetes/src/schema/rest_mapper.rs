@@ -19,7 +19,7 @@ pub struct ApiResource {
     pub gvk: Gvk,
     /// The singular name; empty where the API server gives none.
     pub singular: String,
-    /// Whether objects live in namespaces.
+    /// True if objects live in namespaces.
     pub namespaced: bool,
 }
 
@@ -152,7 +152,7 @@ impl RestMapper {
     }
 }
 
-/// Whether `rule`, a resource in a rule, matches the resource or subresource `served`.
+/// Reports whether `rule`, a resource in a rule, matches the resource or subresource `served`.
 ///
 /// Source: apiserver `pkg/admission/plugin/webhook/predicates/rules/rules.go`, `Matcher.resource`.
 #[must_use]

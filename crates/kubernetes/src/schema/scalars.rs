@@ -8,7 +8,7 @@ use super::decl_type::{DeclKind, DeclType};
 use super::raw::{Format, Schema};
 use super::sizes;
 
-/// Whether the value is an integer or a string, whatever its type says.
+/// Reports whether the value is an integer or a string, whatever its type says.
 ///
 /// Source: apiserver `pkg/cel/openapi/extensions.go`, `isXIntOrString`.
 pub(super) fn is_int_or_string(schema: &Schema) -> bool {

@@ -1,4 +1,4 @@
-//! Whether the schema of a CustomResourceDefinition is structural.
+//! Check that the schema of a CustomResourceDefinition is structural.
 //!
 //! The API server publishes a schema that is not structural as an object of which nothing is known.
 //! No such schema can be created today, but those of old clusters live on.
@@ -24,7 +24,7 @@ enum Level {
     Within,
 }
 
-/// Whether `schema`, which must not be nested too deeply for recursion, is structural.
+/// Reports whether `schema`, which must not be nested too deeply for recursion, is structural.
 pub(super) fn is_structural(schema: &Map<String, Value>) -> bool {
     let node = Node(schema);
     has_no_unsupported(node)
@@ -94,8 +94,8 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Whether nothing but `but` is set; what is set to its zero value counts as not set, except
-    /// where upstream keeps the difference.
+    /// Reports whether nothing but the keywords `but` is set; a keyword set to its zero value counts as
+    /// not set, except where upstream keeps the difference.
     fn is_blank_but(self, but: &[&str]) -> bool {
         self.0.iter().all(|(key, value)| {
             but.contains(&key.as_str())
@@ -154,7 +154,8 @@ fn parts(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     node.items().into_iter().chain(properties).chain(additional)
 }
 
-/// Whether a schema and all within use no keyword and no type that structural schemas do not have.
+/// Reports whether a schema and all schemas within it use no keyword and no type that structural
+/// schemas do not have.
 fn has_no_unsupported(node: Node<'_>) -> bool {
     const TYPES: [&str; 7] = [
         "", "array", "boolean", "integer", "number", "object", "string",
@@ -281,7 +282,7 @@ fn has_nested_invariants(node: Node<'_>, skipped: Skipped) -> bool {
         && node.child("not").is_none_or(plain)
 }
 
-/// Whether a schema under a junctor restricts values and declares nothing.
+/// Reports whether a schema under a junctor restricts values and declares nothing.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/validation.go`,
 /// `validateNestedValueValidation`.
@@ -319,7 +320,7 @@ fn is_restriction(node: Node<'_>, skipped: Skipped) -> bool {
         && node.map("properties").all(|(_, nested)| plain(nested))
 }
 
-/// Whether all that a restriction is about is declared in `schema`.
+/// Reports whether `schema` declares everything that a restriction is about.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/complete.go`,
 /// `validateNestedValueValidationCompleteness`.

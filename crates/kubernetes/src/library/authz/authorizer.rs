@@ -14,7 +14,7 @@ pub struct UserInfo {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else the authentication knows.
+    /// Extra attributes from the authentication.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -35,7 +35,7 @@ impl UserInfo {
     }
 }
 
-/// What is asked of an authorizer.
+/// Attributes of a request to an authorizer.
 ///
 /// Source: k8s.io/apiserver `pkg/authorization/authorizer/interfaces.go`, `Attributes`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,9 +46,9 @@ pub struct AuthorizerAttributes {
     pub uid: String,
     /// The groups of the user.
     pub groups: Vec<String>,
-    /// What else is known of the user.
+    /// Extra attributes of the user.
     pub extra: BTreeMap<String, Vec<String>>,
-    /// Whether a resource is asked for, or a path.
+    /// True for a resource request, false for a path.
     pub is_resource: bool,
     /// The verb.
     pub verb: String,
@@ -72,7 +72,7 @@ pub struct AuthorizerAttributes {
     pub label_selector: String,
 }
 
-/// What an authorizer decides.
+/// Decisions of an authorizer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthorizerDecision {
     /// Allowed.

@@ -142,7 +142,7 @@ impl ResourceCheck {
     }
 }
 
-/// What an authorizer answered.
+/// Answer of an authorizer.
 #[derive(Clone, Debug)]
 pub struct Decision(AuthorizerAnswer);
 
@@ -160,7 +160,7 @@ impl Decision {
     }
 }
 
-/// What all these values have in common: they have methods, and nothing else can be done with them.
+/// Declares the values that have methods and support nothing else.
 macro_rules! receiver_only {
     ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
         impl Opaque for $value {
@@ -173,7 +173,7 @@ macro_rules! receiver_only {
                 Err(EvalError::no_such_overload())
             }
 
-            /// What such a value wraps, for Go, is the error that it wraps nothing.
+            /// Returns the text of the value that it wraps for Go, which is the error that it wraps nothing.
             fn text(&self) -> Option<String> {
                 Some(EvalError::no_such_overload().to_string())
             }

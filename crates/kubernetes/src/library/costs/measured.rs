@@ -18,7 +18,7 @@ type Outcome = Result<Value, EvalError>;
 
 type Measured = Result<u64, EvalError>;
 
-/// What goes over a text twice.
+/// Factor of a function that goes over a text twice.
 const TWICE: f64 = 2.0 * STRING_TRAVERSAL_COST_FACTOR;
 
 pub(super) fn first_read(args: &[Value]) -> u64 {
@@ -130,7 +130,7 @@ pub(super) fn equality(args: &[Value]) -> u64 {
     }
 }
 
-/// Whether a type is one that the API server adds to the language's.
+/// Reports whether a type is one that the API server adds to the language's.
 fn is_added(type_: &Type) -> bool {
     let name = type_.type_name();
     ["kubernetes.", "net."]

@@ -36,7 +36,7 @@ impl Format {
         }
     }
 
-    /// What is wrong with `text`, or nothing.
+    /// Returns the messages about what is wrong with `text`; none if it is valid.
     #[must_use]
     pub fn messages(&self, text: &str) -> Vec<String> {
         (self.check)(text)

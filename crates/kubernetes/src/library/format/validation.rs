@@ -1,4 +1,4 @@
-//! What names, labels and the like must look like.
+//! Validation of names, labels and the like.
 //!
 //! A check gives the messages of what is wrong, as upstream words them.
 //!
@@ -16,7 +16,7 @@ const MAX_SUBDOMAIN_LEN: usize = 253;
 
 const LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 
-/// What upstream's messages call the unit of length, which is the byte: names are older than labels.
+/// Unit of length in upstream's messages. The unit is the byte: names are older than labels.
 const CHARACTERS: &str = "characters";
 const BYTES: &str = "bytes";
 
@@ -30,7 +30,7 @@ fn is_lower_alphanumeric(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
 
-/// Whether `text` has characters of `is_inner`, and begins and ends with ones of `is_end`.
+/// Reports whether all characters of `text` satisfy `is_inner`, and the first and the last one `is_end`.
 fn has_form(text: &[u8], is_inner: fn(u8) -> bool, is_end: fn(u8) -> bool) -> bool {
     text.first().is_some_and(|byte| is_end(*byte))
         && text.last().is_some_and(|byte| is_end(*byte))
@@ -46,7 +46,7 @@ fn is_subdomain(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'.').all(is_label)
 }
 
-/// What is wrong with `text` as a label of RFC 1123.
+/// Validates `text` as a label of RFC 1123.
 #[must_use]
 pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -66,7 +66,7 @@ pub fn dns1123_label(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// What is wrong with `text` as a name of RFC 1123, of labels with dots between them.
+/// Validates `text` as a name of RFC 1123, of labels with dots between them.
 #[must_use]
 pub fn dns1123_subdomain(text: &[u8]) -> Vec<String> {
     subdomain(text, CHARACTERS)
@@ -85,7 +85,7 @@ fn subdomain(text: &[u8], unit: &str) -> Vec<String> {
     messages
 }
 
-/// What is wrong with `text` as a label of RFC 1035.
+/// Validates `text` as a label of RFC 1035.
 #[must_use]
 pub fn dns1035_label(text: &[u8]) -> Vec<String> {
     let mut messages = Vec::new();
@@ -123,7 +123,7 @@ const KEY_NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.'
                         with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
                         regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 
-/// What is wrong with `text` as the key of a label: a name, perhaps with a domain before it.
+/// Validates `text` as the key of a label: a name, perhaps with a domain before it.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validate/content/kube.go`, `IsLabelKey`.
 #[must_use]
@@ -166,7 +166,7 @@ pub fn qualified_name(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// What is wrong with `text` as the value of a label.
+/// Validates `text` as the value of a label.
 ///
 /// Source: k8s.io/apimachinery `pkg/api/validate/content/kube.go`, `IsLabelValue`.
 #[must_use]
@@ -185,7 +185,7 @@ pub fn label_value(text: &[u8]) -> Vec<String> {
     messages
 }
 
-/// Whether `text` is a UUID, with or without dashes.
+/// Reports whether `text` is a UUID, with or without dashes.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/default.go`, `UUIDPattern`.
 #[must_use]
@@ -203,7 +203,7 @@ pub fn is_uuid(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Whether `text` is base64 with padding, and not empty.
+/// Reports whether `text` is base64 with padding, and not empty.
 ///
 /// Source: k8s.io/kube-openapi `pkg/internal/third_party/govalidator/patterns.go`, `Base64`.
 #[must_use]
@@ -213,7 +213,7 @@ pub fn is_base64(text: &str) -> bool {
     !text.is_empty() && text.len().is_multiple_of(4) && digits.unwrap_or(text).bytes().all(is_digit)
 }
 
-/// Whether `text` is a date such as `2024-02-29`.
+/// Reports whether `text` is a date such as `2024-02-29`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/date.go`, `IsDate`.
 #[must_use]
@@ -223,7 +223,7 @@ pub fn is_date(text: &str) -> bool {
         && parse_timestamp(&format!("{text}T00:00:00Z")) != Err(TimestampError::Malformed)
 }
 
-/// Whether `text` is a date and a time, with anything behind a second `T`.
+/// Reports whether `text` is a date and a time, followed by anything behind a second `T`.
 ///
 /// Source: k8s.io/kube-openapi `pkg/validation/strfmt/time.go`, `IsDateTime`.
 #[must_use]

@@ -78,7 +78,7 @@ impl ScaledInt {
         })
     }
 
-    /// Whether nothing is lost by rounding to an integer.
+    /// Reports whether rounding to an integer loses nothing.
     pub(super) fn is_whole(self) -> bool {
         self.scale >= 0 || rounded_up(self.value, self.scale.unsigned_abs()).1
     }

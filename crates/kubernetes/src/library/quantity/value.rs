@@ -148,7 +148,8 @@ impl Quantity {
             .clone()
     }
 
-    /// Whether it was made by addition or subtraction; upstream's equality does not know such quantities.
+    /// Reports whether it was made by addition or subtraction; upstream's equality does not support
+    /// such quantities.
     #[must_use]
     pub fn is_sum(&self) -> bool {
         self.is_sum
@@ -209,7 +210,7 @@ impl Quantity {
         Ok(order)
     }
 
-    /// Whether it is the same number as `other`.
+    /// Reports whether it is the same number as `other`.
     ///
     /// # Errors
     ///
@@ -419,12 +420,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What of `text` is before `end`, with which it ends.
+/// Returns the part of `text` before `end`, with which it ends.
 fn before<'a>(text: &'a str, end: &str) -> &'a str {
     text.strip_suffix(end).unwrap_or(text)
 }
 
-/// What a suffix says.
+/// Meaning of a suffix.
 #[derive(Clone, Copy)]
 struct Suffix {
     notation: Notation,

@@ -77,7 +77,7 @@ fn hex_value(byte: Option<&u8>) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// What `text` says of a `part`.
+/// Decodes `text`, a `part` of a URL.
 ///
 /// Source: Go `net/url/url.go`, `unescape`.
 fn unescape(text: &[u8], part: Part) -> Result<Vec<u8>, String> {
@@ -128,7 +128,7 @@ fn escape(bytes: &[u8], part: Part) -> String {
     decode(&text)
 }
 
-/// Whether `text` could be the escaped form of a `part`.
+/// Reports whether `text` could be the escaped form of a `part`.
 ///
 /// Source: Go `net/url/url.go`, `validEncoded`.
 fn is_escaped(text: &str, part: Part) -> bool {
@@ -336,7 +336,7 @@ impl Url {
 /// Source: Go `net/url/url.go`, `defaultMaxParams`.
 const MAX_PARAMETERS: usize = 10_000;
 
-/// Whether `text` is a URL without a fragment.
+/// Reports whether `text` is a URL without a fragment.
 ///
 /// # Errors
 ///

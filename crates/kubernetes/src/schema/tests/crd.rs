@@ -17,7 +17,7 @@ fn crd_type(schema: Value) -> Result<Arc<DeclType>, SchemaError> {
     found.unwrap().1
 }
 
-/// Whether the schema is published as it is, rather than as an object of which nothing is known.
+/// Checks whether the schema is published as it is, rather than as an object without a known structure.
 #[track_caller]
 fn check_structural(schema: Value, expected: bool) {
     let type_ = crd_type(schema.clone()).unwrap();
