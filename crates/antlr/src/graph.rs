@@ -14,7 +14,7 @@ use cel::syntax::token::TokenSet;
 /// The number of a state.
 pub(super) type StateId = u16;
 
-/// What a state is for.
+/// Kinds of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StateKind {
     /// Before a token or a rule.
@@ -77,11 +77,11 @@ pub(super) struct State {
     pub(super) kind: StateKind,
     pub(super) edges: Vec<Edge>,
     pub(super) choice: Choice,
-    /// Whether the rule began with itself in the grammar, and this is before its alternatives that do.
+    /// True if the rule was left-recursive in the grammar, and this is before its recursive alternatives.
     pub(super) is_left_recursive: bool,
-    /// What may come next within the rule.
+    /// Tokens that may come next within the rule.
     pub(super) next: TokenSet,
-    /// Whether the rule may end here.
+    /// True if the rule may end here.
     pub(super) may_end: bool,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Graph {
     starts: [StateId; N_RULES],
     /// For each rule the states behind its calls.
     follows: [Vec<StateId>; N_RULES],
-    /// What [`Graph::state`] gives for what is no state; there is none such.
+    /// Placeholder that [`Graph::state`] returns for an unknown state; there is none such.
     nowhere: State,
 }
 
@@ -271,8 +271,8 @@ impl Graph {
         }
     }
 
-    /// What may come next at `from`, and whether the rule may end before; with `beyond` also what may
-    /// come behind any call of the rule.
+    /// Returns the tokens that may come next at `from`, and whether the rule may end before; with
+    /// `beyond` also those that may come behind any call of the rule.
     fn look(&self, from: StateId, beyond: bool) -> (TokenSet, bool) {
         let (mut next, mut may_end) = (TokenSet::NONE, false);
         let (mut open, mut seen) = (vec![from], Vec::new());

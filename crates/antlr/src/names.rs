@@ -79,7 +79,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{escaped}'")
 }
 
-/// What begins the message about a text that no alternative fits.
+/// Prefix of the message about a text that fits no alternative.
 pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
 
 /// The message where such a text is one character and a word that is no name: cel-go says that a name was

@@ -29,7 +29,7 @@ struct Place {
     way: Way,
     state: StateId,
     stack: StackId,
-    /// Whether the way has left the rule in which the choice is made.
+    /// True if the path has left the rule in which the choice is made.
     outside: bool,
 }
 
@@ -67,7 +67,7 @@ struct PlaceSet {
     tied: Option<Way>,
 }
 
-/// What is known after a token.
+/// State of the prediction after a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     /// The way to go.

@@ -1,4 +1,4 @@
-//! What the generated parser does when a token does not fit: what it says, and how it goes on.
+//! Error strategy of the generated parser for a token that does not fit: its message, and how it recovers.
 //!
 //! One token too many is dropped and one too few made up, each with a message; otherwise the rule ends, and
 //! tokens are passed over up to one that may come behind any of the active rules. Until a token fits again,
@@ -30,10 +30,10 @@ pub(super) enum Abort {
     Limit(String),
 }
 
-/// What is known of errors before.
+/// State of error recovery.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
-    /// Whether no token has fitted since the last error.
+    /// True if no token has fitted since the last error.
     is_active: bool,
     /// The token at which the last error was recovered from.
     last_at: Option<usize>,
@@ -229,13 +229,13 @@ impl Parser<'_> {
         current != Kind::End && !until.contains(current)
     }
 
-    /// What may come next.
+    /// Returns the tokens that may come next.
     fn expected(&self) -> TokenSet {
         self.expected_at(self.state)
     }
 
-    /// What may come next at `state` of the current rule: where the rule may end there, also what is behind
-    /// its call, and so on.
+    /// Returns the tokens that may come next at `state` of the current rule: where the rule may end
+    /// there, also those behind its call, and so on.
     fn expected_at(&self, state: StateId) -> TokenSet {
         let first = GRAPH.state(state);
         let (mut expected, mut may_end) = (first.next, first.may_end);
@@ -253,7 +253,7 @@ impl Parser<'_> {
         expected
     }
 
-    /// What may come behind any of the active rules within the rule that called it.
+    /// Returns the tokens that may come behind any of the active rules within the rule that called it.
     fn recovery_set(&self) -> TokenSet {
         self.frames
             .iter()

@@ -61,7 +61,7 @@ impl<'t> Stream<'t> {
         }
     }
 
-    /// What is no token before the one that is `ahead`, one at a time.
+    /// Returns the lexical errors before the token that is `ahead`, one at a time.
     pub(super) fn next_error(&mut self, ahead: usize) -> Option<LexError> {
         let error = *self.errors.get(self.n_seen)?;
         (error.start < self.peek(ahead).start || self.peek(ahead).kind == Kind::End).then(|| {
