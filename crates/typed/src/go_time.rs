@@ -113,7 +113,7 @@ fn parse_error(text: &str, layout: &[Element]) -> String {
     }
 }
 
-/// What is behind a fraction of a second.
+/// Returns the text behind a fraction of a second.
 fn without_fraction(text: &str) -> &str {
     match text.strip_prefix(['.', ',']) {
         Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {

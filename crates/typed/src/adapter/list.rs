@@ -13,7 +13,7 @@ use super::{ValueSchema, part_equals, typed};
 /// Keys of so many fields are arrays of Go.
 const MAX_HASHED_KEYS: usize = 3;
 
-/// What equality and joining of a list go by.
+/// Rules for the equality and joining of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListKind {
     Atomic,
@@ -32,7 +32,7 @@ pub(super) struct TypedList {
     kind: ListKind,
     /// The schema of the list, for the keys of its elements.
     schema: Arc<ValueSchema>,
-    /// What was joined to a list that is a set, which is taken to be in it from then on.
+    /// Elements joined to a list that is a set, which count as its elements from then on.
     added: Mutex<Vec<Value>>,
 }
 
@@ -52,7 +52,7 @@ impl TypedList {
         })))
     }
 
-    /// What was joined to this set before.
+    /// Returns the elements joined to this set before.
     fn added(&self) -> MutexGuard<'_, Vec<Value>> {
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }

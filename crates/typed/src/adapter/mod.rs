@@ -131,7 +131,7 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
     read.unwrap_or_else(invalid)
 }
 
-/// Whether a part equals another by its own rule, which knows no null.
+/// Reports whether a part equals another by its own rule, which does not know null.
 fn part_equals(own: &Value, other: &Value) -> Result<bool, EvalError> {
     let by_rule = match own {
         Value::List(list) => list.source().and_then(|source| source.equals(other)),

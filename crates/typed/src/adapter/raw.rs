@@ -49,7 +49,8 @@ impl Opaque for Foreign {
     }
 }
 
-/// What `value` wraps in Go, which is what joined lists keep, and what keys and elements of sets are.
+/// Returns the value that `value` wraps in Go, which is what joined lists keep, and the form of keys
+/// and elements of sets.
 ///
 /// Source: cel-go `common/types/ref/reference.go`, `Val.Value`, of each type.
 pub(super) fn unwrapped(value: &Value) -> Value {
@@ -104,7 +105,7 @@ pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     )))
 }
 
-/// Whether a scalar is among `elements`, as a key of a Go map is.
+/// Reports whether a scalar is among `elements`, as a key of a Go map is.
 pub(super) fn contains_same(elements: &[Value], element: &Value) -> bool {
     elements
         .iter()

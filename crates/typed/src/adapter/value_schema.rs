@@ -1,4 +1,4 @@
-//! What of a schema matters for values.
+//! The parts of a schema that matter for values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use kubernetes::schema::extensions::INT_OR_STRING_FORMAT;
 
-/// What of a schema matters for values.
+/// The parts of a schema that matter for values.
 #[derive(Debug, Default)]
 pub struct ValueSchema {
     pub(super) type_: String,

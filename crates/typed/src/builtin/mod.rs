@@ -45,7 +45,7 @@ struct Components {
     schemas: BTreeMap<String, Schema>,
 }
 
-/// What is read of a schema.
+/// The parts of a schema that are read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Schema {
@@ -267,7 +267,7 @@ fn mismatch(value: &Json, expected: &str) -> String {
     format!("found {found} where the type has {expected}")
 }
 
-/// What Go writes for a field without a value that is always written.
+/// Returns the value that Go writes for a field without a value that is always written.
 fn zero(schema: &Schema) -> Json {
     match schema.type_.as_deref() {
         Some("string") if schema.format.as_deref() != Some("byte") => "".into(),
@@ -277,7 +277,8 @@ fn zero(schema: &Schema) -> Json {
     }
 }
 
-/// What Go writes for a time, a quantity, a raw object, or a number or text without a value.
+/// Returns the value that Go writes for a time, a quantity, a raw object, or a number or text without a
+/// value.
 fn special_zero(schema: &Schema) -> Json {
     let name = schema.referenced().unwrap_or_default();
     if name.ends_with(".Quantity") {
@@ -289,7 +290,7 @@ fn special_zero(schema: &Schema) -> Json {
     }
 }
 
-/// Whether values of the type are read and written by code of its own.
+/// Reports whether values of the type are read and written by code of its own.
 fn is_special(name: &str) -> bool {
     [
         ".Time",
@@ -322,7 +323,7 @@ impl<'a> TypeName<'a> {
         }
     }
 
-    /// Whether `table` has `field` of this type.
+    /// Reports whether `table` has `field` of this type.
     fn is_in(self, table: &[&str], field: &str) -> bool {
         let Self { package, name } = self;
         let has = |row: &str| table.binary_search(&row).is_ok();
@@ -330,7 +331,7 @@ impl<'a> TypeName<'a> {
     }
 }
 
-/// Whether Go leaves out the value of a field that may be left out.
+/// Reports whether Go omits the value of a field that may be left out.
 fn is_empty(of: TypeName<'_>, field: &str, schema: &Schema, value: &Json) -> bool {
     if schema.referenced().is_some() {
         // A struct behind a pointer is kept, as is a time that is zero, but for one.

@@ -1,4 +1,4 @@
-//! What Go does with the fields of built-in types, where OpenAPI does not tell.
+//! Go's treatment of the fields of built-in types, where OpenAPI does not tell.
 //!
 //! Tables of facts, `Type.field`, sorted; where types of one name in several groups and versions do not
 //! agree, `group.version.Type.field`.
@@ -299,7 +299,7 @@ pub(super) const EMPTY_IS_WRITTEN: [&str; 42] = [
     "WatchEvent.object",
 ];
 
-/// What the documents call optional, and Go writes whether there is a value or not.
+/// Fields that the documents call optional, and Go writes even without a value.
 pub(super) const ALWAYS_WRITTEN: [&str; 45] = [
     "AllocatedDeviceStatus.conditions",
     "AzureFilePersistentVolumeSource.secretNamespace",
@@ -348,7 +348,7 @@ pub(super) const ALWAYS_WRITTEN: [&str; 45] = [
     "core.v1.TypedLocalObjectReference.apiGroup",
 ];
 
-/// What the documents require, and Go leaves out if there is no value.
+/// Fields that the documents require, and Go omits without a value.
 pub(super) const MAY_BE_LEFT_OUT: [&str; 22] = [
     "CapacityRequestPolicyRange.min",
     "ContainerRestartRule.action",
