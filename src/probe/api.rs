@@ -76,7 +76,7 @@ pub struct PolicyProbeSpec {
     #[schemars(schema_with = "crd::authorizer_source_schema")]
     pub authorizer: AuthorizerSource,
 
-    /// The requests, each with what must be decided.
+    /// The requests, each with its expected decision.
     #[schemars(length(min = 1, max = MAX_CASES))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub cases: Vec<Case>,
@@ -118,16 +118,16 @@ pub enum AuthorizerSource {
     FromCluster,
 }
 
-/// A request with what must be decided about it.
+/// A request with its expected decision.
 #[derive(Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Case {
-    /// What the case is about, in a few words.
+    /// Description of the case, in a few words.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
     /// The request.
     pub request: Request,
-    /// What must be decided.
+    /// Expected decision.
     pub expect: Expect,
 }
 
@@ -164,7 +164,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::any_object_schema")]
     pub options: Option<Value>,
-    /// Whether it is a dry run.
+    /// True for a dry run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// The namespace as an object, for selectors and `namespaceObject`. By default the one in the
@@ -261,7 +261,7 @@ pub enum AuthorizerDecision {
     NoOpinion,
 }
 
-/// What must be decided about a request. What is left out does not matter.
+/// Expected decision about a request. Fields that are left out are not compared.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = crd::expect_rules()))]
@@ -279,8 +279,8 @@ pub struct Expect {
     /// The reason that the status carries, such as `Forbidden`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Whether the policy applies to the request at all: its match constraints, a binding and the
-    /// match conditions hold. An `Allow` may also come from a policy that passes the request over.
+    /// Expected applicability: true if the match constraints, a binding and the match conditions
+    /// select the request. An `Allow` may also come from a policy that passes the request over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applies: Option<bool>,
     /// The warnings to the client, all of them, in any order.
@@ -292,7 +292,7 @@ pub struct Expect {
     pub audit_annotations: BTreeMap<String, String>,
 }
 
-/// What is decided about a request.
+/// Decision about a request.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Decision {
     /// It is admitted.
@@ -313,7 +313,7 @@ impl Decision {
     }
 }
 
-/// What the cases came to.
+/// Results of the cases.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyProbeStatus {
@@ -330,13 +330,13 @@ pub struct PolicyProbeStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "crd::conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// What each case came to, in the order of the spec.
+    /// Results of the cases, in the order of the spec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub cases: Vec<CaseStatus>,
 }
 
-/// What a case came to.
+/// Result of a case.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseStatus {
@@ -345,7 +345,7 @@ pub struct CaseStatus {
     /// `Passed`, `Failed`, or `Pending` where it could not be evaluated.
     #[schemars(schema_with = "crd::outcome_schema")]
     pub outcome: CaseOutcome,
-    /// What was decided.
+    /// Actual decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::decision_schema")]
     pub decision: Option<Decision>,
@@ -360,10 +360,10 @@ pub struct CaseStatus {
     pub difference: Option<String>,
 }
 
-/// Whether a case passed.
+/// Outcomes of a case.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub enum CaseOutcome {
-    /// What was decided is what was expected.
+    /// The decision is the expected one.
     Passed,
     /// It is not.
     Failed,

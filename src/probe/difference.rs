@@ -93,7 +93,7 @@ pub fn explain(outcome: &Outcome) -> String {
     }
 }
 
-/// Whether an evaluation got as far as the validations.
+/// Reports whether an evaluation got as far as the validations.
 fn has_applied(evaluation: &Evaluation) -> bool {
     evaluation
         .match_conditions
@@ -114,7 +114,7 @@ fn applies(expect: &Expect, outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// Whether what an evaluation finds denies the request, and does not merely warn.
+/// Reports whether the findings of an evaluation deny the request, and do not merely warn.
 fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     let actions = bindings
         .iter()

@@ -27,7 +27,7 @@ use crate::schema::{Gvk, Gvr};
 /// The name of the binding that `bindings: Implied` stands for.
 const IMPLIED: &str = "implied";
 
-/// What a probe is run in.
+/// Environment in which a probe is run.
 #[derive(Clone)]
 pub struct Setting<'a> {
     /// The policy.
@@ -42,7 +42,7 @@ pub struct Setting<'a> {
     pub namespaces: &'a dyn NamespaceSource,
     /// Who answers for `authorizer: FromCluster`; an error says why nobody does.
     pub authorizer: Result<Arc<dyn Authorizer>, String>,
-    /// What is served.
+    /// Resources that are served.
     pub mapper: &'a RestMapper,
 }
 
@@ -54,12 +54,12 @@ impl std::fmt::Debug for Setting<'_> {
     }
 }
 
-/// What a case came to, with all that led there.
+/// Result of a case, with everything that led to it.
 #[derive(Clone, Debug)]
 pub struct CaseResult {
-    /// What the status of the probe says of it.
+    /// Result as reported in the status of the probe.
     pub status: CaseStatus,
-    /// What was decided; `None` where the case could not be evaluated.
+    /// Actual decision; `None` where the case could not be evaluated.
     pub outcome: Option<Outcome>,
 }
 
@@ -119,7 +119,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
     }
 }
 
-/// What all cases of a probe share.
+/// State shared by all cases of a probe.
 #[derive(Debug)]
 struct Prepared<'a> {
     bindings: Vec<Binding>,
@@ -468,8 +468,8 @@ fn resource_of(
     Ok((gvr, gvk, served.is_some_and(|served| served.namespaced)))
 }
 
-/// What else serves the objects of a resource: it itself in the other versions of its group, and the
-/// events of the core group, which are those of their own group too.
+/// Returns the resources that serve the same objects as a resource: itself in the other versions of its
+/// group, and the events of the core group, which are those of their own group too.
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (`EquivalentResourceRegistry` is told of each
 /// storage), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.

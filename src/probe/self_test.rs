@@ -16,7 +16,7 @@ use crate::policy::admission::{Admission, Namespace, ParamList};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
-/// What each case of the vector costs, in its order: what upstream's evaluator counts.
+/// Cost of each case of the vector, in its order, as upstream's evaluator counts.
 const COSTS: [i64; 6] = [149, 6, 350_154, 350_154, 200, 149];
 
 /// Runs the vector.
@@ -28,7 +28,7 @@ pub fn run() -> Result<(), String> {
         .unwrap_or_else(|_| Err("the evaluator panicked on its self-test".to_owned()))
 }
 
-/// Whether the policy decides about the cases of `probe` as they say, at these costs.
+/// Checks that the policy decides about the cases of `probe` as they expect, at these costs.
 fn check(probe: &Value, costs: &[i64]) -> Result<(), String> {
     let results = results(probe)?;
     for result in &results {

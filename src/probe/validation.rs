@@ -30,7 +30,7 @@ pub const API_VERSION: &str = "vap-status.dev/v1alpha1";
 /// The most violations of one probe that are told.
 const MAX_VIOLATIONS: usize = 20;
 
-/// What a probe holds beside its spec; the API server's own, or the controller's.
+/// Top-level fields of a probe; those beside its spec belong to the API server or to the controller.
 const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// Something that the API server refuses.
@@ -38,7 +38,7 @@ const ROOT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "statu
 pub struct Violation {
     /// The field, `spec.cases[0].request`.
     pub field_ref: String,
-    /// What is wrong with it.
+    /// Description of the violation.
     pub message: String,
 }
 
@@ -190,7 +190,7 @@ impl Validator {
     }
 }
 
-/// What was found, up to the limit.
+/// Violations found, up to the limit.
 #[derive(Default)]
 struct Found(Vec<Violation>);
 
@@ -359,7 +359,7 @@ fn list(items: &[Json], schema: &Json, path: &str, found: &mut Found) {
     }
 }
 
-/// What an object within an object needs, so that the API server takes it for one.
+/// Checks the fields that the API server requires of an object embedded in another.
 fn embedded(fields: &Map<String, Json>, path: &str, found: &mut Found) {
     for name in ["apiVersion", "kind"] {
         let path = joined(path, name);
