@@ -42,7 +42,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection takes requests, and how much longer its last answer may take.
 const LIFE: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(30));
 
-/// What a port serves.
+/// Endpoints that a port serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoints {
     /// `/livez`, `/readyz` and `/metrics`.
@@ -80,12 +80,12 @@ pub struct Check {
     pub problem: Option<String>,
 }
 
-/// What the server answers from.
+/// Sources of the server's answers.
 #[derive(Clone)]
 pub struct Health {
-    /// What must hold to be ready, at the time of the call.
+    /// Checks of readiness, made at the time of the call.
     pub checks: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
-    /// What must hold for the process not to be started again, at the time of the call.
+    /// Checks of liveness, which keep the process from being restarted, made at the time of the call.
     pub alive: Arc<dyn Fn() -> Vec<Check> + Send + Sync>,
     /// Brings up to date what is measured when the metrics are asked for.
     pub measure: Arc<dyn Fn() + Send + Sync>,
@@ -301,7 +301,8 @@ fn answer(
     }
 }
 
-/// Whether all checks pass; which do not is always told, the others where asked for.
+/// Returns the response that tells whether all checks pass; failures are always listed, passing checks
+/// on request.
 fn verdict(checks: &[Check], endpoint: &str, verbose: bool) -> Response<String> {
     if checks.iter().any(|check| check.problem.is_some()) {
         return text(StatusCode::SERVICE_UNAVAILABLE, render(checks, endpoint));

@@ -16,7 +16,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// What is logged unless a filter is given.
+/// Log filter unless another one is given.
 ///
 /// The client and its watcher report each failed attempt; the controller says the same once, with what
 /// to do about it.

@@ -1,4 +1,4 @@
-//! What the process says about itself: metrics and logs.
+//! Telemetry of the process: metrics and logs.
 //!
 //! Knows names, labels and formats, and nothing of policies, clusters or servers.
 

@@ -85,7 +85,7 @@ label_values! {
 }
 
 label_values! {
-    /// What is kept in step with the cluster.
+    /// Sources of facts that are kept in sync with the cluster.
     Source {
         /// The watch of policies.
         Policies = "policies",
@@ -107,7 +107,7 @@ label_values! {
 }
 
 label_values! {
-    /// What a request to the API server does.
+    /// Verbs of requests to the API server.
     Verb {
         /// Reads one object, a list of resources or a document.
         Get = "get",

@@ -1,4 +1,4 @@
-//! What is said about each policy and probe: written out at each scrape, so that nothing is kept twice and
+//! Metrics about each policy and probe: written at each scrape, so that nothing is kept twice and
 //! nothing outlives its policy.
 
 use std::collections::{BTreeMap, HashSet};
@@ -9,14 +9,14 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What is said about one policy.
+/// Sample of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
     /// Each condition.
     pub conditions: Vec<ConditionSample>,
     /// `Fail` or `Ignore`.
     pub failure_policy: &'static str,
-    /// What the bindings do, [`actions`].
+    /// Actions of the bindings, [`actions`].
     pub actions: String,
     /// How many expressions have warnings.
     pub n_warnings: usize,
@@ -24,7 +24,7 @@ pub struct PolicySample {
     pub probes: Vec<ProbeSample>,
 }
 
-/// What is said about one condition.
+/// Sample of one condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConditionSample {
     /// Its type.
@@ -35,7 +35,7 @@ pub struct ConditionSample {
     pub reason: &'static str,
 }
 
-/// What is said about one probe.
+/// Sample of one probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProbeSample {
     /// The name of the probe.
@@ -250,8 +250,8 @@ impl Samples {
     }
 }
 
-/// What bindings do, as the label `actions`: their validationActions without repetition, in the order of the
-/// alphabet, joined by commas. Empty where nothing is bound.
+/// Formats the actions of bindings as the label `actions`: their validationActions without repetition,
+/// in alphabetical order, joined by commas. Empty where nothing is bound.
 #[must_use]
 pub fn actions<'a>(validation_actions: impl IntoIterator<Item = &'a str>) -> String {
     let distinct: std::collections::BTreeSet<&str> = validation_actions.into_iter().collect();

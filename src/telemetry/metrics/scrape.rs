@@ -1,4 +1,4 @@
-//! What is computed at the scrape: a value that is set by a task stands still where the task does.
+//! Metrics computed at the scrape: a value that is set by a task stands still where the task does.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
