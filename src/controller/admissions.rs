@@ -25,7 +25,7 @@ struct Ready {
 }
 
 impl Admissions {
-    /// What was made of this very generation of `policy`, if it was.
+    /// Returns the program compiled from this very generation of `policy`, if there is one.
     pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
         let name = policy.metadata.name.as_deref()?;
         let ready = self.lock();

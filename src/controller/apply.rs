@@ -22,7 +22,7 @@ use crate::telemetry::metrics::ErrorReason;
 /// The name under which we own fields.
 pub const FIELD_MANAGER: &str = "vap-status-controller";
 
-/// What is applied: our fields and no others.
+/// Object that is applied: our fields and no others.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Applied<'a> {

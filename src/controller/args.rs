@@ -22,12 +22,12 @@ const DEFAULT_NAMESPACE: &str = "vap-status-system";
 #[derive(Debug, Parser)]
 #[command(name = "vap-status-controller", version, max_term_width = 100)]
 pub struct Arguments {
-    /// What to do.
+    /// Subcommand to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Watch policies and keep their statuses up to date
@@ -83,7 +83,7 @@ impl LeaseArguments {
 }
 
 impl ClearArguments {
-    /// What is to be cleared, and beside whom.
+    /// Returns the options of `clear`: the objects to clear, and the controller to clear beside.
     #[must_use]
     pub fn options(&self) -> clear::Options {
         clear::Options {
@@ -185,7 +185,7 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_LOG_FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
 
-    /// What to log, as in `info,vap_status_controller=debug`
+    /// Log filter, as in `info,vap_status_controller=debug`
     #[arg(long, env = "RUST_LOG", default_value = DEFAULT_FILTER, value_name = "FILTER",
           hide_default_value = true)]
     pub log_filter: String,

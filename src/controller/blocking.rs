@@ -4,7 +4,7 @@
 use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 
-/// What a thread is kept busy with.
+/// Kinds of work on a blocking thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Compiling and type-checking a policy.

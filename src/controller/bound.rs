@@ -1,4 +1,4 @@
-//! What bindings and the params that they refer to mean for a policy.
+//! State of a policy's bindings and of the params that they refer to.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(crate) fn param_resource<'a>(
     world.mapper.resources_of_kind(&gvk).next()
 }
 
-/// What the status says of the bindings.
+/// Returns the state of the bindings, as the status reports it.
 pub(crate) fn bindings_state(
     policy: &ValidatingAdmissionPolicy,
     bindings: &Bindings,
@@ -84,7 +84,7 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
         .then(|| "paramRef.namespace is given, and objects of paramKind have no namespace".into())
 }
 
-/// What the status says of the params that the bindings refer to.
+/// Returns the state of the params that the bindings refer to, as the status reports it.
 pub(crate) fn params_state(
     context: &Arc<Context>,
     policy: &str,

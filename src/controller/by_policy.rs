@@ -37,8 +37,8 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// The name of the policy.
     fn policy_name(&self) -> &str;
 
-    /// Whether the object says the same of the policy as `other` did: what else is different decides
-    /// nothing.
+    /// Reports whether the object is the same as `other` as far as the policy is concerned: other
+    /// differences are ignored.
     fn says_the_same_as(&self, other: &Self) -> bool;
 }
 
@@ -118,7 +118,7 @@ impl<K: RefersToPolicy> fmt::Debug for ByPolicy<K> {
 type Named<T> = Vec<(Arc<str>, T)>;
 
 struct State<K: RefersToPolicy> {
-    /// Whether all that exist are known.
+    /// True once all existing objects are known.
     is_listed: bool,
     /// The policy that an object refers to, by the name of the object.
     policies: HashMap<Arc<str>, Arc<str>>,
@@ -195,7 +195,7 @@ impl<K: RefersToPolicy> ByPolicy<K> {
         gone.iter().filter_map(|name| self.remove(name)).collect()
     }
 
-    /// Whether all that exist are known.
+    /// Reports whether all existing objects are known.
     pub(crate) fn is_listed(&self) -> bool {
         self.lock().is_listed
     }

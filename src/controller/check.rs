@@ -27,7 +27,7 @@ use crate::schema::GroupVersion;
 use crate::status::compute::{Matched, Typed};
 use crate::telemetry::Metrics;
 
-/// What was found out about one generation of a policy.
+/// Result of checking one generation of a policy.
 #[derive(Debug)]
 pub(crate) struct Record {
     uid: Option<String>,
@@ -60,19 +60,19 @@ pub(crate) enum Outcome {
 }
 
 impl Record {
-    /// Whether it is about the very policy with this metadata.
+    /// Reports whether it is about the very policy with this metadata.
     pub(crate) fn is_of(&self, metadata: &ObjectMeta) -> bool {
         self.uid == metadata.uid && self.generation == metadata.generation
     }
 
-    /// Whether a check of `policy` in `world` would find the same.
+    /// Reports whether a check of `policy` in `world` would have the same result.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
         self.is_of(&policy.metadata)
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(world)
     }
 
-    /// Whether all that it was made of is in `world` what it was.
+    /// Reports whether everything that the result depends on is unchanged in `world`.
     pub(crate) fn is_current_in(&self, world: &World) -> bool {
         self.revision == world.revision
             && self.addresses == addresses(&self.group_versions, &world.index)
@@ -83,7 +83,7 @@ impl Record {
         &self.group_versions
     }
 
-    /// Whether its messages suggest resources in place of those that are not served.
+    /// Reports whether its messages suggest resources in place of those that are not served.
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
             Outcome::Done { matched, .. }
@@ -104,7 +104,7 @@ struct Examined {
     checked: Option<TypeChecked>,
 }
 
-/// What a type check came to; `None` if it panicked.
+/// Result of a type check; `None` if it panicked.
 struct TypeChecked(Option<Typed>);
 
 /// Checks `policy` in `world`.

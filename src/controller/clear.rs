@@ -37,7 +37,7 @@ const PAGE_SIZE: u32 = 500;
 /// How many statuses are cleared at once.
 const CONCURRENCY: usize = 16;
 
-/// What became of all objects.
+/// Outcome for all objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Cleared.
@@ -48,14 +48,14 @@ pub struct Summary {
     pub n_failed: usize,
 }
 
-/// What is to be cleared, and beside whom.
+/// Objects to clear, and the controller to clear beside.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The namespace of the Lease by which a controller that runs is noticed.
     pub lease_namespace: String,
     /// Its name.
     pub lease_name: String,
-    /// Whether to clear whoever holds it.
+    /// True to clear whoever holds the Lease.
     pub is_forced: bool,
 }
 
@@ -194,7 +194,7 @@ async fn clear_kind<K>(
     }
 }
 
-/// What to grant, where that is what is missing.
+/// Returns the permission to grant, where a missing one is the cause.
 fn permission(error: &Error, verb: &str, resource: &str) -> String {
     if error.reason() == ErrorReason::Forbidden {
         format!("; it takes the permission to {verb} {resource}")

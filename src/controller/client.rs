@@ -95,7 +95,7 @@ where
     Ok(Client::new(stack, config.default_namespace.clone()))
 }
 
-/// What the API server's audit log calls us: the version and which instance it is.
+/// Returns our name in the API server's audit log: the version and the instance.
 fn user_agent(identity: &str) -> HeaderValue {
     let version = env!("CARGO_PKG_VERSION");
     HeaderValue::from_str(&format!("vap-status-controller/{version} ({identity})"))

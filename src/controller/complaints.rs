@@ -18,7 +18,7 @@ pub(crate) struct Complaints {
 }
 
 impl Complaints {
-    /// Whether to say what is known by `key` now: the first time, and then once a minute.
+    /// Reports whether to log the message known by `key` now: the first time, and then once a minute.
     pub(crate) fn are_due(&self, key: &str) -> bool {
         let now = Instant::now();
         let mut said = self.lock();

@@ -1,4 +1,4 @@
-//! What all tasks of the controller share.
+//! State shared by all tasks of the controller.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -48,7 +48,7 @@ pub struct Settings {
     pub watch_timeout: Duration,
 }
 
-/// What is known, as far as it must be before a verdict can be given.
+/// Knowledge that is required before a verdict can be given.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -63,7 +63,7 @@ struct Known {
     probes: bool,
 }
 
-/// What all tasks share.
+/// State shared by all tasks.
 pub(crate) struct Context {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
@@ -85,7 +85,7 @@ pub(crate) struct Context {
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
     world: RwLock<Arc<World>>,
-    /// What is known by now.
+    /// Knowledge gathered so far.
     known: watch::Sender<Known>,
 }
 
@@ -149,7 +149,7 @@ impl Context {
         self.known.subscribe()
     }
 
-    /// Whether the cluster serves probes; `None` before the first picture.
+    /// Reports whether the cluster serves probes; `None` before the first picture.
     pub(crate) fn serves_probes(&self) -> Option<bool> {
         let gvr = Gvr::new(
             PolicyProbe::group(&()),

@@ -1,4 +1,4 @@
-//! What is known of CustomResourceDefinitions: little, as they are many and large.
+//! The little that is kept of CustomResourceDefinitions, as they are many and large.
 //!
 //! Schemas come from the OpenAPI documents; of a CRD itself only matters what it defines, whether it
 //! is established, and when its spec changes.
@@ -27,15 +27,15 @@ pub(crate) struct CustomResourceDefinition {
     /// Its metadata.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) metadata: ObjectMeta,
-    /// What it defines.
+    /// Definition of the resource.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) spec: Spec,
-    /// What the API server says about it.
+    /// Status written by the API server.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) status: Option<Status>,
 }
 
-/// What a CRD defines.
+/// Definition of the resource in a CRD.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Spec {
     /// The group.
@@ -66,12 +66,12 @@ pub(crate) struct Version {
     /// Its name.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) name: String,
-    /// Whether it is served.
+    /// True if it is served.
     #[serde(default, deserialize_with = "or_default")]
     pub(crate) served: bool,
 }
 
-/// What the API server says about a CRD.
+/// Status of a CRD, written by the API server.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Status {
     /// Its conditions.
@@ -122,7 +122,7 @@ impl Resource for CustomResourceDefinition {
     }
 }
 
-/// What is kept of a CRD.
+/// The parts of a CRD that are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Crd {
     /// The group.
@@ -133,7 +133,7 @@ pub(crate) struct Crd {
     pub(crate) plural: String,
     /// The versions that are to be served.
     pub(crate) served: Vec<String>,
-    /// Whether it is established, so that the API server serves it.
+    /// True if it is established, so that the API server serves it.
     pub(crate) is_established: bool,
     /// Why it is not established, where the API server says.
     pub(crate) problem: Option<String>,
@@ -159,7 +159,7 @@ impl Crd {
         self.resources().map(|gvr| gvr.group_version())
     }
 
-    /// Whether `other` says the same about what is served, whatever its schema.
+    /// Reports whether `other` is the same as far as served resources are concerned, whatever its schema.
     #[must_use]
     pub(crate) fn is_served_as(&self, other: &Self) -> bool {
         let Self {

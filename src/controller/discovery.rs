@@ -30,14 +30,14 @@ const CONCURRENCY: usize = 4;
 /// Follows what is served.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
-    /// What each root said last.
+    /// Last answer of each root.
     roots: [Root; 2],
-    /// Whether what the roots said was told. It is not at first, nor where one root changed and the
-    /// other could not be read.
+    /// True if the answers of the roots were reported. It is not at first, nor where one root changed
+    /// and the other could not be read.
     is_told: bool,
 }
 
-/// What one root said last.
+/// Last answer of one root.
 #[derive(Debug, Default)]
 struct Root {
     etag: Option<String>,
@@ -79,7 +79,7 @@ impl Discovery {
         Ok((!std::mem::replace(&mut self.is_told, true)).then(|| self.mapper()))
     }
 
-    /// What is served, as far as it is known.
+    /// Returns the resources that are served, as far as they are known.
     fn mapper(&self) -> RestMapper {
         let resources = self
             .roots
@@ -119,7 +119,7 @@ impl Served {
     }
 }
 
-/// What a root answers.
+/// Answers of a root.
 enum Answer {
     /// Everything that it serves.
     Aggregated(Served),

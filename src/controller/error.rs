@@ -1,4 +1,4 @@
-//! What can go wrong between us and the API server, and what class each failure is of.
+//! Errors between us and the API server, and their classes.
 
 use std::error::Error as StdError;
 use std::time::Duration;

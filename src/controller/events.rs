@@ -72,14 +72,14 @@ pub(crate) struct Events {
     has_work: Notify,
     /// Told when the last one was sent.
     is_idle: Notify,
-    /// Whether the process ends, so that what waits is sent without pauses.
+    /// True while the process ends, so that waiting events are sent without pauses.
     is_ending: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Told>,
-    /// Whether one was taken out and is not sent yet.
+    /// True if one was taken out and is not sent yet.
     is_sending: bool,
 }
 
@@ -94,7 +94,7 @@ impl Default for Events {
     }
 }
 
-/// What tells an event from another.
+/// Identity of an event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     regarding: String,

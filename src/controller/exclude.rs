@@ -21,11 +21,12 @@ use crate::telemetry::metrics::Outcome;
 /// A policy that is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Excluded {
-    /// Whether its status has something of ours.
+    /// True if its status has fields of ours.
     pub(crate) has_ours: bool,
 }
 
-/// Whether the policy is left alone; it must have its labels and its managed fields still.
+/// Returns the exclusion of the policy if it is left alone; it must have its labels and its managed
+/// fields still.
 pub(crate) fn excluded(
     exclusion: &Exclusion,
     policy: &ValidatingAdmissionPolicy,
@@ -36,7 +37,7 @@ pub(crate) fn excluded(
     })
 }
 
-/// Whether the status has fields that we applied.
+/// Reports whether the status has fields that we applied.
 pub(super) fn has_ours(metadata: &ObjectMeta) -> bool {
     metadata.managed_fields.iter().flatten().any(|entry| {
         entry.manager.as_deref() == Some(FIELD_MANAGER)

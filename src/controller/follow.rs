@@ -13,7 +13,7 @@ use super::list_watch::{ListWatch, Plan, Sign};
 use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 
-/// What a watch tells of the objects of a kind.
+/// Events of the watch of a kind.
 pub(super) enum Event<K> {
     /// A list begins.
     Init,

@@ -21,7 +21,7 @@ pub(super) use self::elector::Elector;
 use super::error::Error;
 use super::lease::MAX_WRITE;
 
-/// Whether this instance may write.
+/// Roles of this instance, by which it may write or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// There is no election.
@@ -34,7 +34,7 @@ enum Role {
     Over,
 }
 
-/// Whether this instance leads. A clone is the same one.
+/// State of this instance's leadership. A clone shares it.
 #[derive(Clone, Debug)]
 pub(crate) struct Leadership {
     state: Arc<Mutex<State>>,

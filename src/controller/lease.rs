@@ -79,7 +79,7 @@ impl Timing {
     }
 }
 
-/// What the Lease says.
+/// Contents of the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Record {
     /// Who holds it; empty where it was given up.
@@ -116,7 +116,7 @@ impl Record {
         spec.lease_transitions = Some(self.transitions);
     }
 
-    /// What is left of it when its holder gives it up.
+    /// Returns the record that its holder leaves when it gives the Lease up.
     pub(super) fn released(&self, wall: Timestamp) -> Self {
         Self {
             holder: String::new(),
@@ -136,7 +136,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// What is observed where `record` is seen after `before`: a record that has not changed ages.
+    /// Returns the observation of `record` after `before`: a record that has not changed ages.
     pub(super) fn next(before: Option<Self>, record: Record, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,
@@ -151,7 +151,7 @@ impl Observed {
     }
 }
 
-/// What is to be done about the Lease.
+/// Decisions about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// To leave it alone: another holds it.
@@ -217,7 +217,8 @@ mod tests {
         }
     }
 
-    /// What `a` decides on the record `seen` that has been there for so long, at the wall clock 200.
+    /// Returns the decision of `a` on the record `seen` that has been there for so long, at the wall
+    /// clock 200.
     fn decide_after(seen: Option<Record>, age: Duration) -> Decision {
         let since = Instant::now();
         let observed = seen.map(|record| Observed { record, since });

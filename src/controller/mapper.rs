@@ -16,7 +16,7 @@ use crate::policy;
 use crate::policy::typecheck::Profile;
 use crate::schema::{GroupVersion, Gvk};
 
-/// What the status of a policy depends on.
+/// Dependencies of the status of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Dependencies {
     /// The groups and versions of each rule.
@@ -25,14 +25,14 @@ pub(crate) struct Dependencies {
     param_kind: Option<Gvk>,
     /// The group versions whose schemas it was checked against.
     pub(crate) schemas: Arc<BTreeSet<GroupVersion>>,
-    /// Whether its messages suggest resources, of which any may come or go.
+    /// True if its messages suggest resources, of which any may come or go.
     pub(crate) has_suggestions: bool,
     /// The groups of the kinds that its probes name.
     pub(crate) probe_groups: BTreeSet<String>,
 }
 
 impl Dependencies {
-    /// What `policy` depends on before it was checked.
+    /// Returns the dependencies of `policy` before it was checked.
     pub(crate) fn new(policy: &ValidatingAdmissionPolicy) -> Self {
         let constraints = policy
             .spec
@@ -57,7 +57,7 @@ impl Dependencies {
         self.param_kind.as_ref()
     }
 
-    /// Whether `change` may change the status that `profile` gives.
+    /// Reports whether `change` may change the status that `profile` gives.
     pub(crate) fn are_touched_by(&self, change: &Change, profile: Profile) -> bool {
         (self.has_suggestions && !change.resources.is_empty())
             || change

@@ -98,7 +98,7 @@ impl Controller {
         self
     }
 
-    /// What must hold for it to be ready, as it is at each call: that it knows the cluster, and that it
+    /// Returns the readiness checks, evaluated at each call: that it knows the cluster, and that it
     /// could lead.
     pub fn readiness(&self) -> impl Fn() -> Vec<(&'static str, Option<String>)> + use<> {
         let readiness = self.context.readiness.clone();
@@ -122,7 +122,7 @@ impl Controller {
         }
     }
 
-    /// Whether its tasks make progress.
+    /// Reports whether its tasks make progress.
     #[must_use]
     pub fn supervisor(&self) -> Supervisor {
         self.context.supervisor.clone()

@@ -23,7 +23,7 @@ use crate::status::condition::ConditionType;
 use crate::status::probes::ProbesState;
 use crate::telemetry::metrics;
 
-/// What was observed, owned.
+/// Observed facts, owned.
 #[derive(Debug)]
 pub(crate) struct Facts {
     policy: Arc<ValidatingAdmissionPolicy>,
@@ -102,7 +102,7 @@ pub(crate) async fn observe(
     }))
 }
 
-/// What is known of the paramKind of `policy` and of the params that its bindings refer to.
+/// Returns the state of the paramKind of `policy` and of the params that its bindings refer to.
 fn params_of(
     context: &Arc<Context>,
     policy: &ValidatingAdmissionPolicy,
@@ -125,12 +125,12 @@ fn params_of(
 }
 
 impl Facts {
-    /// Whether the params were asked for and will be known soon; there is a sign when they are.
+    /// Reports whether the params were requested and will be known soon; a notification follows.
     pub(crate) fn is_reading_params(&self) -> bool {
         matches!(self.params, ParamKindState::Served(_, ParamsState::Unread))
     }
 
-    /// What the probes came to, where they are known.
+    /// Returns the results of the probes, where they are known.
     pub(crate) fn probed(&self) -> Option<&Probed> {
         self.probes.as_ref().ok()
     }
@@ -144,7 +144,7 @@ impl Facts {
         }
     }
 
-    /// What the bindings do, as metrics say it.
+    /// Returns the actions of the bindings, as metrics report them.
     pub(crate) fn actions(&self) -> String {
         match &self.bindings {
             BindingsState::Known(bindings) => metrics::actions(
@@ -203,7 +203,7 @@ impl Facts {
     }
 }
 
-/// What is known of the paramKind of `policy`.
+/// Returns the state of the paramKind of `policy`.
 fn param_kind_state(
     policy: &ValidatingAdmissionPolicy,
     mapper: &RestMapper,
@@ -269,7 +269,7 @@ fn param_kind_state(
     ParamKindState::NotFound { gvk, similar }
 }
 
-/// Whether a kind may have been meant: the same but for case or a final `s`.
+/// Reports whether a kind may have been meant: it is the same but for case or a final `s`.
 fn is_similar(served: &str, named: &str) -> bool {
     let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
     plain(served) == plain(named)

@@ -18,8 +18,8 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    /// Whether an object with the metadata `new`, known in this way, takes the place of `known`, or is the
-    /// first of its name.
+    /// Reports whether an object with the metadata `new`, known in this way, replaces `known`, or is
+    /// the first of its name.
     ///
     /// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not, the watch
     /// is believed, and an answer is not.

@@ -34,7 +34,7 @@ struct Writes {
 }
 
 impl Pace {
-    /// Whether the policy `name` may be written now; if so it is counted.
+    /// Reports whether the policy `name` may be written now; if so, counts the write.
     pub(crate) fn may_write(&self, name: &str) -> bool {
         let mut lately = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();

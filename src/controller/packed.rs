@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What tells an object, and one state of it, from others; of the metadata nothing else is kept.
+/// Identity of an object and of one state of it; of the metadata nothing else is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     name: Option<Box<str>>,
@@ -32,7 +32,7 @@ impl Identity {
         }
     }
 
-    /// Whether it is that of a state of the object with this metadata.
+    /// Reports whether it is that of a state of the object with this metadata.
     pub(crate) fn is_of(&self, metadata: &ObjectMeta) -> bool {
         self.uid.as_deref() == metadata.uid.as_deref()
     }

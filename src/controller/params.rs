@@ -41,14 +41,14 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The namespace and name of an object; the namespace of what has none is empty.
 pub(crate) type Key = (String, String);
 
-/// What is kept of an object.
+/// The parts of an object that are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Meta {
     pub(crate) labels: Labels,
     pub(crate) resource_version: String,
 }
 
-/// What is known of the objects of a kind.
+/// Knowledge about the objects of a kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Listing {
     /// They were not listed yet.
@@ -94,7 +94,7 @@ pub(crate) struct Read {
 pub(crate) struct Unavailable {
     /// A sentence on it.
     pub(crate) text: String,
-    /// Whether that may change by waiting alone.
+    /// True if that may change by waiting alone.
     pub(crate) is_passing: bool,
 }
 
@@ -121,8 +121,8 @@ impl Drop for Kind {
 }
 
 impl Params {
-    /// What is known of the objects of the kind that `resource` serves; begins to watch them if nobody
-    /// did.
+    /// Returns the objects of the kind that `resource` serves, as far as they are known; starts a watch
+    /// if there is none.
     fn listing(&self, context: &Arc<Context>, resource: &ApiResource) -> Listing {
         let mut kinds = self.lock();
         if let Some(kind) = kinds.get(&resource.gvk)
@@ -148,9 +148,9 @@ impl Params {
         Listing::Unread
     }
 
-    /// What is known of the objects to which `references` of a policy refer, and of all others of their kind;
-    /// begins to watch them if nobody did. The policy is put into the queue when those that it refers to are
-    /// others.
+    /// Returns the objects to which `references` of a policy refer, and all others of their kind, as
+    /// far as they are known; starts a watch if there is none. The policy is put into the queue when
+    /// the objects that it refers to change.
     pub(crate) fn referred<'a>(
         &self,
         context: &Arc<Context>,
@@ -304,7 +304,7 @@ fn api(context: &Context, resource: &ApiResource, namespace: Option<&str>) -> Ap
     }
 }
 
-/// What to do about params that cannot be read.
+/// Returns the advice about params that cannot be read.
 fn unreadable(resource: &ApiResource, verb: &str, error: &Error) -> String {
     let name = resource_name(resource);
     if error.reason() == ErrorReason::Forbidden {
@@ -353,7 +353,7 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
 struct OfKind<'a> {
     context: &'a Arc<Context>,
     resource: &'a ApiResource,
-    /// What a list that is not whole has told of.
+    /// Objects of a list that is not complete yet.
     building: BTreeMap<Key, Meta>,
     known: Arc<Objects>,
     is_known: bool,
@@ -441,11 +441,11 @@ fn key_of(name: &str) -> Key {
     (namespace.to_owned(), name.to_owned())
 }
 
-/// What is wrong with the watch of a kind.
+/// Problem with the watch of a kind.
 #[derive(Debug, Default)]
 struct Trouble {
     refused_since: Option<Instant>,
-    /// What was said instead of what is known.
+    /// Problem that was reported in place of the objects.
     told: Option<String>,
 }
 
@@ -502,7 +502,7 @@ impl Trouble {
     }
 }
 
-/// What is wrong with the params of a kind is said by this key.
+/// Returns the key by which problems with the params of a kind are logged.
 fn complaint(name: &str) -> String {
     format!("params {name}")
 }

@@ -55,7 +55,7 @@ struct Received {
     status: Option<Box<RawValue>>,
 }
 
-/// What is read of the metadata: `managedFields` nest as deep as the spec does.
+/// The parts of the metadata that are read: `managedFields` nest as deep as the spec does.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Metadata {
@@ -89,7 +89,7 @@ impl From<Metadata> for ObjectMeta {
     }
 }
 
-/// What is read of a spec in any case.
+/// The parts of a spec that are read in any case.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Outline {

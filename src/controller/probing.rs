@@ -48,12 +48,12 @@ const MAX_PATIENT: usize = 8;
 /// How old a namespace may be that cases are evaluated with. Upkeep reads it more often.
 const MAX_NAMESPACE_AGE: Duration = Duration::from_secs(90);
 
-/// What the probes of a policy came to.
+/// Results of the probes of a policy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Probed {
     /// Each probe with its cases.
     probes: Arc<[(Arc<Probe>, Vec<CaseStatus>)]>,
-    /// Whether something that they need could not be had now, and may be in a moment.
+    /// True if something that they need is unavailable now, and may be available in a moment.
     is_passing: bool,
 }
 
@@ -75,7 +75,7 @@ impl Probed {
         Self::new(probes, cases, is_passing)
     }
 
-    /// What the status of the policy says of them.
+    /// Returns the state of the probes, as the status of the policy reports it.
     pub(crate) fn state(&self) -> ProbesState {
         let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeFacts {
             problem: probe.problem.clone(),
@@ -85,7 +85,7 @@ impl Probed {
         ProbesState::Known(self.probes.iter().map(facts).collect())
     }
 
-    /// What metrics say of them.
+    /// Returns the samples of the probes for metrics.
     pub(crate) fn samples(&self) -> Vec<ProbeSample> {
         let sample = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeSample {
             probe: name_of(probe).to_owned(),
@@ -102,7 +102,7 @@ fn name_of(probe: &Probe) -> &str {
     probe.metadata.name.as_deref().unwrap_or_default()
 }
 
-/// What is known of the probes of all policies, and which of them are to be evaluated.
+/// State of the probes of all policies, and the queue of those to be evaluated.
 #[derive(Debug)]
 pub(crate) struct Prober {
     /// Policies whose probes are to be evaluated.
@@ -131,19 +131,19 @@ impl Default for Prober {
     }
 }
 
-/// What is known of the probes of one policy.
+/// State of the probes of one policy.
 #[derive(Debug, Default)]
 struct Known {
     outcome: Option<Arc<Finished>>,
-    /// What a reconciliation waits for the outcome of.
+    /// Inputs of the evaluation that a reconciliation waits for.
     awaited: Option<Inputs>,
-    /// Whether they take long.
+    /// True if they take long.
     is_slow: bool,
-    /// Whether they are to be evaluated again although nothing is known to have changed.
+    /// True if they are to be evaluated again although no change is known.
     is_due: bool,
 }
 
-/// What the probes of a policy came to, and with what.
+/// Results of the probes of a policy, with their inputs.
 #[derive(Debug)]
 struct Finished {
     inputs: Inputs,
@@ -151,9 +151,9 @@ struct Finished {
     at: Instant,
     /// The namespaces that this depends on.
     namespaces: BTreeMap<String, Version>,
-    /// Whether this depends on permissions.
+    /// True if the results depend on permissions.
     has_asked: bool,
-    /// Whether not all was evaluated for lack of time.
+    /// True if cases were left out for lack of time.
     is_late: bool,
     /// How long it took, without waiting for others.
     took: Duration,
@@ -192,14 +192,14 @@ impl Prober {
         self.add(policy);
     }
 
-    /// What the probes came to with just these inputs, if they did.
+    /// Returns the results for exactly these inputs, if there are any.
     fn current(&self, policy: &str, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;
         (outcome.inputs == *inputs).then(|| Arc::clone(outcome))
     }
 
-    /// What these very generations came to with whatever inputs, if they did.
+    /// Returns the results for these very generations, whatever the other inputs, if there are any.
     fn latest(&self, policy: &str, inputs: &Inputs) -> Option<Arc<Finished>> {
         let known = self.lock();
         let outcome = known.get(policy)?.outcome.as_ref()?;
@@ -293,8 +293,9 @@ fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesS
     }
 }
 
-/// What the probes of `policy` come to, as far as that is known within a moment. Where it is not, or where a
-/// probe's status does not say so, that is seen to, and the policy is put into the queue again.
+/// Returns the results of the probes of `policy`, as far as they are known within a moment. Where they
+/// are not, or where the status of a probe is out of date, schedules the work and puts the policy into
+/// the queue again.
 ///
 /// # Errors
 /// Why the probes are not known.

@@ -30,12 +30,12 @@ struct State {
     delayed: BTreeSet<(Instant, String)>,
 }
 
-/// What is known of a name that waits, is worked on, is delayed or has failed.
+/// State of a name that waits, is worked on, is delayed or has failed.
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
     is_running: bool,
-    /// Whether it is to be worked on again.
+    /// True if it is to be worked on again.
     again: bool,
     delayed_until: Option<Instant>,
     n_failures: u32,

@@ -1,4 +1,4 @@
-//! Whether the controller knows the cluster: what `/readyz` lists.
+//! Readiness: whether the controller knows the cluster, as `/readyz` lists it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use crate::telemetry::metrics::Source;
 
-/// What must be in step with the cluster before a verdict is given. Probes are not there in every
-/// cluster.
+/// Sources that must be in sync with the cluster before a verdict is given. Probes are not there in
+/// every cluster.
 const NEEDED: [Source; 6] = [
     Source::Policies,
     Source::Bindings,
@@ -50,13 +50,13 @@ pub struct Readiness {
 #[derive(Clone, Debug, Default)]
 struct State {
     is_synced: bool,
-    /// What only a person can mend: a permission that is missing.
+    /// Problem that only a person can fix: a missing permission.
     refusal: Option<Refusal>,
     /// Why it did not work the last time.
     failure: Option<String>,
     /// Since when it has not worked.
     failing_since: Option<Instant>,
-    /// Whether the cluster does not serve it.
+    /// True if the cluster does not serve it.
     is_not_served: bool,
 }
 
@@ -64,7 +64,7 @@ struct State {
 struct Refusal {
     text: String,
     since: Instant,
-    /// Whether it was told that it stands.
+    /// True if it was logged that the refusal persists.
     is_told: bool,
 }
 
@@ -140,20 +140,20 @@ impl Readiness {
         self.lock().remove(&source);
     }
 
-    /// Whether `source` was read and nothing has gone wrong with it since.
+    /// Reports whether `source` was read and has not failed since.
     pub(crate) fn is_in_step(&self, source: Source) -> bool {
         self.lock().get(&source).is_some_and(|state| {
             state.is_synced && state.refusal.is_none() && state.failure.is_none()
         })
     }
 
-    /// Whether all that a verdict is given on is in step with the cluster now.
+    /// Reports whether all sources that a verdict depends on are in sync with the cluster now.
     #[must_use]
     pub fn is_all_in_step(&self) -> bool {
         NEEDED.into_iter().all(|source| self.is_in_step(source))
     }
 
-    /// What permission `source` lacks, if it is certain that it does.
+    /// Returns the permission that `source` lacks, if it is certain that it does.
     pub(crate) fn refusal(&self, source: Source) -> Option<String> {
         let states = self.lock();
         Some(states.get(&source)?.lacking()?.text.clone())

@@ -32,7 +32,7 @@ const MAX_ENDING: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Done {
     pub(crate) outcome: Outcome,
-    /// Whether something could not be had that has to be asked for again.
+    /// True if something is unavailable that has to be requested again.
     pub(crate) is_waiting: bool,
 }
 
@@ -158,7 +158,7 @@ fn ready(desired: &DesiredStatus) -> String {
     }
 }
 
-/// Whether the status says something of this very generation.
+/// Reports whether the status is about this very generation.
 fn is_told(policy: &ValidatingAdmissionPolicy) -> bool {
     let status = policy.status.as_ref();
     status.is_some_and(|status| {

@@ -40,7 +40,7 @@ const CLEANING: Duration = Duration::from_secs(60);
 /// The longest pause after failures.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
-/// What makes the API server serve something else.
+/// Signals that the API server may serve something else.
 #[derive(Debug)]
 pub(crate) enum Signal {
     /// All CRDs, listed anew.
@@ -69,11 +69,11 @@ pub(crate) struct Refresher {
     are_crds_listed: bool,
     mapper: Option<Arc<RestMapper>>,
     index: Option<Arc<Index>>,
-    /// Whether a picture was published.
+    /// True if a picture was published.
     is_published: bool,
     /// When all of the first picture had been read.
     complete_since: Option<Instant>,
-    /// Whether something could not be read at the last look.
+    /// True if something could not be read at the last look.
     has_failed: bool,
     step: Duration,
     due: Instant,

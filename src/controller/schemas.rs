@@ -52,7 +52,7 @@ impl fmt::Debug for SchemaCache {
     }
 }
 
-/// What those who ask and the tasks that load share.
+/// State shared by the callers and the loading tasks.
 struct Shared {
     loader: Loader,
     metrics: Arc<Metrics>,
@@ -67,7 +67,7 @@ struct State {
     documents: HashMap<GroupVersion, Document>,
     /// Policies that are not judged before documents are there that are on their way.
     parked: HashMap<String, Parked>,
-    /// Whether a document was given up since the types that nobody holds were last dropped.
+    /// True if a document was dropped since the types that nobody holds were last collected.
     has_garbage: bool,
     /// Sets of group versions that policies were checked against: most are those of many policies.
     sets: HashSet<Arc<BTreeSet<GroupVersion>>>,
@@ -102,8 +102,8 @@ enum Load {
     Missing(String),
     /// It is there.
     Loaded(Arc<Types>),
-    /// What is there is newer than the index, which may never tell: the schema may be what it was again
-    /// when the index is read next. The task goes on asking for what the index has.
+    /// The schema is newer than the index, which may never tell: the schema may be what it was again
+    /// when the index is read next. The task goes on asking for the version in the index.
     Passing(Arc<Types>),
 }
 
@@ -113,7 +113,7 @@ struct Parked {
     n_coming: usize,
 }
 
-/// What was found where documents were asked for.
+/// Result of requesting documents.
 pub(crate) enum Asked {
     /// All documents, but for those that are not worth waiting for.
     There(Schemas),
@@ -239,7 +239,7 @@ impl SchemaCache {
     }
 }
 
-/// What a look at the documents finds.
+/// Result of a look at the documents.
 enum Look {
     There(Schemas),
     /// Some are on their way; worth waiting for until then.
@@ -429,7 +429,7 @@ impl Missing {
         }
     }
 
-    /// Whether another check would do without it as well, and for the same reason.
+    /// Reports whether another check would do without it as well, and for the same reason.
     pub(crate) fn is_still_missing(&self) -> bool {
         self.versions.load(Ordering::Relaxed) == self.version
     }
@@ -446,7 +446,7 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// What must still be missing for another check to find the same.
+    /// Returns the documents that must still be missing for another check to have the same result.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
         self.waiting.values().chain(&self.passing)
     }

@@ -1,4 +1,4 @@
-//! Whether the API server's discovery and OpenAPI index have caught up with its CRDs.
+//! Detection of the lag of the API server's discovery and OpenAPI index behind its CRDs.
 //!
 //! A CRD is a change at once; what the API server serves on account of it follows some time later, in
 //! several steps (discovery, then the OpenAPI document). A verdict from the middle of it would be
@@ -32,10 +32,10 @@ const TOTAL_LIMIT: Duration = Duration::from_secs(15);
 /// How long a document is expected to change after the CRD did, without holding anything up.
 const MAY_CHANGE: Duration = Duration::from_secs(5);
 
-/// What must, and what may, still show.
+/// Changes that must, and changes that may, still show.
 #[derive(Debug, Default)]
 pub(crate) struct Settling {
-    /// What is not there although it should be, and since when.
+    /// Resources and documents that are missing although they should be there, and since when.
     missing: BTreeMap<Missing, Instant>,
     /// Resources that were of a CRD and must not be listed any more, with its name and until when.
     leaving: BTreeMap<Gvr, (String, Instant)>,
@@ -57,7 +57,7 @@ struct Changing {
     until: Instant,
 }
 
-/// What should be there.
+/// Things that should be there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Missing {
     /// A resource whose CRD is established.
@@ -247,7 +247,7 @@ impl Settling {
         (progress, held)
     }
 
-    /// What is held back on account of what must still show.
+    /// Collects the changes to hold back on account of those that must still show.
     fn hold(
         &mut self,
         established: &BTreeMap<Gvr, &String>,

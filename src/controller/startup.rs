@@ -133,7 +133,7 @@ fn verdict(resources: &[String]) -> Result<(), String> {
     )
 }
 
-/// Whether the connection failed on a certificate, which waiting does not mend.
+/// Reports whether the connection failed on a certificate, which waiting does not fix.
 fn is_certificate_error(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("certificate") || text.contains("UnknownIssuer")

@@ -29,9 +29,9 @@ pub(crate) struct Store {
 pub(crate) struct Entry {
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
-    /// What was found out about it, if it was looked at before.
+    /// Result of its last check, if it was checked before.
     pub(crate) record: Option<Arc<Record>>,
-    /// Whether it is left alone.
+    /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
 }
 
@@ -164,7 +164,7 @@ impl Store {
         })
     }
 
-    /// Whether there is a policy of that name.
+    /// Reports whether there is a policy of that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.lock().contains_key(name)
     }

@@ -58,7 +58,7 @@ impl Heartbeat {
 pub(crate) struct Lost {
     /// The task.
     pub(crate) task: &'static str,
-    /// What it panicked with, or nothing where it just ended.
+    /// Message of the panic, or `None` where the task just ended.
     pub(crate) panic: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Lost {
     }
 }
 
-/// What is known of all tasks. A clone is the same one.
+/// State of all tasks. A clone shares it.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     metrics: Arc<Metrics>,
@@ -175,7 +175,7 @@ impl Supervisor {
     }
 }
 
-/// What a panic said, in one line.
+/// Returns the message of a panic, in one line.
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = panic_message(payload);
     text.lines().collect::<Vec<_>>().join(" ")

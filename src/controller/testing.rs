@@ -22,13 +22,13 @@ pub(crate) struct Seen {
     pub(crate) body: Value,
 }
 
-/// What a test answers.
+/// Answer of a test server.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) etag: Option<&'static str>,
     pub(crate) body: String,
-    /// Whether the answer goes on after the body, in silence.
+    /// True if the answer goes on after the body, in silence.
     pub(crate) is_open: bool,
 }
 

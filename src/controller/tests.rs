@@ -58,7 +58,7 @@ fn document() -> Value {
     }}}})
 }
 
-/// What the API server answers to a write: the policy with what was applied.
+/// Returns the API server's answer to a write: the policy with the applied fields.
 fn written(request: &Seen) -> Reply {
     let mut policy = serde_json::to_value(policy(SOUND)).unwrap();
     policy["metadata"]["resourceVersion"] = json!("8");

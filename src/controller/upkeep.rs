@@ -1,4 +1,4 @@
-//! What is done every minute, as nothing tells when it is due.
+//! Periodic work, done every minute, as no notification tells when it is due.
 
 use std::sync::Arc;
 use std::time::Duration;

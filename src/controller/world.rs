@@ -1,4 +1,4 @@
-//! What the cluster serves, as one consistent picture, and what changes from one picture to the next.
+//! Served resources of the cluster, as one consistent picture, and the changes from one picture to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::openapi::Index;
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 
-/// What the cluster serves.
+/// Served resources of the cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct World {
     /// The resources.
@@ -21,7 +21,7 @@ pub(crate) struct World {
     pub(crate) crds: Arc<Crds>,
 }
 
-/// What is different in another picture.
+/// Differences between two pictures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Group versions whose resources are others, or are known now, or are not known any more.
@@ -33,12 +33,12 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether nothing is different.
+    /// Reports whether there are no differences.
     pub(crate) fn is_empty(&self) -> bool {
         self.resources.is_empty() && self.schemas.is_empty() && self.crds.is_empty()
     }
 
-    /// What is different in `new`.
+    /// Returns the differences of `new` from `old`.
     pub(crate) fn between(old: &World, new: &World) -> Self {
         let mut change = Self::default();
         if old.mapper != new.mapper {

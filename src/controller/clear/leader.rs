@@ -1,4 +1,4 @@
-//! Whether a controller leads, which would write again what is cleared.
+//! Check for a leading controller, which would write again what is cleared.
 //!
 //! Told as a standby tells it: by watching the Lease for as long as it holds, since no clock but ours says
 //! when it was renewed. A leader renews it every few seconds, one that was stopped has given it up, and one
@@ -115,7 +115,7 @@ impl Leader {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// What to do about an obstacle.
+    /// Returns the remedy for an obstacle.
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(

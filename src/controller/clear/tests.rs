@@ -101,8 +101,8 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for() {
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
 
-/// What becomes of everything where the answers to looks at the Lease are these, the last one for good: whether it
-/// was cleared, how many writes there were, and what was complained of.
+/// Clears beside a Lease whose reads give these answers, the last one for good: returns whether it was
+/// cleared, the number of writes, and the complaints.
 async fn clear_beside(
     is_forced: bool,
     looks: impl Fn(usize) -> Reply + Send + Sync + 'static,

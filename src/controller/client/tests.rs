@@ -13,7 +13,7 @@ use super::*;
 
 type Measures = Arc<Mutex<Vec<(Verb, Code)>>>;
 
-/// What a server that answers everything with `status` saw, and what was measured.
+/// Server that answers everything with `status`, with the requests it saw and the metrics.
 struct Server {
     client: Client,
     n_requests: Arc<AtomicUsize>,

@@ -34,7 +34,7 @@ pub struct Election {
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// What the Lease calls this instance; no other may have this name.
+    /// Name of this instance in the Lease; no other may have this name.
     pub identity: String,
     /// How long it holds, and how often it is renewed.
     pub timing: Timing,

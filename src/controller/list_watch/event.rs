@@ -21,7 +21,7 @@ pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 pub(crate) struct Unreadable {
     /// Its name, with its namespace before it where it has one; empty where that cannot be read either.
     pub(crate) name: String,
-    /// What is wrong with it.
+    /// Description of the problem.
     pub(crate) problem: String,
 }
 
@@ -79,7 +79,7 @@ struct BookmarkMetadata {
     annotations: Option<BTreeMap<String, String>>,
 }
 
-/// What a line of a watch comes to.
+/// Content of a line of a watch.
 pub(super) enum Told<K> {
     Applied(Result<K, Unreadable>),
     Deleted(Result<K, Unreadable>),
@@ -87,7 +87,7 @@ pub(super) enum Told<K> {
     Error(Error),
 }
 
-/// What follows the items of a page.
+/// Continuation of a list after the items of a page.
 pub(super) enum Page {
     /// The page after this mark, the first where it is empty.
     After(String),

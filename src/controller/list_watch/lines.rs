@@ -21,20 +21,20 @@ pub(super) struct Lines {
     /// Nobody locks it: it is read through an exclusive reference. The mutex makes the lines fit for a task
     /// that moves among threads, which a body alone is not.
     body: Mutex<Body>,
-    /// What came and was not handed out.
+    /// Bytes that were received and not handed out.
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
     begun: Vec<u8>,
 }
 
-/// What comes next.
+/// Next item of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line, without its end.
     Whole(Vec<u8>),
     /// The end of the answer: clean, or in the middle of a line.
     End {
-        /// Whether no line was begun.
+        /// True if no line was begun.
         is_clean: bool,
     },
 }

@@ -42,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long a watch must have lived for its end to be the ordinary one.
 const LEAST_LIFE: Duration = Duration::from_secs(1);
 
-/// What is asked for of each object.
+/// Representations of objects that can be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// The whole object.
@@ -77,12 +77,12 @@ pub(crate) enum Listing {
     Paged(u32),
 }
 
-/// What is followed, and how.
+/// Plan of a watch: its objects, and how to follow them.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The path of the kind, such as `/apis/apps/v1/deployments`.
     pub(crate) path: String,
-    /// What of each object.
+    /// Representation of each object.
     pub(crate) form: Form,
     /// How it is listed.
     pub(crate) listing: Listing,
@@ -90,7 +90,7 @@ pub(crate) struct Plan {
     pub(crate) life: Duration,
 }
 
-/// What a list or a watch says.
+/// Events of a list or a watch.
 #[derive(Debug)]
 pub(crate) enum Sign<K> {
     /// A list begins: what was listed before may be gone.
@@ -107,7 +107,7 @@ pub(crate) enum Sign<K> {
     Alive,
     /// An object exists, and cannot be read.
     Unreadable(Unreadable),
-    /// What was known is too old to go on from: a list follows.
+    /// The known resource version is too old to resume from: a list follows.
     Expired,
     /// A request failed; the next call tries again.
     Failed(Error),
@@ -447,8 +447,8 @@ fn failed<K>(error: Error) -> Sign<K> {
     }
 }
 
-/// Whether a watch may go on from where it was after such a failure. What the API server says of the
-/// request itself will not change by asking again.
+/// Reports whether a watch may resume where it was after such a failure. Where the API server rejects
+/// the request itself, asking again does not help.
 fn may_resume(error: &Error) -> bool {
     match error {
         Error::Status { code, .. } => matches!(code, 401 | 403 | 429 | 500 | 502 | 503),
@@ -456,7 +456,7 @@ fn may_resume(error: &Error) -> bool {
     }
 }
 
-/// Whether the API server does not know streamed lists.
+/// Reports whether the API server does not support streamed lists.
 fn is_streaming_refused(error: &Error) -> bool {
     match error {
         Error::Status { code, message } => {
@@ -466,7 +466,7 @@ fn is_streaming_refused(error: &Error) -> bool {
     }
 }
 
-/// Whether the resource version `new` is one before `known`; both are numbers (KEP-5504).
+/// Reports whether the resource version `new` is older than `known`; both are numbers (KEP-5504).
 fn is_older(new: Option<&str>, known: &str) -> bool {
     let number = |version: &str| version.parse::<u64>().ok();
     match (new.and_then(number), number(known)) {

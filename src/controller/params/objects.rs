@@ -40,14 +40,15 @@ pub(crate) struct Changed {
 }
 
 impl Objects {
-    /// Whether there is one of that name, in that namespace or, where it is `None`, in any.
+    /// Reports whether there is one of that name, in that namespace or, where it is `None`, in any.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
         let mut named = of_name(&by_name, name);
         named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
-    /// Whether there is one that `selector` selects, in that namespace or, where it is `None`, in any.
+    /// Reports whether there is one that `selector` selects, in that namespace or, where it is `None`,
+    /// in any.
     pub(crate) fn has_selected(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         let by_name = self.read();
         by_name.iter().any(|((_, of), meta)| {
@@ -74,7 +75,7 @@ impl Objects {
             .collect()
     }
 
-    /// What is kept of the object.
+    /// Returns the kept parts of the object.
     pub(crate) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
         let key = (name.clone(), namespace.clone());
         self.read().get(&key).cloned()
@@ -127,7 +128,7 @@ impl Objects {
     }
 }
 
-/// What of a policy refers to params.
+/// Referrers to params within a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Referrer {
     /// Its bindings, for which it matters what exists and has which labels.
@@ -177,7 +178,7 @@ impl Reference {
         Some(Self { namespace, what })
     }
 
-    /// Whether what it refers to is another after the change.
+    /// Reports whether the referenced objects differ after the change.
     fn is_touched_by(&self, changed: &Changed, referrer: Referrer) -> bool {
         let (namespace, name) = &changed.key;
         if self.namespace.as_ref().is_some_and(|of| of != namespace) {

@@ -48,7 +48,7 @@ struct State {
     answers: BTreeMap<AuthorizerAttributes, AuthorizerAnswer>,
     /// Those that were asked and are not answered yet.
     asked: BTreeSet<AuthorizerAttributes>,
-    /// Whether one of the case at hand is not answered.
+    /// True if a question of the current case is not answered.
     is_open: bool,
     /// Why none is asked any more.
     broken: Option<Unavailable>,
@@ -56,7 +56,7 @@ struct State {
     waited: Duration,
 }
 
-/// What comes next, where cases were left open.
+/// Next step where cases were left open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// They are evaluated again.
@@ -66,7 +66,8 @@ pub(super) enum Next {
 }
 
 impl Questions {
-    /// Whether the case at hand asked what is not answered; another case follows.
+    /// Reports whether the current case asked a question that is not answered, and resets this for the
+    /// next case.
     pub(super) fn take_open(&self) -> bool {
         std::mem::take(&mut self.lock().is_open)
     }
@@ -76,7 +77,7 @@ impl Questions {
         self.lock().waited
     }
 
-    /// Whether anything was asked.
+    /// Reports whether any question was asked.
     pub(super) fn are_there(&self) -> bool {
         let state = self.lock();
         !(state.answers.is_empty() && state.asked.is_empty() && state.broken.is_none())

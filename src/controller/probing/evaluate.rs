@@ -95,7 +95,7 @@ impl Places {
     }
 }
 
-/// What the probes of a policy are evaluated with.
+/// Inputs of the evaluation of a policy's probes.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) policy: Arc<ValidatingAdmissionPolicy>,
@@ -106,22 +106,22 @@ pub(super) struct Subject {
     pub(super) mapper: Arc<RestMapper>,
 }
 
-/// What the cases came to.
+/// Results of the cases.
 #[derive(Debug, Default)]
 pub(super) struct Evaluated {
     /// Those of each probe.
     pub(super) cases: Vec<Vec<CaseStatus>>,
-    /// Whether something could not be had that may be in a moment.
+    /// True if something is unavailable now that may be available in a moment.
     pub(super) is_passing: bool,
-    /// Whether the time was over before the last case.
+    /// True if the time was over before the last case.
     pub(super) is_late: bool,
-    /// Whether the API server was asked for permissions.
+    /// True if the API server was asked for permissions.
     pub(super) has_asked: bool,
     /// How long that took, without waiting for others.
     pub(super) took: Duration,
 }
 
-/// What each case came to so far.
+/// Results of the cases so far.
 type Cases = Vec<Vec<Option<CaseStatus>>>;
 
 /// Evaluates all cases of `subject`.

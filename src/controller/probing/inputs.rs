@@ -1,4 +1,4 @@
-//! What the probes of a policy are evaluated with, and how to tell whether that is still so.
+//! Inputs of the evaluation of a policy's probes, and the check that they are still current.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ const MAX_READING: Duration = Duration::from_secs(20);
 /// How many of them are read at once.
 const MAX_AT_ONCE: usize = 8;
 
-/// What the outcome of a policy's probes is made of, but for namespaces and permissions, whose changes
-/// nobody tells.
+/// Inputs of the results of a policy's probes, except namespaces and permissions, whose changes are not
+/// watched.
 #[derive(Clone, Debug)]
 pub(super) struct Inputs {
     pub(super) about: About,
@@ -77,7 +77,7 @@ fn are_same(ours: &Bindings, theirs: &Bindings) -> bool {
 }
 
 impl Inputs {
-    /// What the outcome is made of now.
+    /// Collects the current inputs.
     pub(super) fn new(
         context: &Arc<Context>,
         policy: &ValidatingAdmissionPolicy,

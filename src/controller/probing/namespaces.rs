@@ -66,7 +66,7 @@ struct Slot {
     read: tokio::sync::Mutex<Option<Read>>,
 }
 
-/// What came of reading a namespace.
+/// Result of reading a namespace.
 #[derive(Clone, Debug)]
 struct Read {
     at: Instant,
@@ -214,7 +214,7 @@ impl Given {
             .collect()
     }
 
-    /// Whether one could not be read that may be read in a moment.
+    /// Reports whether a namespace could not be read that may be readable in a moment.
     pub(super) fn is_passing(&self) -> bool {
         let mut failures = self.read.values().filter_map(|found| found.as_ref().err());
         failures.any(|why| why.is_passing)
@@ -293,7 +293,7 @@ fn namespace_of(case: &Case) -> Option<&str> {
     named.or_else(of_object).or_else(itself).or(Some("default"))
 }
 
-/// Whether a selector of `policy` or one of its expressions looks at namespaces.
+/// Reports whether a selector of `policy` or one of its expressions looks at namespaces.
 fn looks_at_namespaces(policy: &ValidatingAdmissionPolicy) -> bool {
     let Some(spec) = &policy.spec else {
         return false;

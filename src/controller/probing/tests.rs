@@ -218,7 +218,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     assert!(context.admissions.get(&changed).is_some());
 }
 
-/// What was received of a policy may have been mutilated on its way; its generation is the same.
+/// The spec of a received policy may have been mutilated on its way; its generation is the same.
 #[tokio::test(start_paused = true)]
 async fn another_spec_of_the_same_generation_is_evaluated_anew() {
     let (context, log) = context(AT_MOST_FIVE, answer);

@@ -14,7 +14,7 @@ use crate::telemetry::Metrics;
 
 const WIDGETS: &str = "widgets.example.com";
 
-/// What the API server serves at the moment.
+/// Resources that the API server serves at the moment.
 #[derive(Clone, Debug, Default)]
 struct Served {
     is_listed: bool,

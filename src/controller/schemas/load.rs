@@ -66,7 +66,7 @@ impl Loader {
             .purge();
     }
 
-    /// Whether no types are held.
+    /// Reports whether no types are held.
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.interner.lock().unwrap().is_empty()
@@ -136,7 +136,7 @@ impl Loader {
 /// A document as it was read.
 struct Read {
     types: Arc<Types>,
-    /// Whether it is not the one that the index has.
+    /// True if it is not the one in the index.
     is_passing: bool,
 }
 

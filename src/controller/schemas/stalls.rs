@@ -45,7 +45,7 @@ fn policy(name: &str, group: &str, resource: &str) -> ValidatingAdmissionPolicy 
     serde_json::from_value(value).unwrap()
 }
 
-/// What is served, with another document of deployments in each round.
+/// Returns the served documents, with another document of deployments in each round.
 fn served(round: usize) -> World {
     let address = format!("/openapi/v3/apis/apps/v1?hash={round}");
     world(

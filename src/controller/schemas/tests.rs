@@ -31,7 +31,7 @@ fn cache(answer: impl Fn(&str) -> Option<Reply> + Send + Sync + 'static) -> (Sch
     (cache, log)
 }
 
-/// What the policy `p` gets.
+/// Returns the schemas that the policy `p` gets.
 async fn get(cache: &SchemaCache, needed: &BTreeSet<GroupVersion>, index: &Index) -> Schemas {
     match cache.get("p", needed, index).await {
         Asked::There(schemas) => schemas,

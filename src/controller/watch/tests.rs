@@ -1,4 +1,4 @@
-//! What the watches do with an API server that refuses, stops or does not know streamed lists.
+//! Watches against an API server that refuses, stops or does not support streamed lists.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What takes long, goes or changes while it is evaluated.
+//! Probes that take long, are deleted or change while they are evaluated.
 
 use std::sync::OnceLock;
 
