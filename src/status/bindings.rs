@@ -8,7 +8,7 @@ use super::compute::{Lacks, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
 
-/// What is known of a policy's bindings.
+/// State of a policy's bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindingsState {
     /// They were not read yet.
@@ -19,7 +19,7 @@ pub enum BindingsState {
     Known(Vec<BindingFacts>),
 }
 
-/// What is known of one binding.
+/// Facts about one binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingFacts {
     /// The name.
@@ -28,7 +28,7 @@ pub struct BindingFacts {
     pub actions: Vec<String>,
     /// Why the API server cannot use it.
     pub problem: Option<String>,
-    /// Whether it leaves `params` null, although the policy has a paramKind.
+    /// True if it leaves `params` null, although the policy has a paramKind.
     pub gives_no_params: bool,
 }
 

@@ -157,7 +157,7 @@ fn requirement(text: &str) -> Result<LabelSelectorRequirement, String> {
 }
 
 impl Exclusion {
-    /// What these options leave alone.
+    /// Creates the exclusion that these options describe.
     #[must_use]
     pub fn new(names: &[NamePattern], selector: Option<&LabelPattern>) -> Self {
         // An environment variable that is empty gives one empty name.
@@ -170,7 +170,7 @@ impl Exclusion {
         }
     }
 
-    /// What the annotations of a Lease say; what cannot be read excludes nothing.
+    /// Reads the exclusion from the annotations of a Lease; unreadable annotations exclude nothing.
     #[must_use]
     pub fn of_annotations(annotations: &BTreeMap<String, String>) -> Self {
         let names = annotations.get(NAMES_ANNOTATION).into_iter();
@@ -202,7 +202,7 @@ impl Exclusion {
         }
     }
 
-    /// Whether a policy is left alone; it must have its labels still.
+    /// Reports whether a policy is left alone; it must have its labels still.
     #[must_use]
     pub fn excludes(&self, policy: &ObjectMeta) -> bool {
         let name = policy.name.as_deref().unwrap_or_default();

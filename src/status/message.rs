@@ -65,7 +65,7 @@ pub(crate) fn kind(gvk: &Gvk) -> String {
     format!("{} {}", gvk.api_version(), gvk.kind)
 }
 
-/// What type checking did not see of `kinds`, [`by_reason`].
+/// Returns messages about those of `kinds` that type checking did not see, [`by_reason`].
 pub(crate) fn unchecked<'a>(kinds: impl IntoIterator<Item = &'a UncheckedKind>) -> Vec<String> {
     let kinds = kinds.into_iter();
     by_reason(kinds.map(|unchecked| (kind(&unchecked.gvk), unchecked.reason.clone())))

@@ -12,7 +12,7 @@ use super::condition::{ConditionStatus, Reason};
 use super::message;
 use crate::schema::Gvk;
 
-/// What is known of a policy's paramKind.
+/// State of a policy's paramKind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamKindState {
     /// The policy has none.
@@ -42,7 +42,7 @@ pub enum ParamKindState {
     },
 }
 
-/// What is known of the params that bindings refer to.
+/// State of the params that bindings refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParamsState {
     /// No binding refers to any.
@@ -69,9 +69,9 @@ pub enum ParamsState {
 pub struct MissingParams {
     /// The name of the binding.
     pub binding: String,
-    /// What it refers to: `limits in namespace default`.
+    /// Referenced object: `limits in namespace default`.
     pub what: String,
-    /// Whether its parameterNotFoundAction is Deny.
+    /// True if its parameterNotFoundAction is Deny.
     pub denies: bool,
 }
 
@@ -99,7 +99,7 @@ pub enum NotServed {
     },
 }
 
-/// What the API server does while it cannot find the paramKind.
+/// Returns the API server's behavior while it cannot find the paramKind.
 ///
 /// Between the quotes is the API server's own text, as requests get to see it.
 fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
@@ -114,7 +114,7 @@ fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
     }
 }
 
-/// What the API server does with a request where a binding's params do not exist.
+/// Returns the API server's behavior for a request where a binding's params do not exist.
 fn without_params(fails_closed: bool) -> &'static str {
     if fails_closed {
         "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"

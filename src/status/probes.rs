@@ -10,7 +10,7 @@ use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbe, PolicyProbeStatus}
 /// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.
 const MAX_CASE_TEXT: usize = 512;
 
-/// What is known of a policy's probes.
+/// State of a policy's probes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProbesState {
     /// They were not read yet.
@@ -21,7 +21,7 @@ pub enum ProbesState {
     Known(Vec<ProbeFacts>),
 }
 
-/// What the cases of one probe came to.
+/// Results of the cases of one probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProbeFacts {
     /// The name of the probe.
@@ -34,7 +34,7 @@ pub struct ProbeFacts {
     pub pending: Vec<(String, String)>,
     /// Why the probe itself cannot be read, so that nothing is known of its cases.
     pub problem: Option<String>,
-    /// Whether waiting alone may let the pending cases be evaluated: something cannot be had now.
+    /// True if waiting alone may let the pending cases be evaluated: something is unavailable now.
     pub is_passing: bool,
 }
 

@@ -9,7 +9,7 @@
 
 use super::condition::Reason;
 
-/// What mends a condition that is False.
+/// Remedies for a condition that is False.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// Nothing but an edit of the policy.
@@ -21,7 +21,7 @@ pub enum Remedy {
 }
 
 impl Reason {
-    /// What mends a condition that is False for this reason.
+    /// Returns the remedy for a condition that is False for this reason.
     #[must_use]
     #[expect(
         clippy::match_same_arms,
@@ -102,7 +102,7 @@ const OWN_GROUPS: [&str; 18] = [
     "storagemigration.k8s.io",
 ];
 
-/// Whether the schemas of a group change with the version of Kubernetes only.
+/// Reports whether the schemas of a group change with the version of Kubernetes only.
 #[must_use]
 pub(super) fn is_own_group(group: &str) -> bool {
     // The group of a CRD has a dot.

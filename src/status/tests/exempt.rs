@@ -3,7 +3,7 @@
 use super::*;
 use crate::policy::matching::ExemptResource;
 
-/// What is exempt, as rules match it.
+/// Creates an exempt resource, as rules match it.
 fn exempt(resource: &str, by_wildcard: bool) -> ExemptResource {
     ExemptResource {
         resource: resource.into(),

@@ -1,4 +1,4 @@
-//! What is computed from which facts, as tables.
+//! Tables of facts and the status computed from them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What `ParamsResolved`, `Bound` and `ProbesPassed` say.
+//! Tests of `ParamsResolved`, `Bound` and `ProbesPassed`.
 
 use super::*;
 

@@ -58,7 +58,7 @@ fn what_only_an_edit_mends_is_stalled() {
     check_stalled(&warned(), Some("ExpressionWarnings"));
 }
 
-/// What is wrong, and how facts become so.
+/// Name of a problem, and how it is put into the facts.
 type Spoilt = (&'static str, fn(&mut Facts));
 
 #[test]

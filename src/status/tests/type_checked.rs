@@ -1,4 +1,4 @@
-//! What `TypeChecked` says, and of which kinds.
+//! Tests of `TypeChecked`: its messages, and the kinds that they name.
 
 use super::*;
 
