@@ -22,9 +22,9 @@ const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 pub struct ReadFile {
     /// The name for messages.
     pub name: String,
-    /// Whether it was named itself, rather than found below a directory.
+    /// True if it was named itself, rather than found below a directory.
     pub is_given: bool,
-    /// What it holds, or why that cannot be read.
+    /// Contents, or the reason why they cannot be read.
     pub text: Result<String, String>,
 }
 

@@ -51,7 +51,7 @@ pub enum Wanted {
     All,
 }
 
-/// What was read.
+/// Objects read from the input.
 #[derive(Debug, Default)]
 pub struct Input {
     /// The policies, of all versions as v1.
@@ -68,7 +68,7 @@ pub struct Input {
     pub namespaces: Vec<Object<Value>>,
     /// All other objects, as written: params may be among them.
     pub others: Vec<Object<Value>>,
-    /// What could not be read, in order.
+    /// Problems in the input, in order.
     pub problems: Vec<Problem>,
     /// How many files were read, standard input among them.
     pub n_files: usize,
@@ -83,7 +83,7 @@ pub struct Input {
 /// Something that could not be read.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What kind of trouble it is.
+    /// Kind of the problem.
     pub kind: ProblemKind,
     /// The name of the file.
     pub file: String,
@@ -91,9 +91,9 @@ pub struct Problem {
     pub source: Option<Arc<SourceText>>,
     /// Where in the file.
     pub place: Option<Place>,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
-    /// What to do.
+    /// Advice.
     pub help: Option<String>,
 }
 

@@ -18,7 +18,7 @@ const MAX_LIST_DEPTH: usize = 8;
 /// An object as it is written: a document, or an item of a list.
 #[derive(Debug)]
 pub struct Document {
-    /// What it says, with places from the beginning of the text that was cut out of the file.
+    /// Content, with places from the beginning of the text that was cut out of the file.
     pub node: Node,
     /// Where that text begins in the file, in bytes.
     base: usize,
@@ -232,7 +232,7 @@ fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<S
     }
 }
 
-/// What to do about a text that is no YAML.
+/// Returns advice about a text that is not YAML.
 fn help(text: &str) -> Option<String> {
     text.contains("{{").then(|| {
         "this looks like a template; render it first, as in \

@@ -34,7 +34,7 @@ pub struct SourceText {
 /// The bytes after which code points are counted.
 const BLOCK: usize = 1024;
 
-/// Whether a code point begins with the byte.
+/// Reports whether a code point begins with the byte.
 fn is_start(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }
@@ -130,7 +130,7 @@ impl SourceText {
     }
 }
 
-/// Whether YAML may fold, strip or add the character.
+/// Reports whether YAML may fold, strip or add the character.
 fn is_blank(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r')
 }

@@ -1,4 +1,4 @@
-//! What a plain YAML scalar is, after go-yaml, which keeps to YAML 1.1.
+//! Resolution of plain YAML scalars after go-yaml, which keeps to YAML 1.1.
 //!
 //! Source: `go.yaml.in/yaml/v2` `resolve.go` (`resolve`, `resolveMap`, `yamlStyleFloat`).
 

@@ -36,7 +36,7 @@ pub struct YamlError {
     pub line: usize,
     /// The column in code points, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -45,11 +45,11 @@ pub struct YamlError {
 pub struct Node {
     /// The bytes that it takes in the text; of an alias, those of what it stands for.
     pub span: Range<usize>,
-    /// What it says.
+    /// Content of the node.
     pub data: Data,
 }
 
-/// What a node says.
+/// Content of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Data {
     /// Null, a boolean, a number or a text.
@@ -116,7 +116,7 @@ pub struct Entry {
     pub node: Node,
     /// The bytes of the keys of the same name before it, whose values do not count.
     pub repeats: Vec<Range<usize>>,
-    /// Whether it comes from a merge key, and may be replaced.
+    /// True if it comes from a merge key, and may be replaced.
     is_merged: bool,
 }
 
@@ -169,7 +169,7 @@ impl Node {
         }
     }
 
-    /// What JSON says, all of it at the bytes `span`.
+    /// Creates a node from JSON, all of it at the bytes `span`.
     pub(super) fn of_json(value: Value, span: &Range<usize>) -> Self {
         let data = match value {
             Value::Array(items) => Data::List(
@@ -244,14 +244,14 @@ impl Node {
         }
     }
 
-    /// Whether it is null.
+    /// Reports whether it is null.
     #[must_use]
     pub fn is_null(&self) -> bool {
         matches!(&self.data, Data::Scalar(Value::Null, _))
     }
 
-    /// What a field reference of a status names, `spec.validations[0].expression`, or as much of the
-    /// way there as exists.
+    /// Returns the node that a field reference of a status names, `spec.validations[0].expression`, or
+    /// the nearest parent that exists.
     #[must_use]
     pub fn nearest(&self, field_ref: &str) -> &Self {
         let mut node = self;

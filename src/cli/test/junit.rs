@@ -1,4 +1,4 @@
-//! What cases came to, in the form that CI systems read.
+//! Results of cases in the JUnit format that CI systems read.
 //!
 //! Source: the schema of Jenkins' xUnit plugin, `junit-10.xsd`.
 

@@ -21,7 +21,7 @@ use super::input::{Input, Wanted};
 use report::TestReport;
 use world::World;
 
-/// What to test.
+/// Options of a test run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Files and directories; `-` is standard input.

@@ -17,7 +17,7 @@ use crate::probe::validation::Validator;
 pub(super) struct Probe {
     /// As it is written.
     pub(super) object: Object<Value>,
-    /// What it says.
+    /// Spec of the probe.
     pub(super) spec: PolicyProbeSpec,
 }
 

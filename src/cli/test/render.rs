@@ -1,4 +1,4 @@
-//! What cases came to, for people.
+//! Results of cases as text for people.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ const GREEN: &str = "1;32";
 /// The column at which the names of cases begin, and all that is said of them.
 const INDENT: &str = "           ";
 
-/// What is wrong with the input, the cases by probe, and the summary; `is_verbose` says of each case what
-/// was decided and what that cost.
+/// Renders the problems with the input, the cases by probe, and the summary; `is_verbose` adds the
+/// decision and the cost of each case.
 #[must_use]
 pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! What all cases came to, and the documented shape of `-o json`.
+//! Results of all cases, and the documented shape of `-o json`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::probe::api::{CaseOutcome, Decision};
 use crate::probe::explain;
 use crate::probe::run::CaseResult;
 
-/// What `kubectl vap test -o json` prints.
+/// Output of `kubectl vap test -o json`.
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while
 /// `apiVersion` stays.
@@ -26,8 +26,8 @@ pub struct TestReport {
     pub kubernetes: String,
     /// How much there was, and what it came to.
     pub summary: Summary,
-    /// What is wrong with the input, sorted by file and place. A probe that is not valid, or whose
-    /// policy is not there, is not among `probes`.
+    /// Problems with the input, sorted by file and place. A probe that is not valid, or whose policy is
+    /// not there, is not among `probes`.
     pub findings: Vec<Finding>,
     /// The probes, in the order of the input.
     pub probes: Vec<ProbeReport>,
@@ -53,7 +53,7 @@ pub struct Summary {
     pub errors: usize,
 }
 
-/// What the cases of a probe came to.
+/// Results of the cases of a probe.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProbeReport {
     /// `metadata.name`.
@@ -68,7 +68,7 @@ pub struct ProbeReport {
     pub cases: Vec<CaseReport>,
 }
 
-/// What a case came to.
+/// Result of a case.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CaseReport {
@@ -178,7 +178,7 @@ impl TestReport {
         };
     }
 
-    /// What the report means to the shell. To test nothing is wrong use: whoever asks for a test and
+    /// Returns the exit code of the report. To test nothing is wrong use: whoever asks for a test and
     /// gets none must not take it for one that passed.
     #[must_use]
     pub fn exit(&self) -> Exit {

@@ -1,4 +1,4 @@
-//! What exists, as far as probes can see: the objects of the files.
+//! World that probes can see: the objects of the files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
