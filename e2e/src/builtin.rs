@@ -114,7 +114,7 @@ pub fn pack(directory: &Path, version: &str) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// What a file says, unpacked: two files that differ only in how they are packed are equal.
+/// Unpacks the contents of a file: two files that differ only in how they are packed are equal.
 ///
 /// # Errors
 ///

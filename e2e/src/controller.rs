@@ -317,7 +317,7 @@ impl Controller {
         self.is_checked = true;
     }
 
-    /// What is wrong about the log and these metrics.
+    /// Returns the problems in the log and in these metrics.
     fn wrong(&self, metrics: Result<(u16, String)>) -> Result<Vec<String>> {
         let log = self.process.log()?;
         let (metrics, refusal) = match metrics {
@@ -415,7 +415,7 @@ impl Controller {
         Ok(total as u64)
     }
 
-    /// What the controller logged so far, as JSON lines.
+    /// Returns the controller's log so far, as JSON lines.
     ///
     /// # Errors
     /// When it cannot be read.

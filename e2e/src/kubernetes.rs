@@ -19,7 +19,7 @@ pub struct Tests {
     program: PathBuf,
 }
 
-/// What became of the chosen tests: their names and ginkgo's word for the outcome, such as `passed`.
+/// Outcomes of the chosen tests: their names and ginkgo's word for the outcome, such as `passed`.
 pub type Outcomes = BTreeMap<String, String>;
 
 impl Tests {

@@ -1,4 +1,4 @@
-//! What the end-to-end tests, the demo and the benches share.
+//! Code shared by the end-to-end tests, the demo and the benches.
 
 pub mod builtin;
 pub mod conditions;

@@ -148,8 +148,8 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// What an API server that is away, or starts, does to a controller: no watch can be followed, in every way that
-/// the API server has to refuse, and one warning says so.
+/// Returns the trouble that an API server causes while it is down or starts: no watch can be followed,
+/// whatever the form of the refusal, and one warning says so.
 #[must_use]
 pub fn outage() -> Vec<Trouble> {
     let reasons = [
@@ -196,7 +196,7 @@ impl Event {
         self.fields.get(name).and_then(Value::as_str)
     }
 
-    /// Whether a field has `fragment` in its text.
+    /// Reports whether a field has `fragment` in its text.
     #[must_use]
     pub fn has(&self, fragment: &str) -> bool {
         let mut texts = self.fields.values().filter_map(Value::as_str);
@@ -310,8 +310,8 @@ impl fmt::Display for Found {
     }
 }
 
-/// What is wrong about a log and metrics: trouble that nobody announced, announced trouble that is missing or
-/// came too often. Empty where all is well.
+/// Returns the problems in a log and metrics: trouble that nobody announced, and announced trouble that
+/// is missing or came too often. Empty where all is well.
 #[must_use]
 pub fn unannounced(log: &str, metrics: &str, announced: &[Trouble]) -> Vec<String> {
     let lines = log.lines().filter_map(|line| match Event::read(line) {

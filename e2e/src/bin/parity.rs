@@ -35,8 +35,8 @@ enum Command {
         #[command(flatten)]
         policies: PolicyArgs,
     },
-    /// What upstream warns of and the truthful profile does not, with the rule that says why; fails if a
-    /// difference has none.
+    /// Warnings of upstream that the truthful profile does not give, with the rule that says why; fails
+    /// if a difference has none.
     Differences {
         #[command(flatten)]
         schemas: SchemaArgs,
@@ -110,7 +110,7 @@ enum Command {
     },
     /// Compare the answers of the oracle and of our engine.
     Share {
-        /// What is compared.
+        /// Subject of the comparison.
         #[arg(long, value_enum, default_value_t = WhatArg::Typecheck)]
         kind: WhatArg,
         /// The oracle's binary.

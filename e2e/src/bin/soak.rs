@@ -18,7 +18,7 @@ struct Arguments {
     #[arg(long, default_value_t = 2)]
     minutes: u64,
 
-    /// What the changes and the faults follow from
+    /// Seed of the changes and the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
 

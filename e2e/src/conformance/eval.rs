@@ -15,7 +15,7 @@ use super::value::{Binding, Span, Value};
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 
-/// What the variables of `test` are bound to.
+/// Returns the values that the variables of `test` are bound to.
 ///
 /// # Errors
 /// When a variable is bound to something that the evaluator has no notion of.
@@ -85,7 +85,7 @@ fn nanos(span: Span) -> i128 {
     i128::from(span.seconds) * NANOS_PER_SECOND + i128::from(span.nanos)
 }
 
-/// Whether `value` is the one that is expected, of the same type.
+/// Reports whether `value` is the expected one, of the same type.
 #[must_use]
 pub fn is_expected(expected: &Value, value: &Actual) -> bool {
     match (expected, value) {

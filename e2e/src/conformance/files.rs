@@ -12,7 +12,7 @@ const MODULE: &str = "cel.dev/expr";
 /// The folder of the tests in the module.
 const FOLDER: &str = "tests/simple/testdata";
 
-/// What `go mod download -json` says of a module.
+/// Output of `go mod download -json` for a module.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Download {

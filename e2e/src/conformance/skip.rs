@@ -100,7 +100,7 @@ impl Skip {
     }
 }
 
-/// Whether `path` is `entry` or lies below it.
+/// Reports whether `path` is `entry` or lies below it.
 fn begins_with(path: &str, entry: &str) -> bool {
     path.strip_prefix(entry)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

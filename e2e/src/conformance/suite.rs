@@ -33,19 +33,19 @@ pub struct Test {
     pub expr: String,
     /// The container in which names are resolved.
     pub container: String,
-    /// Whether calls that look like macros are none.
+    /// True if calls that look like macros are not expanded.
     pub disable_macros: bool,
-    /// Whether the expression is not type-checked.
+    /// True if the expression is not type-checked.
     pub disable_check: bool,
-    /// Whether the expression is not evaluated.
+    /// True if the expression is not evaluated.
     pub check_only: bool,
-    /// What the expression may name.
+    /// Declarations of the names in the expression.
     pub declarations: Vec<Declaration>,
-    /// What the names are bound to.
+    /// Values that the names are bound to.
     pub bindings: Vec<(String, Binding)>,
-    /// What must come out.
+    /// Expected result.
     pub expected: Expected,
-    /// Whether the test is about messages that it takes from a protobuf file of its own.
+    /// True if the test is about messages that it takes from a protobuf file of its own.
     pub needs_messages: bool,
 }
 
@@ -58,7 +58,7 @@ pub enum Declaration {
     Overload(Overload),
 }
 
-/// What must come out of a test.
+/// Expected results of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
     /// A value.
@@ -71,7 +71,7 @@ pub enum Expected {
     Unknown,
 }
 
-/// What names the messages of the conformance tests: their packages, and a message whose package is spelt
+/// Names of the messages of the conformance tests: their packages, and a message whose package is spelt
 /// with spaces between.
 const TEST_MESSAGES: [&str; 2] = ["cel.expr.conformance.", "TestAllTypes"];
 
@@ -118,7 +118,7 @@ fn read_test(test: &Message, path: String) -> Result<Test> {
     })
 }
 
-/// Whether something in `message`, but for descriptions, names a message of the conformance tests.
+/// Reports whether something in `message`, except descriptions, names a message of the conformance tests.
 fn names_test_messages(message: &Message) -> bool {
     let names_one = |text: &str| TEST_MESSAGES.iter().any(|name| text.contains(name));
     message.fields().any(|(name, value)| match value {

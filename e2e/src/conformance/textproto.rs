@@ -87,7 +87,7 @@ impl Message {
         }
     }
 
-    /// Whether the field `name` is set to true.
+    /// Reports whether the field `name` is set to true.
     ///
     /// # Errors
     /// When it is not a truth value.
@@ -173,7 +173,7 @@ impl Value {
     }
 }
 
-/// What is still to be read.
+/// Reader of the remaining text.
 struct Reader<'a> {
     rest: &'a str,
     line: usize,
@@ -221,7 +221,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows the name of a field: a value, or several in brackets.
+    /// Reads the value behind the name of a field, or several values in brackets.
     fn values(&mut self, name: &str, message: &mut Message, depth: u32) -> Result<()> {
         self.space();
         if self.peek() == Some(':') {

@@ -8,7 +8,7 @@ use vap_status_controller::cel::types::{Primitive, StructType, Type, TypeParam};
 
 use super::textproto::{Message, Value};
 
-/// What the names of protobuf's own messages begin with.
+/// Prefix of the names of protobuf's own messages.
 pub const WELL_KNOWN: &str = "google.protobuf.";
 
 /// A type that a test names; a message is known by its name alone.

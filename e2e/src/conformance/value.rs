@@ -50,7 +50,7 @@ pub struct Span {
     pub nanos: i32,
 }
 
-/// What a variable is bound to.
+/// Value that a variable is bound to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Binding {
     /// A value.
@@ -112,7 +112,7 @@ impl Value {
         })
     }
 
-    /// Whether an expression of the type `of` can have this value.
+    /// Reports whether an expression of the type `of` can have this value.
     ///
     /// An enumeration that has a type of its own fits none: the language that we check has no such types.
     #[must_use]
@@ -196,7 +196,7 @@ fn any(message: &Message) -> Result<Value> {
     }
 }
 
-/// What is in a message that wraps a primitive value; the value is its type's zero where it is not set.
+/// Returns the value in a message that wraps a primitive value; it is its type's zero where it is not set.
 fn wrapped(name: &str, message: &Message) -> Result<Value> {
     let value = message.all("value").last();
     let integer = || value.map_or(Ok(0), textproto::Value::integer);

@@ -263,7 +263,8 @@ fn build(target: &Target, modules: &Path, partial: &Path, lock: &File) -> Result
     Ok(())
 }
 
-/// What makes the Kubernetes binaries report their version, which is not in their sources.
+/// Returns the linker flags that make the Kubernetes binaries report their version, which is not in
+/// their sources.
 fn linker_flags(target: &Target) -> Result<String> {
     let mut flags = String::from("-s -w");
     if target.module == "kubernetes" {

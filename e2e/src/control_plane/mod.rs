@@ -49,7 +49,7 @@ use self::sandbox::Sandbox;
 /// The controller of kube-controller-manager that writes the status of policies.
 pub const STATUS_CONTROLLER: &str = "validatingadmissionpolicy-status-controller";
 
-/// What to start; [`ControlPlane::builder`] makes one.
+/// Components to start; [`ControlPlane::builder`] makes one.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     users: Vec<User>,
@@ -134,7 +134,7 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// What to start can be said here; the default is etcd, an API server and an administrator.
+    /// Creates a builder of a control plane; the default is etcd, an API server and an administrator.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

@@ -63,7 +63,7 @@ impl Process {
         &self.log
     }
 
-    /// What the process has printed so far.
+    /// Returns the output of the process so far.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -189,7 +189,7 @@ pub(super) fn free_port() -> Result<u16> {
     }
 }
 
-/// Whether the API server ended because another process listened on its port first.
+/// Reports whether the API server ended because another process listened on its port first.
 pub(super) fn is_port_taken(error: &Error) -> bool {
     format!("{error:#}").contains("address already in use")
 }

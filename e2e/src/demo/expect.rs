@@ -1,4 +1,4 @@
-//! What a sample says of itself, and whether it is so.
+//! Expectations that a sample states about itself, and their check.
 //!
 //! Takes policies as the API server has them, gives sentences about what differs. Pure.
 
@@ -32,7 +32,7 @@ pub struct Expectation {
 }
 
 impl Expectation {
-    /// Whether it is the condition that the whole policy is judged by, and True.
+    /// Reports whether it is the condition that the whole policy is judged by, and True.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == "Ready" && self.status == "True"
@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Vec<Expectation>> {
     Ok(expectations)
 }
 
-/// What this sample says its status must be.
+/// Returns the expectations that this sample states about its status.
 ///
 /// # Errors
 /// When it says nothing, or not in the right form: a sample nobody checks is a mistake.

@@ -38,7 +38,7 @@ const COLUMNS: &str = concat!(
     r#"REASON:.status.conditions[?(@.type=="Ready")].reason"#
 );
 
-/// What runs after the story has been told, and ends when this is dropped.
+/// Processes that run after the story has been told, and end when this is dropped.
 #[derive(Debug)]
 pub struct Demo {
     // Dropped first: the controller ends before its API server.

@@ -21,7 +21,7 @@ use crate::random::Random;
 /// The longest delay.
 pub(super) const LONGEST_DELAY: Duration = Duration::from_secs(2);
 
-/// What kind of request it is.
+/// Kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A question that is answered once.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Watch,
 }
 
-/// What the client gets; an error cuts the connection.
+/// Answer to the client; an error cuts the connection.
 type Answer = Response<UnsyncBoxBody<Bytes, anyhow::Error>>;
 
 /// Answers a request, by the API server or by a fault. An error cuts the connection.

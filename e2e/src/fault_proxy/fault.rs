@@ -1,4 +1,4 @@
-//! What can be done to a request, and to an event of a watch.
+//! Faults of a request, and of an event of a watch.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ faults! {
 }
 
 impl Fault {
-    /// Whether it can be done to a request of this kind.
+    /// Reports whether it applies to requests of this kind.
     pub(super) fn applies_to(self, kind: Kind) -> bool {
         match self {
             Self::Reorder => false,
@@ -81,7 +81,7 @@ impl Fault {
         }
     }
 
-    /// Whether it can be done to an event of a watch.
+    /// Reports whether it applies to events of a watch.
     pub(super) fn applies_to_event(self, is_bookmark: bool) -> bool {
         match self {
             Self::Delay

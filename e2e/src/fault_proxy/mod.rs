@@ -179,8 +179,8 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What to do to the next occurrence of `key`, one of those faults that `applies` accepts; with the random
-    /// numbers of that occurrence. What is done is counted.
+    /// Decides on the fault for the next occurrence of `key`, one of those that `applies` accepts, with
+    /// the random numbers of that occurrence; counts it.
     fn decide(
         &self,
         key: &str,

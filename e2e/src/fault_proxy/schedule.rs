@@ -7,7 +7,7 @@ use super::Fault;
 /// Which faults come, and how often.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// What is done to which request follows from this.
+    /// Seed from which the faults of all requests follow.
     pub seed: u64,
     /// The faults, each as likely as the others among those that can be done.
     pub faults: Vec<Fault>,
@@ -15,11 +15,11 @@ pub struct Schedule {
     pub requests_permille: u64,
     /// How many of a thousand events of watches meet one.
     pub events_permille: u64,
-    /// What becomes of black holes.
+    /// Fate of black holes.
     pub black_holes: BlackHoles,
 }
 
-/// What becomes of a connection in a black hole once the proxy is quiet.
+/// Fate of a connection in a black hole once the proxy is quiet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlackHoles {
     /// It is cut some time later, as by a network that is whole again and knows nothing of the connection.

@@ -50,7 +50,7 @@ pub(super) async fn agreed(
     }
 }
 
-/// What is not as foretold.
+/// Returns the differences from the forecast.
 async fn differences(
     client: &Client,
     controller: &Controller,
@@ -120,7 +120,7 @@ async fn differences(
     Ok(differences)
 }
 
-/// What the metrics say of policies that are not there, and do not say of those that are.
+/// Returns the series of policies that do not exist, and the missing series of those that do.
 async fn series(
     controller: &Controller,
     world: &World,

@@ -51,10 +51,10 @@ const GROWTH: (u64, u64) = (8 * 1024, 25);
 /// How many rounds it takes to say anything about growth.
 const ROUNDS_OF_GROWTH: usize = 16;
 
-/// What to do in a soak.
+/// Settings of a soak.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What is changed, and when which fault comes, follows from this.
+    /// Seed of the changes and of the times of the faults.
     pub seed: u64,
     /// The faults of each round; they begin again behind the last.
     pub rounds: Vec<Vec<Fault>>,
@@ -62,11 +62,11 @@ pub struct Settings {
     pub time: Duration,
     /// How many changes a round has.
     pub n_changes: usize,
-    /// Whether the kind of probes is there.
+    /// True if the kind of probes is installed.
     pub has_probes: bool,
     /// Which APIs are aggregated.
     pub aggregation: Aggregation,
-    /// Whether black holes stay as they are, so that only the controller itself can notice.
+    /// True if black holes stay as they are, so that only the controller itself can notice.
     pub black_holes_stay: bool,
 }
 
@@ -116,7 +116,7 @@ pub fn in_pairs(faults: &[Fault]) -> Vec<Vec<Fault>> {
     pairs.collect()
 }
 
-/// What a soak found, which was nothing wrong.
+/// Report of a soak that found nothing wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// How many rounds there were.

@@ -1,4 +1,4 @@
-//! What the conditions of each policy must be, foretold from what exists.
+//! Model of the conditions of each policy, forecast from what exists.
 //!
 //! It knows nothing of how the controller finds out.
 

@@ -1,4 +1,4 @@
-//! What exists in a soak, and the changes of it: small and closed, so that all verdicts can be foretold.
+//! Objects in a soak, and their changes: small and closed, so that all verdicts can be forecast.
 //!
 //! Each policy has a slot, whose shape never changes: what it is about, and its failurePolicy. Whether it exists,
 //! and how it is written, changes; so do its binding, its probe, and the CRDs and params that it depends on.
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::random::Random;
 
-/// What a policy is about.
+/// Subject of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shape {
     /// Deployments, which are always served.
@@ -27,9 +27,9 @@ pub enum Shape {
 pub struct Slot {
     /// Its number.
     pub n: usize,
-    /// What the policy is about.
+    /// Subject of the policy.
     pub shape: Shape,
-    /// Whether its failurePolicy is Fail.
+    /// True if its failurePolicy is Fail.
     pub fails_closed: bool,
 }
 
@@ -63,7 +63,7 @@ impl Slot {
         format!("soak-{}", self.n)
     }
 
-    /// Whether the policy has a paramKind.
+    /// Reports whether the policy has a paramKind.
     #[must_use]
     pub fn has_params(self) -> bool {
         matches!(self.shape, Shape::ConfigMaps | Shape::Limits)
@@ -73,13 +73,13 @@ impl Slot {
 /// How a policy is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edition {
-    /// Whether a field's name is misspelt.
+    /// True if a field's name is misspelt.
     pub is_misspelt: bool,
     /// A number in its expression, so that a change of it is a new generation.
     pub number: u64,
 }
 
-/// What the schemas of a CRD say of the field that expressions compare.
+/// Schemas of a CRD, by the field that expressions compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// An integer, as the expressions take it for.
@@ -108,7 +108,7 @@ pub enum NotFound {
     Deny,
 }
 
-/// What a probe expects of a deployment with too many replicas.
+/// Expectations of a probe about a deployment with too many replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// That it is allowed.
@@ -120,7 +120,7 @@ pub enum Expectation {
 /// How many params there may be of each kind, and how many namespaces.
 pub const N_PARAMS: usize = 2;
 
-/// What exists.
+/// Objects that exist.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct World {
     /// The policies, by slot.

@@ -1,4 +1,4 @@
-//! What the cluster is filled with: CRDs, params, policies and bindings.
+//! Contents of the cluster: CRDs, params, policies and bindings.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ const KINDS_PER_GROUP: usize = 10;
 /// How many policies depend on the CRD that changes.
 const N_DEPENDANTS: usize = 100;
 
-/// What a control plane is filled with.
+/// Size of a control plane's contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     pub(crate) policies: usize,
@@ -139,7 +139,7 @@ pub(crate) fn crd(n: usize, type_: &str) -> Value {
     })
 }
 
-/// What a policy is about.
+/// Role of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Wildcard,

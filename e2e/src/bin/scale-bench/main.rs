@@ -62,7 +62,7 @@ struct Arguments {
     rest: u64,
 }
 
-/// What was measured, in the order of the table.
+/// Measured values, in the order of the table.
 #[derive(Debug, Default)]
 struct Row(Vec<(&'static str, String)>);
 

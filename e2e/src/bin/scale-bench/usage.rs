@@ -16,7 +16,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// What was used by now; the controller's is left out where there is none.
+    /// Returns the usage so far; the controller's is left out where there is none.
     pub(crate) fn of(
         control_plane: &ControlPlane,
         controller: Option<&Controller>,
