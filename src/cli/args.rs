@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use super::check::versions;
 use crate::cel::decls::Version;
 
-/// What the exit statuses mean, for `--help`.
+/// Meanings of the exit statuses, for `--help`.
 const EXIT_HELP: &str = "\
 Exit status:
   0  every policy listed is Ready (or --exit-zero)
@@ -68,7 +68,7 @@ Exit status:
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
 pub struct Args {
-    /// What to do.
+    /// Subcommand to run.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -164,7 +164,7 @@ pub struct CheckArgs {
         hide_default_value = true
     )]
     pub output: CheckOutput,
-    /// What could not be checked counts as a finding
+    /// Count whatever could not be checked as a finding
     #[arg(long)]
     pub strict: bool,
     /// End with 0 also when there are findings
@@ -211,7 +211,7 @@ pub enum TestOutput {
 /// Whose answers `check` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckProfile {
-    /// What may fail when evaluated.
+    /// Errors that can occur in an evaluation.
     Truthful,
     /// Those of kube-controller-manager.
     Upstream,

@@ -15,7 +15,7 @@ pub(crate) const IN_STEP_AT: &str = "vap-status.dev/in-step-at";
 /// For how long what the controller said of itself counts, in seconds. It says so every few.
 const MAX_AGE: i64 = 60;
 
-/// What is known of the Lease.
+/// State of the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// There is none.
@@ -26,14 +26,14 @@ pub enum Seen {
     Lease(LeaseFacts),
 }
 
-/// What a Lease says.
+/// Facts from a Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeaseFacts {
     /// When the controller last said that it was in step.
     pub in_step_at: Option<Timestamp>,
     /// When a controller last renewed it, or gave it up.
     pub renewed_at: Option<Timestamp>,
-    /// Whether a controller holds it.
+    /// True if a controller holds it.
     pub is_held: bool,
     /// For how many seconds it holds after it was renewed.
     pub holds_for: i64,
@@ -98,7 +98,7 @@ fn seconds_since(then: Timestamp, now: Timestamp) -> i64 {
     now.as_second().saturating_sub(then.as_second())
 }
 
-/// What the Lease tells of the controller.
+/// State of the controller, as its Lease tells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
@@ -108,12 +108,12 @@ pub struct ControllerReport {
     pub last_in_step: Option<Timestamp>,
     /// When it last renewed its Lease; null where that is not known.
     pub last_renewed: Option<Timestamp>,
-    /// Whether statuses are known to be kept current: false where no controller leads, or it has not been in step
-    /// for a minute, null where there is no Lease or it cannot be read.
+    /// True if statuses are known to be kept current: false where no controller leads, or it has not
+    /// been in step for a minute, null where there is no Lease or it cannot be read.
     pub current: Option<bool>,
     /// The same for people, where there is something to say.
     pub note: Option<String>,
-    /// Whether there is a Lease, as far as that is known.
+    /// True if there is a Lease, as far as that is known.
     #[serde(skip)]
     pub is_lease_there: bool,
 }

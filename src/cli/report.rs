@@ -33,7 +33,7 @@ const ORDER: [&str; 8] = [
     STALLED,
 ];
 
-/// What `kubectl vap status -o json` prints.
+/// Output of `kubectl vap status -o json`.
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while
 /// `apiVersion` stays.
@@ -78,7 +78,7 @@ pub struct Summary {
 pub struct PolicyReport {
     /// `metadata.name`.
     pub name: String,
-    /// What the status says, and whether it still counts.
+    /// State that the status reports, unless it is outdated.
     pub state: State,
     /// `metadata.generation`.
     pub generation: i64,
@@ -90,7 +90,7 @@ pub struct PolicyReport {
     pub failure_policy: String,
     /// `spec.paramKind` as `<apiVersion> <kind>`; null without one.
     pub param_kind: Option<String>,
-    /// Whether types have been checked, by whomever: `status.typeChecking` is there.
+    /// True if types have been checked, by whomever: `status.typeChecking` is there.
     pub type_checking_completed: bool,
     /// All of `status.conditions`, ours first.
     pub conditions: Vec<ConditionReport>,
@@ -98,7 +98,7 @@ pub struct PolicyReport {
     pub expression_warnings: Vec<WarningReport>,
 }
 
-/// What a policy's status comes to.
+/// States of a policy, derived from its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
     /// `Ready` is True.
@@ -141,7 +141,7 @@ pub struct ConditionReport {
 pub struct WarningReport {
     /// `spec.validations[0].expression` and the like.
     pub field_ref: String,
-    /// What is wrong, with the lines that point at it.
+    /// Text of the warning, with the lines that point at the mistake.
     pub warning: String,
 }
 
@@ -305,13 +305,13 @@ impl ConditionReport {
         }
     }
 
-    /// Whether this is the one that sums up the others.
+    /// Reports whether this is the condition that sums up the others.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.type_ == READY
     }
 
-    /// Whether this is the one that says that waiting is in vain, whose True is nothing good.
+    /// Reports whether this is the condition that says that waiting is in vain, whose True is nothing good.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.type_ == STALLED

@@ -29,7 +29,7 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// What was read of a cluster.
+/// Objects read from a cluster.
 #[derive(Debug)]
 pub(crate) struct Read {
     /// All policies in order of name, or the one that was asked for.
@@ -67,7 +67,7 @@ pub(crate) fn read(args: &StatusArgs) -> Result<Read, CliError> {
     })
 }
 
-/// What the controller's Lease tells. Whatever goes wrong here is no reason not to show the policies.
+/// Reads the controller's Lease. A failure here is no reason not to show the policies.
 async fn lease(client: Client, args: &StatusArgs) -> Seen {
     let leases: Api<Lease> = Api::namespaced(client, &args.controller_namespace);
     let limit = MAX_LEASE_WAIT.min(Duration::from_secs(args.connection.request_timeout));
@@ -150,7 +150,7 @@ fn server(config: &Config) -> String {
         .to_owned()
 }
 
-/// What an error of the client means to the person at the terminal.
+/// Explains an error of the client to the person at the terminal.
 fn explain(error: &kube::Error, server: String, name: Option<&str>) -> CliError {
     let kube::Error::Api(status) = error else {
         return CliError::Unreachable {

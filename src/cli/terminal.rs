@@ -1,4 +1,4 @@
-//! What the place that the output goes to can show.
+//! Capabilities of the terminal, file or pipe that the output goes to.
 //!
 //! The only file of the plugin that looks at the environment and at the terminal.
 
@@ -13,12 +13,12 @@ const MIN_WIDTH: usize = 40;
 pub struct Terminal {
     /// In columns; `None` where nothing limits it, as in a pipe or a file.
     pub width: Option<usize>,
-    /// Whether escape sequences for colour may be written.
+    /// True if escape sequences for colour may be written.
     pub color: bool,
 }
 
 impl Terminal {
-    /// What standard output is.
+    /// Detects the capabilities of standard output.
     ///
     /// `COLUMNS` wins over the terminal's own size, also where the output is no terminal. Colour
     /// is for terminals only, and for none where `NO_COLOR` is set and not empty or `TERM` is
@@ -54,7 +54,7 @@ fn width(columns: Option<&str>, size: impl FnOnce() -> Option<usize>) -> Option<
         .map(|width: usize| width.max(MIN_WIDTH))
 }
 
-/// Whether to use colour.
+/// Reports whether to use colour.
 fn color(is_terminal: bool, no_color: bool, term: Option<&str>) -> bool {
     is_terminal && !no_color && term != Some("dumb")
 }

@@ -6,7 +6,7 @@
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// What stands for text that was left out.
+/// Replacement of text that was left out.
 const ELLIPSIS: &str = "…";
 
 /// How many columns `text` takes.
