@@ -1,6 +1,7 @@
 //! Holds files of the repository that say the same thing twice equal: the alert rules in their two
 //! forms, the recipes of `dev` and `justfile`, versions. Also the deadlines of `deny.toml`, and what
-//! the manifests may grant, and that each alert has a runbook and asks for metrics that exist.
+//! the manifests may grant, that each alert has a runbook and asks for metrics that exist, and how doc
+//! comments open.
 
 #![allow(
     clippy::indexing_slicing,
@@ -348,4 +349,70 @@ fn is_restricted(pod: &Value) {
         assert_eq!(strings(&context["capabilities"]["drop"]), ["ALL"]);
         assert!(context["capabilities"]["add"].is_null());
     }
+}
+
+/// Sources whose doc comments are not rewritten yet.
+const UNCHECKED_COMMENTS: [&str; 6] = [
+    "crates/policy/",
+    "src/cli/check/",
+    "src/cli/error.rs",
+    "src/cli/render.rs",
+    "src/status/compute.rs",
+    "src/status/warnings.rs",
+];
+
+/// The Rust files below a directory, by their paths from the root of the repository.
+fn rust_files(directory: &str, files: &mut Vec<String>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for entry in std::fs::read_dir(root.join(directory)).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let path = format!("{directory}/{name}");
+        if entry.file_type().unwrap().is_dir() {
+            rust_files(&path, files);
+        } else if Path::new(&name).extension() == Some("rs".as_ref()) {
+            files.push(path);
+        }
+    }
+}
+
+/// The numbers of the lines on which a doc comment opens with a question word.
+fn questions(source: &str) -> Vec<usize> {
+    let mut within = false;
+    let mut found = Vec::new();
+    for (n, line) in source.lines().enumerate() {
+        let line = line.trim_start();
+        let text = line
+            .strip_prefix("///")
+            .or_else(|| line.strip_prefix("//!"));
+        let opens = !within && text.is_some();
+        within = text.is_some();
+        let text = text.unwrap_or_default();
+        if opens && (text.starts_with(" What ") || text.starts_with(" Whether ")) {
+            found.push(n + 1);
+        }
+    }
+    found
+}
+
+/// A noun or a verb tells in rustdoc's lists what an item is.
+#[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let example = "//! What it is.\n\n/// A noun.\n/// Whether it wraps.\nfn a() {}\n    /// Whether it is.\n";
+    assert_eq!(questions(example), [1, 6]);
+    let mut files = Vec::new();
+    rust_files("src", &mut files);
+    rust_files("crates", &mut files);
+    assert!(files.len() > 200, "{}", files.len());
+    files.sort();
+    let is_checked = |file: &&String| !UNCHECKED_COMMENTS.iter().any(|path| file.starts_with(path));
+    let found: Vec<_> = files
+        .iter()
+        .filter(is_checked)
+        .flat_map(|file| {
+            let lines = questions(&read(file));
+            lines.into_iter().map(move |line| format!("{file}:{line}"))
+        })
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
