@@ -161,7 +161,7 @@ pub fn outage() -> Vec<Trouble> {
         "forbidden",
     ];
     let mut troubles = vec![
-        Trouble::warning("trying again, what else fails so is not listed"),
+        Trouble::warning("retrying; similar failures are not logged"),
         // An API server that starts says so of each kind.
         Trouble::warning("storage is (re)initializing"),
     ];

@@ -287,7 +287,7 @@ async fn excluded_policies_are_left_alone_beside_kube_controller_manager() {
     let vendors = policies(&client).get("vendor-a").await.unwrap();
     assert_eq!(conditions(&vendors), Vec::<String>::new());
     let log = controller.log().unwrap();
-    let start = log.lines().find(|line| line.contains("caches are in step"));
+    let start = log.lines().find(|line| line.contains("caches synced"));
     assert!(start.unwrap().contains("\"excluded\":1"), "{start:?}");
     // Without the label it is judged again.
     let label = json!({"metadata": {"labels": {"vendor": null}}});

@@ -41,10 +41,10 @@ impl Complaints {
     pub(crate) fn trouble(&self, source: Source, reason: ErrorReason, text: &str) {
         if is_of_the_connection(reason) {
             if self.are_due(reason.as_str()) {
-                tracing::warn!("{text}; trying again, what else fails so is not listed");
+                tracing::warn!("{text}; retrying; similar failures are not logged");
             }
         } else if self.are_due(source.as_str()) {
-            tracing::warn!("{text}; trying again");
+            tracing::warn!("{text}; retrying");
         }
     }
 
@@ -52,7 +52,7 @@ impl Complaints {
     /// while ago.
     pub(crate) fn refused(&self, source: Source, text: &str) {
         if self.are_due(&refusal(source)) {
-            tracing::error!("{text}; trying again until then");
+            tracing::error!("{text}; retrying until then");
         }
     }
 
@@ -60,12 +60,12 @@ impl Complaints {
     pub(crate) fn is_over(&self, source: Source) {
         let of_source = [self.end(source.as_str()), self.end(&refusal(source))];
         if of_source.contains(&true) {
-            tracing::info!(what = source.as_str(), "following again");
+            tracing::info!(what = source.as_str(), "watch recovered");
         }
         let of_connection =
             [ErrorReason::Connection, ErrorReason::Timeout].map(|reason| self.end(reason.as_str()));
         if of_connection.contains(&true) {
-            tracing::info!("the API server answers again");
+            tracing::info!("the API server is reachable again");
         }
     }
 

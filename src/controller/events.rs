@@ -218,8 +218,8 @@ pub(crate) fn publish(
             context.metrics.event_dropped();
             if context.complaints.are_due("events dropped") {
                 tracing::warn!(
-                    "more conditions turn than events are sent: some are left out, and the statuses say \
-                     the same"
+                    "conditions change faster than events are sent: some events are dropped, the \
+                     statuses are complete"
                 );
             }
         }
@@ -244,7 +244,7 @@ fn complain(context: &Context, error: &Error) {
         }
         _ => {
             if context.complaints.are_due("events refused") {
-                tracing::warn!(%error, "cannot publish an event; the status says the same");
+                tracing::warn!(%error, "cannot publish an event; the status holds the same information");
             }
         }
     }
@@ -278,7 +278,7 @@ pub(crate) async fn end(context: &Context) {
     if n_dropped > 0 {
         tracing::info!(
             events = n_dropped,
-            "stopping: events were not published, the statuses say the same"
+            "stopping: some events were not published; the statuses hold the same information"
         );
     }
 }

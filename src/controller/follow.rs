@@ -94,7 +94,7 @@ pub(super) async fn follow<K>(
                 unreadable.note(context, object);
             }
             Sign::Expired => {
-                tracing::debug!(what = task, "the watch is too old, listing anew");
+                tracing::debug!(what = task, "the resource version expired, relisting");
                 backoff.rest(&context.readiness).await;
             }
             Sign::Failed(error) => {

@@ -165,7 +165,7 @@ impl Controller {
             if n_unfinished > 0 {
                 tracing::info!(
                     policies = n_unfinished,
-                    "stopping: probes are not evaluated to their end, whoever leads next begins anew"
+                    "stopping with unfinished evaluations of probes; the next leader starts them anew"
                 );
             }
             events::end(&context).await;

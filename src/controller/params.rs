@@ -470,7 +470,7 @@ impl Trouble {
             }
             let text = format!("we may not list {name}: {}", grant(&name));
             if context.complaints.are_due(&complaint(&name)) {
-                tracing::error!("{text}; trying again until then");
+                tracing::error!("{text}; retrying until then");
             }
             Listing::Refused(text)
         } else {
@@ -495,7 +495,7 @@ impl Trouble {
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
         if context.complaints.end(&complaint(&name)) {
-            tracing::info!(what = name, "following again");
+            tracing::info!(what = name, "watch recovered");
         }
         self.refused_since = None;
         self.told.take().is_some()

@@ -109,8 +109,8 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         if context.complaints.are_due("pace") {
             tracing::warn!(
                 policy = name,
-                "the status was written 100 times in a minute and is another each time: does a second \
-                 vap-status-controller write it, of another version or with other flags? Waiting"
+                "the status was written 100 times in a minute, each time with other contents: does a second \
+                 vap-status-controller write it, of another version or with other flags? Backing off"
             );
         }
         return Ok(Done {
@@ -193,7 +193,7 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     tracing::info!(
         policies = context.queue.len(),
         excluded = context.store.n_excluded(),
-        "caches are in step, reconciling"
+        "caches synced, reconciling"
     );
     let mut tasks = JoinSet::new();
     let heartbeat = context.supervisor.heartbeat("workers", WORK_LIMIT);
@@ -213,7 +213,10 @@ pub(crate) async fn work(context: Arc<Context>, stop: impl Future<Output = ()>) 
     }
     let n_running = tasks.len();
     if n_running > 0 {
-        tracing::info!(policies = n_running, "stopping: ending what was begun");
+        tracing::info!(
+            policies = n_running,
+            "stopping: finishing the work in progress"
+        );
     }
     let rest = async { while tasks.join_next().await.is_some() {} };
     if tokio::time::timeout(MAX_ENDING, rest).await.is_err() {
@@ -281,7 +284,7 @@ fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
             policy = name,
             error = %failure,
             retry_in,
-            "cannot write the status, trying again; others that fail alike are not listed"
+            "cannot write the status, retrying; similar failures are not logged"
         );
     }
 }

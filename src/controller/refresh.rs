@@ -350,7 +350,7 @@ impl Refresher {
             tracing::debug!(
                 ?change,
                 policies = touched.len(),
-                "the cluster serves something else"
+                "served resources changed"
             );
             for name in touched {
                 context.queue.add(&name);

@@ -234,7 +234,7 @@ impl SchemaCache {
         let shared = Arc::clone(&self.shared);
         let purge = move || shared.loader.purge();
         if blocking::run(blocking::Kind::Schemas, purge).await.is_err() {
-            tracing::error!("dropping types that nobody holds broke off; please report it");
+            tracing::error!("the purge of unused types panicked; please report it");
         }
     }
 }

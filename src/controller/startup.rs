@@ -102,7 +102,7 @@ pub async fn check_api(client: &Client, patience: Duration) -> Result<(), String
             _ => {}
         }
         if !std::mem::replace(&mut is_told, true) {
-            tracing::warn!(%error, "the API server does not answer yet, waiting for it");
+            tracing::warn!(%error, "the API server does not answer yet, waiting");
         }
         tokio::time::sleep(PAUSE).await;
     }

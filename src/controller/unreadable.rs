@@ -51,8 +51,8 @@ impl UnreadableObjects {
                 resource,
                 name,
                 problem,
-                "an object cannot be read; what depends on it is not kept up to date, others that \
-                 cannot be read are counted in vap_unreadable_objects"
+                "an object cannot be read, so the statuses that depend on it are out of date; further \
+                 unreadable objects are only counted, in vap_unreadable_objects"
             );
         }
         self.names.insert(name.clone());

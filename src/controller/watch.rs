@@ -80,7 +80,7 @@ pub(crate) async fn probes(context: Arc<Context>) {
                 tokio::select! {
                     () = served_probes(&context) => {}
                     () = until_probes_are_gone(&context) => {
-                        tracing::info!("PolicyProbe is not served any more");
+                        tracing::info!("PolicyProbe is no longer served");
                     }
                 }
                 continue;
@@ -286,7 +286,7 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
     if source == Source::ApiServices && reason == ErrorReason::NotFound {
         // A cluster without aggregation has no aggregated APIs to follow.
         if context.readiness.not_served(source) {
-            tracing::info!("{resource} is not served: aggregated APIs are not followed");
+            tracing::info!("{resource} is not served: aggregated APIs are not watched");
         }
         return;
     }
@@ -306,7 +306,7 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
     );
     let is_news = context.readiness.refused(source, text.clone());
     if context.readiness.refusal(source).is_none() {
-        tracing::debug!("{text}; an API server that starts refuses everybody, trying again");
+        tracing::debug!("{text}; a starting API server refuses all requests, retrying");
         return;
     }
     context.complaints.refused(source, &text);

@@ -272,12 +272,12 @@ impl Elector {
     async fn release(&mut self) {
         self.context.metrics.set_leading(false);
         match within(RELEASE_TIMEOUT, self.try_release()).await {
-            Ok(true) => tracing::info!(lease = self.lease_name(), "gave the Lease up"),
+            Ok(true) => tracing::info!(lease = self.lease_name(), "released the Lease"),
             Ok(false) => {}
             Err(error) => tracing::warn!(
                 lease = self.lease_name(),
                 %error,
-                "cannot give the Lease up; another takes it over when it has expired"
+                "cannot release the Lease; another instance takes it over when it has expired"
             ),
         }
     }
@@ -344,7 +344,7 @@ impl Elector {
             tracing::warn!(
                 lease = self.lease_name(),
                 %error,
-                "cannot keep the Lease, trying again{hint}"
+                "cannot keep the Lease, retrying{hint}"
             );
         }
     }

@@ -262,7 +262,7 @@ impl Job {
         if self.context.complaints.are_due("probes do not end") {
             tracing::error!(
                 policy = self.name(),
-                "the evaluation of this policy's probes was cancelled and does not end; please report it"
+                "the evaluation of this policy's probes was cancelled but does not end; please report it"
             );
         }
     }

@@ -138,23 +138,23 @@ fn complain(context: &Context, probe: &Probe, error: &Error) {
             probe = name,
             %error,
             "cannot write statuses of probes: grant `patch` on `policyprobes/status` (vap-status.dev) in \
-             the ClusterRole vap-status-controller; trying again until then"
+             the ClusterRole vap-status-controller; retrying until then"
         ),
         ErrorReason::Invalid => tracing::error!(
             probe = name,
             %error,
-            "the API server does not take the status of this probe: install the CustomResourceDefinition \
-             of this version; trying again until then"
+            "the API server rejects the status of this probe: install the CustomResourceDefinition \
+             of this version; retrying until then"
         ),
         ErrorReason::TooLarge => tracing::error!(
             probe = name,
             %error,
-            "the status of this probe does not fit beside its spec: split it; trying again until then"
+            "the status of this probe is too large beside its spec: split the probe; retrying until then"
         ),
         _ => tracing::warn!(
             probe = name,
             %error,
-            "cannot write the status of a probe, trying again; others that fail alike are not listed"
+            "cannot write the status of a probe, retrying; similar failures are not logged"
         ),
     }
 }

@@ -154,7 +154,7 @@ pub(super) async fn until_there(
             Ok(Read { types, is_passing }) => {
                 shared.metrics.schema_lookup(Lookup::Fetched);
                 if n_failures > 0 {
-                    tracing::info!(group_version = %gv, "the schemas can be read again");
+                    tracing::info!(group_version = %gv, "schemas can be read again");
                 }
                 tracing::debug!(group_version = %gv, kinds = types.len(), is_passing, "read schemas");
                 if !is_passing {
@@ -177,7 +177,7 @@ pub(super) async fn until_there(
             shared.note(&gv, &address, Load::Missing(error.to_string()));
         }
         if n_failures == 2 {
-            tracing::warn!(group_version = %gv, %error, "cannot get schemas, trying again");
+            tracing::warn!(group_version = %gv, %error, "cannot get schemas, retrying");
         } else {
             // A single one is ordinary: a group that is on its way out has an address and no document.
             let retry_in = pause.as_secs();
