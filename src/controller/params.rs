@@ -95,21 +95,21 @@ pub(crate) struct Unavailable {
     /// A sentence on it.
     pub(crate) text: String,
     /// True if that may change by waiting alone.
-    pub(crate) is_passing: bool,
+    pub(crate) is_transient: bool,
 }
 
 impl Unavailable {
     pub(crate) fn passing(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            is_passing: true,
+            is_transient: true,
         }
     }
 
     pub(crate) fn lasting(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
-            is_passing: false,
+            is_transient: false,
         }
     }
 }
@@ -238,7 +238,7 @@ impl Params {
                 let is_lasting = matches!(reason, ErrorReason::Forbidden | ErrorReason::Decode);
                 return Err(Unavailable {
                     text: unreadable(resource, "get", &error),
-                    is_passing: !is_lasting,
+                    is_transient: !is_lasting,
                 });
             }
         };

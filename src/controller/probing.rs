@@ -54,32 +54,32 @@ pub(crate) struct Probed {
     /// Each probe with its cases.
     probes: Arc<[(Arc<Probe>, Vec<CaseStatus>)]>,
     /// True if something that they need is unavailable now, and may be available in a moment.
-    is_passing: bool,
+    is_transient: bool,
 }
 
 impl Probed {
-    fn new(probes: Vec<Arc<Probe>>, cases: Vec<Vec<CaseStatus>>, is_passing: bool) -> Self {
+    fn new(probes: Vec<Arc<Probe>>, cases: Vec<Vec<CaseStatus>>, is_transient: bool) -> Self {
         Self {
             probes: probes.into_iter().zip(cases).collect(),
-            is_passing,
+            is_transient,
         }
     }
 
     /// All cases pending, for one reason.
-    fn pending(probes: Vec<Arc<Probe>>, why: &str, is_passing: bool) -> Self {
+    fn pending(probes: Vec<Arc<Probe>>, why: &str, is_transient: bool) -> Self {
         let cases = |probe: &Arc<Probe>| {
             let cases = probe.spec.cases.iter();
             cases.map(|case| run::pending(case, why).status).collect()
         };
         let cases = probes.iter().map(cases).collect();
-        Self::new(probes, cases, is_passing)
+        Self::new(probes, cases, is_transient)
     }
 
     /// Returns the state of the probes, as the status of the policy reports it.
     pub(crate) fn state(&self) -> ProbesState {
         let facts = |(probe, cases): &(Arc<Probe>, Vec<CaseStatus>)| ProbeFacts {
             problem: probe.problem.clone(),
-            is_passing: self.is_passing,
+            is_transient: self.is_transient,
             ..ProbeFacts::new(name_of(probe), cases)
         };
         ProbesState::Known(self.probes.iter().map(facts).collect())
@@ -242,7 +242,7 @@ impl Prober {
                 && before.probed.state() == finished.probed.state()
         });
         let is_awaited = known.awaited.as_ref() == Some(&finished.inputs);
-        known.is_due = finished.probed.is_passing;
+        known.is_due = finished.probed.is_transient;
         known.outcome = Some(Arc::new(finished));
         self.finished.notify_waiters();
         !is_same && !is_awaited
@@ -436,17 +436,17 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
             outcome
         }
     };
-    let is_passing = outcome.probed.is_passing;
+    let is_transient = outcome.probed.is_transient;
     // The policy may be another by now, which is to be told of then, and not this one.
     let is_of_it = |policy: &Arc<ValidatingAdmissionPolicy>| {
         Generation::of_policy(policy) == outcome.inputs.about.policy
     };
     let live = context.store.get(name).map(|entry| entry.policy);
     let Some(live) = live.filter(is_of_it) else {
-        return is_passing;
+        return is_transient;
     };
     let generation = Some(live.metadata.generation.unwrap_or_default());
-    statuses::write(context, name, &outcome.probed, generation).await || is_passing
+    statuses::write(context, name, &outcome.probed, generation).await || is_transient
 }
 
 /// Evaluates the probes of a policy.
@@ -483,14 +483,14 @@ async fn run(
     };
     let Evaluated {
         cases,
-        is_passing,
+        is_transient,
         is_late,
         has_asked,
         took,
     } = evaluate(context, subject, prober.places.of(lane)).await;
     Finished {
         inputs,
-        probed: Probed::new(probes, cases, is_passing),
+        probed: Probed::new(probes, cases, is_transient),
         at: Instant::now(),
         namespaces: versions,
         has_asked,

@@ -35,7 +35,7 @@ pub struct ProbeFacts {
     /// Why the probe itself cannot be read, so that nothing is known of its cases.
     pub problem: Option<String>,
     /// True if waiting alone may let the pending cases be evaluated: something is unavailable now.
-    pub is_passing: bool,
+    pub is_transient: bool,
 }
 
 /// The condition `ProbesPassed`.
@@ -117,7 +117,7 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
                 describe(&pending)
             ),
         )
-        .lacking(if probes.iter().any(|probe| probe.is_passing) {
+        .lacking(if probes.iter().any(|probe| probe.is_transient) {
             Lacks::Evidence
         } else {
             Lacks::Decision
@@ -155,7 +155,7 @@ impl ProbeFacts {
             failed: of(CaseOutcome::Failed),
             pending: of(CaseOutcome::Pending),
             problem: None,
-            is_passing: false,
+            is_transient: false,
         }
     }
 }

@@ -249,7 +249,7 @@ mod tests {
                 panic!("they are asked");
             };
             assert!(why.text.contains("more than 2000 permissions"), "{why:?}");
-            assert!(!why.is_passing);
+            assert!(!why.is_transient);
         }
         assert_eq!(log.lock().unwrap().len(), 0);
     }

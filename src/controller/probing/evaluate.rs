@@ -112,7 +112,7 @@ pub(super) struct Evaluated {
     /// Those of each probe.
     pub(super) cases: Vec<Vec<CaseStatus>>,
     /// True if something is unavailable now that may be available in a moment.
-    pub(super) is_passing: bool,
+    pub(super) is_transient: bool,
     /// True if the time was over before the last case.
     pub(super) is_late: bool,
     /// True if the API server was asked for permissions.
@@ -126,12 +126,15 @@ type Cases = Vec<Vec<Option<CaseStatus>>>;
 
 /// Evaluates all cases of `subject`.
 pub(super) async fn evaluate(context: &Arc<Context>, subject: Subject, place: &Place) -> Evaluated {
-    let is_passing = [
+    let is_transient = [
         subject.bindings.as_ref().err(),
         subject.params.as_ref().err(),
     ];
-    let is_passing = is_passing.into_iter().flatten().any(|why| why.is_passing)
-        || subject.namespaces.is_passing();
+    let is_transient = is_transient
+        .into_iter()
+        .flatten()
+        .any(|why| why.is_transient)
+        || subject.namespaces.is_transient();
     let job = Arc::new(Job {
         context: Arc::clone(context),
         subject,
@@ -142,7 +145,7 @@ pub(super) async fn evaluate(context: &Arc<Context>, subject: Subject, place: &P
     let _cancelling = CancelOnDrop(Arc::clone(&job.is_cancelled));
     let mut cases: Cases = job.subject.probes.iter().map(|_| Vec::new()).collect();
     let mut evaluated = Evaluated {
-        is_passing,
+        is_transient,
         ..Evaluated::default()
     };
     let mut left = place.limit;
@@ -171,7 +174,7 @@ pub(super) async fn evaluate(context: &Arc<Context>, subject: Subject, place: &P
         match job.questions.ask(&context.client).await {
             Next::Again => {}
             Next::End(why) => {
-                evaluated.is_passing |= why.is_passing;
+                evaluated.is_transient |= why.is_transient;
                 break why.text;
             }
         }

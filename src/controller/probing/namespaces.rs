@@ -215,9 +215,9 @@ impl Given {
     }
 
     /// Reports whether a namespace could not be read that may be readable in a moment.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(super) fn is_transient(&self) -> bool {
         let mut failures = self.read.values().filter_map(|found| found.as_ref().err());
-        failures.any(|why| why.is_passing)
+        failures.any(|why| why.is_transient)
     }
 
     /// Why a namespace that was looked up since this was asked last cannot be told.

@@ -64,7 +64,7 @@ pub(crate) async fn see_to(context: &Context, chore: Chore) {
             );
         }
         // What was found stands, unless waiting does not help.
-        if why.is_passing {
+        if why.is_transient {
             return;
         }
     }

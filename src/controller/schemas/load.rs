@@ -88,7 +88,7 @@ impl Loader {
         } else {
             &self.budget
         };
-        let mut is_passing = false;
+        let mut is_transient = false;
         let document = match self.fetch(address, budget).await {
             // The document has changed since we read the index: the address without the hash has it as
             // it is now. It is read again under its new address when the index tells that, or under this
@@ -99,7 +99,7 @@ impl Loader {
                 code: 301 | 302 | 307 | 308,
                 ..
             }) => {
-                is_passing = true;
+                is_transient = true;
                 let address = address.split('?').next().unwrap_or(address);
                 self.fetch(address, budget).await?
             }
@@ -117,7 +117,7 @@ impl Loader {
         match blocking::run(blocking::Kind::Schemas, read).await {
             Ok(types) => Ok(Read {
                 types: types.map_err(Error::Decode)?,
-                is_passing,
+                is_transient,
             }),
             Err(_) => Err(Error::Decode("reading the document panicked".to_owned())),
         }
@@ -137,7 +137,7 @@ impl Loader {
 struct Read {
     types: Arc<Types>,
     /// True if it is not the one in the index.
-    is_passing: bool,
+    is_transient: bool,
 }
 
 /// Loads the document of `gv` at `address`.
@@ -151,13 +151,16 @@ pub(super) async fn until_there(
     let mut n_passing = 0_u32;
     loop {
         let error = match attempt(&shared, &gv, &address, n_failures > 0).await {
-            Ok(Read { types, is_passing }) => {
+            Ok(Read {
+                types,
+                is_transient,
+            }) => {
                 shared.metrics.schema_lookup(Lookup::Fetched);
                 if n_failures > 0 {
                     tracing::info!(group_version = %gv, "schemas can be read again");
                 }
-                tracing::debug!(group_version = %gv, kinds = types.len(), is_passing, "read schemas");
-                if !is_passing {
+                tracing::debug!(group_version = %gv, kinds = types.len(), is_transient, "read schemas");
+                if !is_transient {
                     shared.note(&gv, &address, Load::Loaded(types));
                     return;
                 }

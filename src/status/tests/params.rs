@@ -270,20 +270,20 @@ fn probes_decide_about_ready() {
 
 #[test]
 fn what_passed_before_stands_only_while_waiting_helps() {
-    let of = |pending: bool, is_passing: bool| {
+    let of = |pending: bool, is_transient: bool| {
         let cases = [("z".to_owned(), "no params".to_owned())];
         let probes = ProbesState::Known(vec![ProbeFacts {
             name: "p".into(),
             n_cases: 1,
             pending: if pending { cases.into() } else { Vec::new() },
-            is_passing,
+            is_transient,
             ..ProbeFacts::default()
         }]);
         move |facts: &mut Facts| facts.probes = probes
     };
-    let outcome = |pending, is_passing| {
+    let outcome = |pending, is_transient| {
         let before = Facts::sound().with(of(false, false));
-        let now = Facts::sound().with(of(pending, is_passing));
+        let now = Facts::sound().with(of(pending, is_transient));
         let desired = now.after(&before, at(1)).compute(at(2));
         let text = |type_| {
             let found = condition::find(&desired.conditions, type_).unwrap();
