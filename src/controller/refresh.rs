@@ -2,7 +2,7 @@
 //!
 //! One task owns the CRDs, discovery and the index. It asks the API server at an interval, and at
 //! once when a CRD or an API service changes, and then again until what it sees fits together
-//! ([`super::settle`]). Each new picture puts the policies into the queue that it touches.
+//! ([`super::discovery_lag`]). Each new picture puts the policies into the queue that it touches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use tokio::time::Instant;
 use super::context::Context;
 use super::crds::{Crd, Crds};
 use super::discovery::Discovery;
+use super::discovery_lag::{DiscoveryLag, Held, LIMIT, Progress};
 use super::error::Error;
 use super::openapi::{Index, OpenApi};
-use super::settle::{Held, LIMIT, Progress, Settling};
 use super::supervisor::REFRESH_LIMIT;
 use super::world::{Change, World};
 use crate::schema::GroupVersion;
@@ -64,7 +64,7 @@ pub(crate) struct Refresher {
     context: Arc<Context>,
     discovery: Discovery,
     openapi: OpenApi,
-    settling: Settling,
+    lag: DiscoveryLag,
     crds: Crds,
     are_crds_listed: bool,
     mapper: Option<Arc<RestMapper>>,
@@ -117,7 +117,7 @@ impl Refresher {
             context,
             discovery: Discovery::default(),
             openapi: OpenApi::default(),
-            settling: Settling::default(),
+            lag: DiscoveryLag::default(),
             crds: Crds::new(),
             are_crds_listed: false,
             mapper: None,
@@ -176,7 +176,7 @@ impl Refresher {
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
                     if old != new {
-                        self.settling.note(name, (old, new), &none, time);
+                        self.lag.note(name, (old, new), &none, time);
                     }
                 }
                 let is_news = !self.are_crds_listed || self.crds != listed;
@@ -188,19 +188,19 @@ impl Refresher {
                 let old = self.crds.get(&name);
                 let is_news = old != Some(&crd);
                 if is_news {
-                    self.settling.note(&name, (old, Some(&crd)), index, time);
+                    self.lag.note(&name, (old, Some(&crd)), index, time);
                     self.crds.insert(name, crd);
                 }
                 is_news
             }
             Signal::CrdDeleted(name) => {
                 let old = self.crds.remove(&name);
-                self.settling.note(&name, (old.as_ref(), None), index, time);
+                self.lag.note(&name, (old.as_ref(), None), index, time);
                 old.is_some()
             }
             Signal::ApiServiceChanged(gv) => {
                 self.context.schemas.hurry(Some(&gv));
-                self.settling.note_possible(gv, index, time);
+                self.lag.note_possible(gv, index, time);
                 true
             }
         };
@@ -288,9 +288,7 @@ impl Refresher {
             return Progress::Contradiction;
         }
         let world = self.context.world();
-        let (progress, held) = self
-            .settling
-            .progress(&self.crds, &mapper, &index, &world, now);
+        let (progress, held) = self.lag.progress(&self.crds, &mapper, &index, &world, now);
         if self.is_published {
             self.publish(mapper, index, &held);
         } else {

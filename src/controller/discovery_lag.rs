@@ -34,7 +34,7 @@ const MAY_CHANGE: Duration = Duration::from_secs(5);
 
 /// Changes that must, and changes that may, still show.
 #[derive(Debug, Default)]
-pub(crate) struct Settling {
+pub(crate) struct DiscoveryLag {
     /// Resources and documents that are missing although they should be there, and since when.
     missing: BTreeMap<Missing, Instant>,
     /// Resources that were of a CRD and must not be listed any more, with its name and until when.
@@ -138,7 +138,7 @@ impl Held {
     }
 }
 
-impl Settling {
+impl DiscoveryLag {
     /// Notes that the CRD `name` changed from `old` to `new`, at a time when the index was `index`; an empty
     /// one where that is not known, so that a document need only exist.
     pub(crate) fn note(
@@ -315,7 +315,7 @@ mod tests {
 
     /// The picture with or without the resource, and with this address of the document.
     fn progress(
-        settling: &mut Settling,
+        lag: &mut DiscoveryLag,
         crds: &Crds,
         is_listed: bool,
         address: Option<&str>,
@@ -329,7 +329,7 @@ mod tests {
             .collect();
         let world = world(resources, &documents);
         let nothing = World::default();
-        let (progress, _) = settling.progress(crds, &world.mapper, &world.index, &nothing, now);
+        let (progress, _) = lag.progress(crds, &world.mapper, &world.index, &nothing, now);
         progress
     }
 
@@ -340,15 +340,12 @@ mod tests {
     #[test]
     fn a_new_crd_must_be_listed_and_described() {
         let now = Instant::now();
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
-        settling.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
+        lag.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
         let crds = crds(&widget);
         let mut check = |is_listed, address, expect| {
-            assert_eq!(
-                progress(&mut settling, &crds, is_listed, address, now),
-                expect
-            );
+            assert_eq!(progress(&mut lag, &crds, is_listed, address, now), expect);
         };
         check(false, None, Progress::Contradiction);
         check(true, None, Progress::Contradiction);
@@ -358,16 +355,16 @@ mod tests {
     #[test]
     fn a_crd_beside_others_changes_the_document() {
         let now = Instant::now();
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
-        settling.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+        lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
         let crds = crds(&widget);
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("1"), now),
+            progress(&mut lag, &crds, true, Some("1"), now),
             Progress::Contradiction
         );
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("2"), now),
+            progress(&mut lag, &crds, true, Some("2"), now),
             Progress::Settled
         );
     }
@@ -375,21 +372,21 @@ mod tests {
     #[test]
     fn what_does_not_show_in_time_is_a_fact() {
         let now = Instant::now();
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let widget = crd("example.com", "Widget", &["v1"]);
-        settling.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
+        lag.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
         let crds = crds(&widget);
         assert_eq!(
-            progress(&mut settling, &crds, false, None, now),
+            progress(&mut lag, &crds, false, None, now),
             Progress::Contradiction
         );
         let late = now + LIMIT;
         assert_eq!(
-            progress(&mut settling, &crds, false, None, late),
+            progress(&mut lag, &crds, false, None, late),
             Progress::Settled
         );
         assert_eq!(
-            progress(&mut settling, &crds, false, None, late + LIMIT),
+            progress(&mut lag, &crds, false, None, late + LIMIT),
             Progress::Settled
         );
     }
@@ -397,18 +394,18 @@ mod tests {
     #[test]
     fn a_lagging_answer_of_another_api_server_is_held_back() {
         let now = Instant::now();
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let crds = crds(&crd("example.com", "Widget", &["v1"]));
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("1"), now),
+            progress(&mut lag, &crds, true, Some("1"), now),
             Progress::Settled
         );
         assert_eq!(
-            progress(&mut settling, &crds, false, Some("1"), now),
+            progress(&mut lag, &crds, false, Some("1"), now),
             Progress::Contradiction
         );
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("1"), now),
+            progress(&mut lag, &crds, true, Some("1"), now),
             Progress::Settled
         );
     }
@@ -416,14 +413,14 @@ mod tests {
     #[test]
     fn a_document_that_gets_lost_is_waited_for() {
         let now = Instant::now();
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let served = [("apps/v1", "deployments", "Deployment")];
         let before = world(&served, &[("apps/v1", "1"), ("gone/v1", "1")]);
         let starting = world(&served, &[]);
         let mut check = |now, expect| {
             let crds = Crds::new();
             let (mapper, index) = (&starting.mapper, &starting.index);
-            let (progress, held) = settling.progress(&crds, mapper, index, &before, now);
+            let (progress, held) = lag.progress(&crds, mapper, index, &before, now);
             assert_eq!(progress, expect);
             let kept = held.index(&before.index, index);
             assert_eq!(kept.is_some(), expect == Progress::Contradiction);
@@ -438,11 +435,11 @@ mod tests {
         let mut widget = crd("example.com", "Widget", &["v1"]);
         widget.is_established = false;
         let now = Instant::now();
-        let mut settling = Settling::default();
-        settling.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (None, Some(&widget)), &Index::new(), now);
         let crds = crds(&widget);
         assert_eq!(
-            progress(&mut settling, &crds, false, None, now),
+            progress(&mut lag, &crds, false, None, now),
             Progress::Settled
         );
     }
@@ -451,22 +448,19 @@ mod tests {
     fn a_deleted_crd_must_leave() {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
-        let mut settling = Settling::default();
-        settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
         let none = Crds::new();
         let mut check = |is_listed, address, now, expect| {
-            assert_eq!(
-                progress(&mut settling, &none, is_listed, address, now),
-                expect
-            );
+            assert_eq!(progress(&mut lag, &none, is_listed, address, now), expect);
         };
         check(true, Some("1"), now, Progress::Contradiction);
         check(false, Some("1"), now, Progress::Contradiction);
         check(false, None, now, Progress::Settled);
-        settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
         let late = now + LIMIT;
         assert_eq!(
-            progress(&mut settling, &none, true, Some("1"), late),
+            progress(&mut lag, &none, true, Some("1"), late),
             Progress::Settled
         );
     }
@@ -475,12 +469,12 @@ mod tests {
     fn a_crd_that_comes_back_is_not_waited_to_leave() {
         let now = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
-        let mut settling = Settling::default();
-        settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
-        settling.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+        lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
         let crds = crds(&widget);
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("2"), now),
+            progress(&mut lag, &crds, true, Some("2"), now),
             Progress::Settled
         );
     }
@@ -493,21 +487,21 @@ mod tests {
             revision: ("uid".into(), 2),
             ..before.clone()
         };
-        let mut settling = Settling::default();
-        settling.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
+        let mut lag = DiscoveryLag::default();
+        lag.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
         let crds = crds(&after);
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("1"), now),
+            progress(&mut lag, &crds, true, Some("1"), now),
             Progress::Expecting
         );
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("2"), now),
+            progress(&mut lag, &crds, true, Some("2"), now),
             Progress::Settled
         );
-        settling.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
+        lag.note(WIDGETS, (Some(&before), Some(&after)), &index("1"), now);
         let late = now + MAY_CHANGE;
         assert_eq!(
-            progress(&mut settling, &crds, true, Some("1"), late),
+            progress(&mut lag, &crds, true, Some("1"), late),
             Progress::Settled
         );
     }
@@ -515,13 +509,13 @@ mod tests {
     #[test]
     fn what_is_held_back_is_as_it_was() {
         let now = Instant::now();
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let early = crd("example.com", "Early", &["v1"]);
         let late = crd("example.com", "Late", &["v1"]);
         let name = |crd: &Crd| format!("{}.example.com", crd.plural);
         let crds: Crds = [&early, &late].map(|crd| (name(crd), crd.clone())).into();
         for crd in [&early, &late] {
-            settling.note(&name(crd), (None, Some(crd)), &Index::new(), now);
+            lag.note(&name(crd), (None, Some(crd)), &Index::new(), now);
         }
         let published = World::default();
         // The early one is served with a document, the other is not listed yet.
@@ -532,14 +526,14 @@ mod tests {
             ],
             &[("example.com/v1", "1")],
         );
-        let (progress, held) = settling.progress(&crds, &seen.mapper, &seen.index, &published, now);
+        let (progress, held) = lag.progress(&crds, &seen.mapper, &seen.index, &published, now);
         assert_eq!(progress, Progress::Contradiction);
         let crds_now = held.crds(&published.crds, &crds);
         assert_eq!(crds_now.keys().collect::<Vec<_>>(), ["earlys.example.com"]);
         let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
         assert_eq!(mapper, *seen.mapper);
         // Both are listed, and there is no document.
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let seen = world(
             &[
                 ("apps/v1", "deployments", "Deployment"),
@@ -549,7 +543,7 @@ mod tests {
             ],
             &[],
         );
-        let (_, held) = settling.progress(&crds, &seen.mapper, &seen.index, &published, now);
+        let (_, held) = lag.progress(&crds, &seen.mapper, &seen.index, &published, now);
         let mapper = held.mapper(&published.mapper, &seen.mapper).unwrap();
         let names: Vec<&str> = mapper
             .resources
@@ -564,13 +558,13 @@ mod tests {
     fn a_crd_that_changes_all_the_time_is_not_held_back_for_ever() {
         let start = Instant::now();
         let widget = crd("example.com", "Widget", &["v1"]);
-        let mut settling = Settling::default();
+        let mut lag = DiscoveryLag::default();
         let mut is_held = |n: u32| {
             let now = start + Duration::from_secs(1) * n;
             // It goes and comes, and is listed all the time.
-            settling.note(WIDGETS, (Some(&widget), None), &index("1"), now);
-            let progress = progress(&mut settling, &Crds::new(), true, Some("1"), now);
-            settling.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
+            lag.note(WIDGETS, (Some(&widget), None), &index("1"), now);
+            let progress = progress(&mut lag, &Crds::new(), true, Some("1"), now);
+            lag.note(WIDGETS, (None, Some(&widget)), &index("1"), now);
             progress == Progress::Contradiction
         };
         let held: Vec<u32> = (0..30).filter(|n| is_held(*n)).collect();
