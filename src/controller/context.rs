@@ -12,9 +12,9 @@ use tokio::sync::watch;
 
 use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
-use super::complaints::Complaints;
 use super::events::Events;
 use super::leadership::Leadership;
+use super::log_throttle::LogThrottle;
 use super::pace::Pace;
 use super::params::Params;
 use super::probing::Prober;
@@ -77,7 +77,7 @@ pub(crate) struct Context {
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
-    pub(crate) complaints: Complaints,
+    pub(crate) log_throttle: LogThrottle,
     pub(crate) pace: Pace,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
@@ -119,7 +119,7 @@ impl Context {
             queue,
             metrics,
             readiness: Readiness::default(),
-            complaints: Complaints::default(),
+            log_throttle: LogThrottle::default(),
             pace: Pace::default(),
             events: Events::default(),
             now: Timestamp::now,

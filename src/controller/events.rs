@@ -216,7 +216,7 @@ pub(crate) fn publish(
         };
         if !context.events.add(event) {
             context.metrics.event_dropped();
-            if context.complaints.are_due("events dropped") {
+            if context.log_throttle.is_due("events dropped") {
                 tracing::warn!(
                     "conditions change faster than events are sent: some events are dropped, the \
                      statuses are complete"
@@ -231,7 +231,7 @@ pub(crate) fn publish(
 fn complain(context: &Context, error: &Error) {
     match error.reason() {
         ErrorReason::Forbidden => {
-            if context.complaints.are_due("events") {
+            if context.log_throttle.is_due("events") {
                 tracing::warn!(
                     %error,
                     "cannot publish an event: grant `create` and `patch` on events (events.k8s.io) in the \
@@ -243,7 +243,7 @@ fn complain(context: &Context, error: &Error) {
             tracing::debug!(%error, "an event was not published");
         }
         _ => {
-            if context.complaints.are_due("events refused") {
+            if context.log_throttle.is_due("events refused") {
                 tracing::warn!(%error, "cannot publish an event; the status holds the same information");
             }
         }

@@ -469,7 +469,7 @@ impl Trouble {
                 return None;
             }
             let text = format!("we may not list {name}: {}", grant(&name));
-            if context.complaints.are_due(&complaint(&name)) {
+            if context.log_throttle.is_due(&throttle_key(&name)) {
                 tracing::error!("{text}; retrying until then");
             }
             Listing::Refused(text)
@@ -494,7 +494,7 @@ impl Trouble {
     /// Notes that the watch works; whether something else was said than what is known.
     fn end(&mut self, context: &Context, resource: &ApiResource) -> bool {
         let name = resource_name(resource);
-        if context.complaints.end(&complaint(&name)) {
+        if context.log_throttle.end(&throttle_key(&name)) {
             tracing::info!(what = name, "watch recovered");
         }
         self.refused_since = None;
@@ -503,7 +503,7 @@ impl Trouble {
 }
 
 /// Returns the key by which problems with the params of a kind are logged.
-fn complaint(name: &str) -> String {
+fn throttle_key(name: &str) -> String {
     format!("params {name}")
 }
 

@@ -106,7 +106,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         });
     };
     if !context.pace.may_write(name) {
-        if context.complaints.are_due("pace") {
+        if context.log_throttle.is_due("pace") {
             tracing::warn!(
                 policy = name,
                 "the status was written 100 times in a minute, each time with other contents: does a second \
@@ -268,7 +268,7 @@ async fn process(context: &Arc<Context>, name: &str) {
 /// Says what went wrong, once a minute for all policies together: they mostly fail for one cause.
 fn complain(context: &Context, name: &str, failure: &Failure, retry_in: f64) {
     let reason = failure.reason();
-    if !context.complaints.are_due(reason.as_str()) {
+    if !context.log_throttle.is_due(reason.as_str()) {
         tracing::debug!(policy = name, error = %failure, retry_in, "cannot write the status");
         return;
     }

@@ -365,14 +365,14 @@ impl Refresher {
     fn in_step(&self, source: Source) {
         self.context.readiness.synced(source);
         self.context.metrics.synced(source);
-        self.context.complaints.is_over(source);
+        self.context.log_throttle.watch_recovered(source);
     }
 
     fn complain(&self, source: Source, what: &str, error: &Error) {
         let Context {
             readiness,
             metrics,
-            complaints,
+            log_throttle,
             ..
         } = &*self.context;
         let reason = error.reason();
@@ -383,10 +383,10 @@ impl Refresher {
                 format!("{text}; bind the ClusterRole system:discovery to the service account");
             readiness.refused(source, text.clone());
             if readiness.refusal(source).is_some() {
-                complaints.refused(source, &text);
+                log_throttle.watch_forbidden(source, &text);
             }
         } else {
-            complaints.trouble(source, reason, &text);
+            log_throttle.watch_failed(source, reason, &text);
             readiness.failed(source, text);
         }
     }

@@ -44,8 +44,8 @@ impl UnreadableObjects {
         let Unreadable { name, problem } = object;
         let resource = &self.resource;
         if context
-            .complaints
-            .are_due(&format!("unreadable {resource}"))
+            .log_throttle
+            .is_due(&format!("unreadable {resource}"))
         {
             tracing::warn!(
                 resource,

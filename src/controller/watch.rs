@@ -272,7 +272,7 @@ fn in_step(context: &Context, source: Source) {
         // What could not be written will be taken now, rather than when its pause is over.
         context.queue.hurry();
     }
-    context.complaints.is_over(source);
+    context.log_throttle.watch_recovered(source);
 }
 
 fn resource_name<K: Resource<DynamicType = ()>>() -> String {
@@ -293,7 +293,7 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
     context.metrics.sync_failed(source, reason);
     if reason != ErrorReason::Forbidden {
         let text = format!("cannot watch {resource}: {error}");
-        context.complaints.trouble(source, reason, &text);
+        context.log_throttle.watch_failed(source, reason, &text);
         let is_lasting = context.readiness.failed(source, text);
         if is_lasting {
             go_on_without(context, source);
@@ -309,7 +309,7 @@ fn report<K: Resource<DynamicType = ()>>(context: &Context, source: Source, erro
         tracing::debug!("{text}; a starting API server refuses all requests, retrying");
         return;
     }
-    context.complaints.refused(source, &text);
+    context.log_throttle.watch_forbidden(source, &text);
     // What we may not read is a fact too: nothing waits for it.
     if go_on_without(context, source) && is_news {
         context.touch_all();

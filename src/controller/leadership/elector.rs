@@ -331,11 +331,11 @@ impl Elector {
                  `leases` (coordination.k8s.io) in the Role vap-status-controller-lease of the namespace \
                  {namespace}"
             );
-            if self.context.complaints.are_due("lease forbidden") {
+            if self.context.log_throttle.is_due("lease forbidden") {
                 tracing::error!("{text}; until then this instance cannot lead");
             }
             self.leadership.set_problem(Some(text));
-        } else if self.context.complaints.are_due("lease") {
+        } else if self.context.log_throttle.is_due("lease") {
             let hint = if error.reason() == ErrorReason::NotFound {
                 "; check --lease-namespace"
             } else {

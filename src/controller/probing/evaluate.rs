@@ -262,7 +262,7 @@ impl Job {
     }
 
     fn complain(&self) {
-        if self.context.complaints.are_due("probes do not end") {
+        if self.context.log_throttle.is_due("probes do not end") {
             tracing::error!(
                 policy = self.name(),
                 "the evaluation of this policy's probes was cancelled but does not end; please report it"

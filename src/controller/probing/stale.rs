@@ -56,7 +56,7 @@ pub(crate) async fn see_to(context: &Context, chore: Chore) {
         .get(&context.client, &namespace, MAX_NAMESPACE_AGE)
         .await;
     if let Err(why) = &read {
-        if context.complaints.are_due("namespaces") {
+        if context.log_throttle.is_due("namespaces") {
             tracing::warn!(
                 namespace,
                 "cannot look at a namespace that probes depend on: {}",

@@ -127,8 +127,8 @@ async fn write_one(
 fn complain(context: &Context, probe: &Probe, error: &Error) {
     let reason = error.reason();
     if !context
-        .complaints
-        .are_due(&format!("probe statuses {}", reason.as_str()))
+        .log_throttle
+        .is_due(&format!("probe statuses {}", reason.as_str()))
     {
         return;
     }

@@ -1,0 +1,103 @@
+//! Throttling of log messages about failures that repeat.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::telemetry::metrics::{ErrorReason, Source};
+
+/// The shortest time between two messages with the same key.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// The time of the last message by key.
+#[derive(Debug, Default)]
+pub(crate) struct LogThrottle {
+    last_logged: Mutex<HashMap<String, Instant>>,
+}
+
+impl LogThrottle {
+    /// Reports whether to log the message known by `key` now: the first time, and then once a minute.
+    pub(crate) fn is_due(&self, key: &str) -> bool {
+        let now = Instant::now();
+        let mut last_logged = self.lock();
+        last_logged.retain(|_, last| now < *last + PERIOD);
+        if last_logged.contains_key(key) {
+            return false;
+        }
+        last_logged.insert(key.to_owned(), now);
+        true
+    }
+
+    /// Forgets the message by `key`, as the failure is over; reports whether there was one.
+    pub(crate) fn end(&self, key: &str) -> bool {
+        self.lock().remove(key).is_some()
+    }
+
+    /// Logs that `source` cannot be watched, unless that was logged a short while ago.
+    ///
+    /// An API server that does not answer is one failure and not one for each source.
+    pub(crate) fn watch_failed(&self, source: Source, reason: ErrorReason, text: &str) {
+        if is_connection_failure(reason) {
+            if self.is_due(reason.as_str()) {
+                tracing::warn!("{text}; retrying; similar failures are not logged");
+            }
+        } else if self.is_due(source.as_str()) {
+            tracing::warn!("{text}; retrying");
+        }
+    }
+
+    /// Logs that `source` cannot be watched until somebody grants a permission, unless that was logged a
+    /// short while ago.
+    pub(crate) fn watch_forbidden(&self, source: Source, text: &str) {
+        if self.is_due(&refusal(source)) {
+            tracing::error!("{text}; retrying until then");
+        }
+    }
+
+    /// Logs that `source` is watched again, if it was logged that it is not.
+    pub(crate) fn watch_recovered(&self, source: Source) {
+        let of_source = [self.end(source.as_str()), self.end(&refusal(source))];
+        if of_source.contains(&true) {
+            tracing::info!(what = source.as_str(), "watch recovered");
+        }
+        let of_connection =
+            [ErrorReason::Connection, ErrorReason::Timeout].map(|reason| self.end(reason.as_str()));
+        if of_connection.contains(&true) {
+            tracing::info!("the API server is reachable again");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Instant>> {
+        self.last_logged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_connection_failure(reason: ErrorReason) -> bool {
+    matches!(reason, ErrorReason::Connection | ErrorReason::Timeout)
+}
+
+fn refusal(source: Source) -> String {
+    format!("{} refused", source.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_same_message_is_logged_once_a_minute() {
+        let log_throttle = LogThrottle::default();
+        assert!(log_throttle.is_due("a"));
+        assert!(!log_throttle.is_due("a"));
+        assert!(log_throttle.is_due("b"));
+        tokio::time::advance(PERIOD).await;
+        assert!(log_throttle.is_due("a"));
+        assert!(log_throttle.end("a"));
+        assert!(!log_throttle.end("a"));
+        assert!(log_throttle.is_due("a"));
+    }
+}
