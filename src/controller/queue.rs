@@ -98,7 +98,7 @@ impl Queue {
     }
 
     /// Ends all pauses: what failed may work now.
-    pub(crate) fn hurry(&self) {
+    pub(crate) fn flush_backoff(&self) {
         let mut state = self.lock();
         while let Some((_, name)) = state.delayed.pop_first() {
             if let Some(item) = state.items.get_mut(&name) {
@@ -298,14 +298,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_failed_is_hurried_and_its_failures_are_not_forgotten() {
+    async fn a_flush_keeps_the_count_of_failures() {
         let queue = Queue::default();
         for name in ["a", "b"] {
             queue.add(name);
             assert_eq!(queue.next().await, name);
             queue.failed(name, 0.5);
         }
-        queue.hurry();
+        queue.flush_backoff();
         assert_eq!(drain(&queue).await, ["a", "b"]);
         assert!(queue.lock().delayed.is_empty());
         assert_eq!(queue.failed("a", 0.5).as_millis(), 1000);

@@ -152,7 +152,7 @@ impl Refresher {
                 () = tokio::time::sleep_until(self.due) => self.refresh().await,
                 Ok(()) = recoveries.changed(), if self.has_failed => {
                     self.due = self.due.min(Instant::now().max(self.last + STEPS.1));
-                    self.context.schemas.hurry(None);
+                    self.context.schemas.flush_backoff(None);
                 }
             }
         }
@@ -199,7 +199,7 @@ impl Refresher {
                 old.is_some()
             }
             Signal::ApiServiceChanged(gv) => {
-                self.context.schemas.hurry(Some(&gv));
+                self.context.schemas.flush_backoff(Some(&gv));
                 self.lag.note_possible(gv, index, time);
                 true
             }

@@ -84,7 +84,7 @@ struct Document {
     /// need few come first, as what is matched by wildcards takes long to check.
     waiting: BTreeSet<(usize, String)>,
     /// Ends the pause before the next attempt.
-    hurry: Arc<Notify>,
+    flush: Arc<Notify>,
     task: AbortHandle,
 }
 
@@ -202,11 +202,11 @@ impl SchemaCache {
     }
 
     /// Ends the pauses of the documents that could not be had: of this group version, or of all.
-    pub(crate) fn hurry(&self, group_version: Option<&GroupVersion>) {
+    pub(crate) fn flush_backoff(&self, group_version: Option<&GroupVersion>) {
         let state = self.shared.lock();
         let wanted = |gv: &&GroupVersion| group_version.is_none_or(|wanted| wanted == *gv);
         let documents = state.documents.iter().filter(|(gv, _)| wanted(gv));
-        documents.for_each(|(_, document)| document.hurry.notify_one());
+        documents.for_each(|(_, document)| document.flush.notify_one());
     }
 
     /// Forgets all documents but those of `needed` and those that a policy waits for that `exists`; whether
@@ -343,12 +343,12 @@ impl Shared {
                 let waiting = older
                     .map(|mut older| std::mem::take(&mut older.waiting))
                     .unwrap_or_default();
-                let hurry = Arc::default();
+                let flush = Arc::default();
                 let load = load::until_there(
                     Arc::clone(self),
                     gv.clone(),
                     address.to_owned(),
-                    Arc::clone(&hurry),
+                    Arc::clone(&flush),
                 );
                 Document {
                     address: address.to_owned(),
@@ -356,7 +356,7 @@ impl Shared {
                     load: Load::Coming,
                     version: Arc::default(),
                     waiting,
-                    hurry,
+                    flush,
                     task: tokio::spawn(load).abort_handle(),
                 }
             }

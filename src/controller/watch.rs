@@ -270,7 +270,7 @@ fn in_step(context: &Context, source: Source) {
     }
     if is_back && source == Source::Policies {
         // What could not be written will be taken now, rather than when its pause is over.
-        context.queue.hurry();
+        context.queue.flush_backoff();
     }
     context.log_throttle.watch_recovered(source);
 }

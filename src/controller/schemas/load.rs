@@ -145,7 +145,7 @@ pub(super) async fn until_there(
     shared: Arc<Shared>,
     gv: GroupVersion,
     address: String,
-    hurry: Arc<Notify>,
+    flush: Arc<Notify>,
 ) {
     let mut n_failures = 0_u32;
     let mut n_passing = 0_u32;
@@ -166,7 +166,7 @@ pub(super) async fn until_there(
                 }
                 shared.note(&gv, &address, Load::Passing(types));
                 n_failures = 0;
-                drop(tokio::time::timeout(pause(n_passing), hurry.notified()).await);
+                drop(tokio::time::timeout(pause(n_passing), flush.notified()).await);
                 n_passing = n_passing.saturating_add(1);
                 continue;
             }
@@ -186,7 +186,7 @@ pub(super) async fn until_there(
             let retry_in = pause.as_secs();
             tracing::debug!(group_version = %gv, %error, retry_in, "cannot get schemas");
         }
-        drop(tokio::time::timeout(pause, hurry.notified()).await);
+        drop(tokio::time::timeout(pause, flush.notified()).await);
     }
 }
 

@@ -133,7 +133,7 @@ async fn a_failure_is_tried_again_and_not_by_each() {
     assert!(waiting.values().all(Missing::is_still_missing));
     assert_eq!(queued(&cache).await, Vec::<String>::new());
     failing.store(false, std::sync::atomic::Ordering::Relaxed);
-    cache.hurry(None);
+    cache.flush_backoff(None);
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(queued(&cache).await, ["p"]);
     assert!(!waiting.values().any(Missing::is_still_missing));
