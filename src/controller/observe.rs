@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::bound::{self, Bindings};
+use super::binding_state::{self, Bindings};
 use super::check::{Interrupted, Outcome, Record, check};
 use super::context::Context;
 use super::crds::{self, Crds};
@@ -83,12 +83,12 @@ pub(crate) async fn observe(
         }
         record
     };
-    let bindings = bound::bindings_of(context, &policy);
+    let bindings = binding_state::bindings_of(context, &policy);
     let params = params_of(context, &policy, world, bindings.as_ref());
     let bindings = match bindings {
         Ok(bindings) => {
-            let resource = bound::param_resource(&policy, world);
-            bound::bindings_state(&policy, &bindings, resource)
+            let resource = binding_state::param_resource(&policy, world);
+            binding_state::bindings_state(&policy, &bindings, resource)
         }
         Err(state) => state,
     };
@@ -111,10 +111,10 @@ fn params_of(
 ) -> ParamKindState {
     match param_kind_state(policy, &world.mapper, &world.crds) {
         ParamKindState::Served(gvk, _) => {
-            let params = match bound::param_resource(policy, world) {
+            let params = match binding_state::param_resource(policy, world) {
                 Some(resource) => {
                     let name = policy.metadata.name.as_deref().unwrap_or_default();
-                    bound::params_state(context, name, bindings, resource)
+                    binding_state::params_state(context, name, bindings, resource)
                 }
                 None => ParamsState::NotReferred,
             };

@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
-use super::super::bound::{Bindings, bindings_of, param_resource};
+use super::super::binding_state::{Bindings, bindings_of, param_resource};
 use super::super::context::Context;
 use super::super::generation::Generation;
 use super::super::params::{Key, Listing, Referrer, Unavailable};
