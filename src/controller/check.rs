@@ -13,8 +13,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
-use super::admissions::Admissions;
 use super::blocking;
+use super::compiled_policies::CompiledPolicies;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
 use super::world::World;
@@ -109,7 +109,7 @@ struct TypeChecked(Option<Typed>);
 
 /// Checks `policy` in `world`.
 ///
-/// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
+/// Where `compiled_policies` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
 ///
 /// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
@@ -119,7 +119,7 @@ pub(crate) async fn check(
     schemas: &SchemaCache,
     profile: Profile,
     metrics: &Metrics,
-    admissions: Option<Arc<Admissions>>,
+    compiled_policies: Option<Arc<CompiledPolicies>>,
 ) -> Result<Option<Record>, Interrupted> {
     let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| Record {
         uid: policy.metadata.uid.clone(),
@@ -137,10 +137,10 @@ pub(crate) async fn check(
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::new(&subject);
-        if let Some(admissions) = admissions
-            && admissions.get(&subject).is_none()
+        if let Some(compiled_policies) = compiled_policies
+            && compiled_policies.get(&subject).is_none()
         {
-            admissions.put(&subject, Admission::from_compiled(&compiled));
+            compiled_policies.put(&subject, Admission::from_compiled(&compiled));
         }
         let matches = matching::resolve(&subject, &mapper);
         let kinds = kinds_to_check(&compiled, &mapper, profile);

@@ -10,8 +10,8 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
-use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
+use super::compiled_policies::CompiledPolicies;
 use super::events::Events;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
@@ -72,7 +72,7 @@ pub(crate) struct Context {
     pub(crate) params: Params,
     pub(crate) probes: Probes,
     pub(crate) prober: Prober,
-    pub(crate) admissions: Arc<Admissions>,
+    pub(crate) compiled_policies: Arc<CompiledPolicies>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
@@ -115,7 +115,7 @@ impl Context {
             params: Params::default(),
             probes: Probes::default(),
             prober: Prober::default(),
-            admissions: Arc::default(),
+            compiled_policies: Arc::default(),
             queue,
             metrics,
             readiness: Readiness::default(),

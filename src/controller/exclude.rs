@@ -56,7 +56,7 @@ pub(crate) async fn leave(
 ) -> Result<Done, Failure> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     context.metrics.remove_policy(name);
-    context.admissions.forget(name);
+    context.compiled_policies.forget(name);
     // Its probes are told so.
     context.prober.add(name);
     let outcome = if !excluded.has_ours {

@@ -4,7 +4,6 @@
 //! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
 //! applied if it says something else than the one that is there (`apply`).
 
-mod admissions;
 mod apply;
 pub mod args;
 mod backoff;
@@ -14,6 +13,7 @@ mod by_policy;
 mod check;
 pub mod clear;
 mod client;
+mod compiled_policies;
 mod context;
 mod crds;
 mod discovery;

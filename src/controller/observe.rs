@@ -62,14 +62,14 @@ pub(crate) async fn observe(
             .probes
             .of(name)
             .is_some_and(|probes| !probes.is_empty());
-        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
+        let compiled_policies = has_probes.then(|| Arc::clone(&context.compiled_policies));
         let record = check(
             &policy,
             world,
             schemas,
             settings.profile,
             metrics,
-            admissions,
+            compiled_policies,
         )
         .await?;
         let Some(record) = record else {

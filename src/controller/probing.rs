@@ -310,7 +310,7 @@ pub(crate) async fn run_probes(
     let groups = probes.iter().flat_map(|probe| run::groups(&probe.spec));
     context.store.note_probe_groups(name, groups.collect());
     if probes.is_empty() {
-        context.admissions.forget(name);
+        context.compiled_policies.forget(name);
         prober.forget(name);
         return Ok(Probed::default());
     }
@@ -508,7 +508,7 @@ async fn not_evaluated(
     generation: Option<i64>,
 ) -> bool {
     context.prober.forget(name);
-    context.admissions.forget(name);
+    context.compiled_policies.forget(name);
     let probed = Probed::pending(probes, why, false);
     statuses::write(context, name, &probed, generation).await
 }

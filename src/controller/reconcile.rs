@@ -57,7 +57,7 @@ impl Failure {
 /// Brings the status of the policy `name` up to date.
 pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
     let Some(entry) = context.store.get(name) else {
-        context.admissions.forget(name);
+        context.compiled_policies.forget(name);
         context.params.forget(name, Referrer::Bindings);
         context.params.forget(name, Referrer::Probes);
         context
@@ -140,7 +140,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     // What was judged came by the watch; should it not be what is stored, that is judged next.
     let is_other = written.spec != entry.policy.spec;
     if context.store.put(written, Origin::Answered) && is_other {
-        context.admissions.forget(name);
+        context.compiled_policies.forget(name);
         context.queue.add(name);
     }
     Ok(Done {

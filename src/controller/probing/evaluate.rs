@@ -335,8 +335,10 @@ impl Job {
 
 /// The policy, ready to decide: as it was made ready before, where that was of this generation.
 fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
-    context.admissions.get(policy).unwrap_or_else(|| {
+    context.compiled_policies.get(policy).unwrap_or_else(|| {
         context.metrics.policy_compiled();
-        context.admissions.put(policy, Admission::new(policy))
+        context
+            .compiled_policies
+            .put(policy, Admission::new(policy))
     })
 }

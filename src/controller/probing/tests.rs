@@ -182,7 +182,10 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     // Nothing binds the policy, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
-    let first = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
+    let first = context
+        .compiled_policies
+        .get(&policy(AT_MOST_FIVE))
+        .unwrap();
 
     context.bindings.put(binding(), Origin::Watched);
     reconciled(&context, &log, 2).await;
@@ -204,7 +207,10 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     ));
     reconciled(&context, &log, 5).await;
     assert_compiled(&context, 2);
-    let now = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
+    let now = context
+        .compiled_policies
+        .get(&policy(AT_MOST_FIVE))
+        .unwrap();
     assert!(Arc::ptr_eq(&first, &now));
 
     let mut changed = policy("object.spec.replicas <= 9");
@@ -214,8 +220,13 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     reconciled(&context, &log, 6).await;
     assert_eq!(outcomes(&log).last().unwrap(), "Failed");
     assert_compiled(&context, 3);
-    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
-    assert!(context.admissions.get(&changed).is_some());
+    assert!(
+        context
+            .compiled_policies
+            .get(&policy(AT_MOST_FIVE))
+            .is_none()
+    );
+    assert!(context.compiled_policies.get(&changed).is_some());
 }
 
 /// The spec of a received policy may have been mutilated on its way; its generation is the same.
@@ -242,25 +253,50 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     reconcile(&context, "a").await.unwrap();
     assert_compiled(&context, 1);
-    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
+    assert!(
+        context
+            .compiled_policies
+            .get(&policy(AT_MOST_FIVE))
+            .is_none()
+    );
 
     start(&context);
     context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Passed"], "{:#?}", log.lock().unwrap());
     assert_compiled(&context, 2);
-    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
+    assert!(
+        context
+            .compiled_policies
+            .get(&policy(AT_MOST_FIVE))
+            .is_some()
+    );
 
     context.probes.remove("p");
     reconcile(&context, "a").await.unwrap();
-    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
+    assert!(
+        context
+            .compiled_policies
+            .get(&policy(AT_MOST_FIVE))
+            .is_none()
+    );
 
     context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
     reconciled(&context, &log, 2).await;
-    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
+    assert!(
+        context
+            .compiled_policies
+            .get(&policy(AT_MOST_FIVE))
+            .is_some()
+    );
     context.store.remove("a");
     reconcile(&context, "a").await.unwrap();
-    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
+    assert!(
+        context
+            .compiled_policies
+            .get(&policy(AT_MOST_FIVE))
+            .is_none()
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,9 +12,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::generation::Generation;
 use crate::policy::admission::Admission;
 
-/// The admissions, by the name of the policy.
+/// The compiled policies, by the name of the policy.
 #[derive(Debug, Default)]
-pub(crate) struct Admissions {
+pub(crate) struct CompiledPolicies {
     ready: Mutex<HashMap<String, Ready>>,
 }
 
@@ -24,7 +24,7 @@ struct Ready {
     admission: Arc<Admission>,
 }
 
-impl Admissions {
+impl CompiledPolicies {
     /// Returns the program compiled from this very generation of `policy`, if there is one.
     pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
         let name = policy.metadata.name.as_deref()?;
@@ -78,19 +78,19 @@ mod tests {
 
     #[test]
     fn it_holds_for_a_generation_of_a_policy() {
-        let admissions = Admissions::default();
+        let compiled_policies = CompiledPolicies::default();
         let first = policy("u", 1);
-        assert!(admissions.get(&first).is_none());
-        let made = admissions.put(&first, Admission::new(&first));
-        assert!(Arc::ptr_eq(&made, &admissions.get(&first).unwrap()));
+        assert!(compiled_policies.get(&first).is_none());
+        let made = compiled_policies.put(&first, Admission::new(&first));
+        assert!(Arc::ptr_eq(&made, &compiled_policies.get(&first).unwrap()));
         for other in [policy("u", 2), policy("v", 1)] {
-            assert!(admissions.get(&other).is_none());
+            assert!(compiled_policies.get(&other).is_none());
         }
         let second = policy("u", 2);
-        admissions.put(&second, Admission::new(&second));
-        assert!(admissions.get(&first).is_none());
-        assert_eq!(admissions.lock().len(), 1);
-        admissions.forget("a");
-        assert!(admissions.get(&second).is_none());
+        compiled_policies.put(&second, Admission::new(&second));
+        assert!(compiled_policies.get(&first).is_none());
+        assert_eq!(compiled_policies.lock().len(), 1);
+        compiled_policies.forget("a");
+        assert!(compiled_policies.get(&second).is_none());
     }
 }
