@@ -50,7 +50,7 @@ mod tree;
 
 use notation::Objects;
 
-/// What the cases of a block may name, and how they are judged.
+/// Declarations for the cases of a block, and how they are judged.
 #[derive(Default)]
 struct Setting {
     objects: Objects,
@@ -60,7 +60,7 @@ struct Setting {
     same_type: bool,
 }
 
-/// Whether `row` orders numbers of two different types.
+/// Reports whether `row` orders numbers of two different types.
 ///
 /// Source: cel-go `checker/env.go`, `crossTypeNumericComparisonOverloads`.
 fn is_cross_type(row: &OverloadRow) -> bool {
@@ -231,7 +231,7 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
     ))
 }
 
-/// What there is to say of `text` in comments of the kind `kind`.
+/// Returns the description of `text` in comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     if kind == "upstream error" {
         return errors(kind, &antlr::findings(text));

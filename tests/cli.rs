@@ -1,5 +1,5 @@
-//! What `kubectl vap status` shows: the table at 80 and at 200 columns, one policy in full, the
-//! shape for programs, and the exit status.
+//! Output of `kubectl vap status`: the table at 80 and at 200 columns, one policy in full, the shape
+//! for programs, and the exit status.
 #![expect(
     clippy::needless_pass_by_value,
     clippy::unwrap_used,

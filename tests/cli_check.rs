@@ -1,4 +1,4 @@
-//! What `kubectl vap check` prints for small policies of our own, in all its forms.
+//! Output of `kubectl vap check` for small policies of our own, in all its forms.
 //!
 //! The expected texts lie beside the policies in `tests/cli_check`. `VAP_UPDATE=1 cargo test --test
 //! cli_check` remakes them; read the difference before it is committed.
@@ -97,7 +97,7 @@ fn broken_documents_cost_themselves_alone() {
     check("broken", Profile::Truthful, Exit::WrongUse);
 }
 
-/// What is marked below a line is what the line holds there: the mark is a selection of `replica`, or
+/// The text marked below a line is what the line holds there: the mark is a selection of `replica`, or
 /// the letter of the misspelt name.
 #[test]
 fn marks_are_where_the_mistake_is() {

@@ -1,4 +1,4 @@
-//! What `kubectl vap test` prints for probes of our own, in all its forms, and what the shell sees.
+//! Output of `kubectl vap test` for probes of our own, in all its forms, and its exit status.
 //!
 //! The expected texts lie beside the probes in `tests/cli_test`. `VAP_UPDATE=1 cargo test --test
 //! cli_test` remakes them; read the difference before it is committed.

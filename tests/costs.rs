@@ -113,7 +113,7 @@ fn check_case(case: &[&str], context: &Context) -> Result<(), String> {
     check(&checked, context, &expected).map_err(|difference| format!("{text}\n  {difference}"))
 }
 
-/// What the blocks above a case declare.
+/// Declarations in the blocks above a case.
 struct Context {
     variables: Vec<Variable>,
     types: HashMap<String, Type>,
@@ -175,7 +175,7 @@ impl Runtime for Unfolded {
 }
 
 impl Context {
-    /// What an evaluation of `checked` costs with the variables `given`.
+    /// Returns the cost of an evaluation of `checked` with the variables `given`.
     fn measure(&self, checked: &CheckedAst, given: &str) -> Result<u64, String> {
         let given: BTreeMap<String, Json> = serde_json::from_str(given).unwrap();
         let mut bindings = Bindings::default();
@@ -332,7 +332,7 @@ fn self_type(lines: &[&str]) -> Arc<DeclType> {
     Arc::clone(&root.field("self").unwrap().type_)
 }
 
-/// What a case says of costs.
+/// Expectations of a case on costs.
 const EXPECTATIONS: [&str; 6] = [
     "// cost: ",
     "// cost if has() has one: ",
@@ -342,7 +342,7 @@ const EXPECTATIONS: [&str; 6] = [
     "// measured: ",
 ];
 
-/// Whether the line is an expectation on costs.
+/// Reports whether the line is an expectation on costs.
 fn is_expectation(line: &str) -> bool {
     EXPECTATIONS.iter().any(|start| line.starts_with(start))
 }

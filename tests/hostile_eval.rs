@@ -409,7 +409,7 @@ fn counting_what_doubles_is_bounded() {
     }
 }
 
-/// What a call costs is told by its text alone, so that nothing is made of a text that is too long.
+/// The cost of a call follows from its text alone, so that a text that is too long is not processed.
 #[test]
 fn texts_are_not_taken_apart_beyond_the_limit() {
     let text = Value::from("a".repeat(10_000_000));

@@ -18,7 +18,7 @@ use vap_status_controller::library::runtime::KubernetesRuntime;
 
 const LIMIT: u64 = 1_000_000;
 
-/// What `expression` is evaluated to, with `text` as the variable of that name.
+/// Evaluates `expression` with `text` as the variable of that name.
 #[track_caller]
 fn evaluate(expression: &str, text: &str) -> Evaluation {
     let variable = Variable::new("text", Type::String);
@@ -420,7 +420,7 @@ fn strings() {
     ]);
 }
 
-/// What a Go map can have as a key, and what it panics for.
+/// Keys that a Go map can have, and those that it panics for.
 #[test]
 fn keys_that_only_expressions_have() {
     let unhashable = "error: internal error: runtime error: hash of unhashable type cel.Semver";

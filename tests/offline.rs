@@ -1,4 +1,4 @@
-//! What is built in, beside what it is made of.
+//! Comparison of the built-in data with its sources.
 //!
 //! The built-in schemas say what Kubernetes' OpenAPI documents say; and over the corpus of real
 //! policies, `kubectl vap check` gives the warnings that the type checker gives over the documents.
@@ -127,7 +127,7 @@ fn the_built_in_schemas_say_what_the_documents_say() {
 
 type Pair = (*const DeclType, *const DeclType);
 
-/// Whether two types say the same; `known` are the pairs that do.
+/// Reports whether two types are the same; `known` are the pairs that are.
 fn is_same(a: &Arc<DeclType>, b: &Arc<DeclType>, known: &mut BTreeSet<Pair>) -> bool {
     let pair = (Arc::as_ptr(a), Arc::as_ptr(b));
     if known.contains(&pair) {

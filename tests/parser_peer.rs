@@ -64,7 +64,7 @@ impl Chance {
     }
 }
 
-/// Whether both are of one mind; a text that only a macro or a limit speaks against is no question.
+/// Reports whether both agree; a text that is rejected only for a macro or a limit is no question.
 fn agree(text: &str) -> bool {
     let (_, found) = parse(text);
     let is_beyond = |code| {

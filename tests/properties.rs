@@ -1,4 +1,4 @@
-//! What holds of every expression, held against expressions made at random from a seed.
+//! Properties of every expression, checked on expressions made at random from a seed.
 //!
 //! `VAP_PROPERTY_CASES` sets how many there are, `VAP_PROPERTY_SEED` the seed.
 
@@ -21,7 +21,7 @@ use properties::unparse::unparse;
 use properties::{Verdict, World};
 use vap_status_controller::cel::syntax::parse;
 
-/// What fuzzers once found not to hold.
+/// Failures that fuzzers once found.
 #[test]
 fn properties_hold_of_what_was_found() {
     let world = World::new();

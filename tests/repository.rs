@@ -323,8 +323,8 @@ fn what_is_written_beside_statuses_is_limited_to_a_namespace() {
     assert!(rule(events, 1).is_null());
 }
 
-/// What the restricted pod security standard asks for; the namespace's labels make the API server
-/// ask again.
+/// Requirements of the restricted pod security standard; the namespace's labels make the API server
+/// enforce them too.
 ///
 /// Source: Kubernetes documentation, "Pod Security Standards", Restricted.
 #[test]

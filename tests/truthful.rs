@@ -498,8 +498,8 @@ fn errors_that_are_absorbed() {
     check_true("object.spec.hostNetwork || object.metadata.name == 'a'");
 }
 
-/// What the API server cannot plan it refuses, in whichever branch it stands; upstream's type checker does
-/// not plan, and says nothing.
+/// Expressions that the API server cannot plan are refused, in whichever branch they stand; upstream's
+/// type checker does not plan, and says nothing.
 #[test]
 fn what_cannot_be_planned() {
     let check = |expression: &str, wanted: &str| {
@@ -765,7 +765,7 @@ fn elements_that_are_written_out() {
     );
 }
 
-/// What is a number or a text fails only where neither fits.
+/// A value that is a number or a text fails only where neither fits.
 #[test]
 fn values_of_one_of_two_types() {
     let pods = json!({"resources": ["pods"]});
@@ -832,7 +832,7 @@ fn messages_of_refused_validations() {
     assert_eq!(truthful.warnings, []);
 }
 
-/// What only some kinds of a wildcard come to is told where all of these fail.
+/// Findings on only some kinds of a wildcard are reported where all of these fail.
 #[test]
 fn wildcards_and_guards() {
     let wild = json!({"apiGroups": ["*"], "resources": ["*"], "operations": ["*"]});

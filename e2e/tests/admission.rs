@@ -104,7 +104,7 @@ impl Group {
     }
 }
 
-/// What the API server answered to a dry run.
+/// Answer of the API server to a dry run.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -117,7 +117,7 @@ impl Answer {
         self.body["message"].as_str().unwrap_or_default()
     }
 
-    /// Whether our policy denied the request.
+    /// Reports whether our policy denied the request.
     fn is_denied(&self) -> bool {
         self.message().contains("denied request: ")
             || self.message().contains("failed to configure")
@@ -156,7 +156,7 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
     }
 }
 
-/// What a probe must expect, by what the API server did.
+/// Returns the expectation of a probe that follows from what the API server did.
 fn expectation(answer: &Answer) -> Value {
     if !answer.is_denied() {
         assert!(answer.status < 300, "{answer:?}");

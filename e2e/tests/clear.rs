@@ -1,5 +1,6 @@
-//! What the controller writes, and what it takes away again, against a real API server: `Stalled`, the statuses of
-//! policies that become excluded, and `clear`. Whom the API server asks about exempt resources.
+//! Writes of the controller, and their removal, against a real API server: `Stalled`, the statuses of
+//! policies that become excluded, and `clear`. Also the policies that the API server asks about exempt
+//! resources.
 
 #![allow(
     clippy::indexing_slicing,

@@ -21,7 +21,7 @@ const N_TESTS: usize = 2344;
 /// How many tests may be skipped. Lower it when the list has shrunk.
 const MOST_SKIPPED: usize = 268;
 
-/// What became of the tests of a file.
+/// Outcomes of the tests of a file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     tests: usize,

@@ -346,7 +346,7 @@ impl Owner {
         Self { program, directory }
     }
 
-    /// What the program wrote to standard error until its end.
+    /// Returns the program's standard error until its end.
     fn message(&mut self) -> String {
         let mut message = String::new();
         let mut stderr = self.program.stderr.take().unwrap();

@@ -66,7 +66,7 @@ fn policy(n: usize) -> ValidatingAdmissionPolicy {
     policies::policy(&name, (&group, &plural), "object.spec.replicas <= 5")
 }
 
-/// What the API server publishes of the CRDs, seen by looking again and again.
+/// State of the CRDs that the API server publishes, seen by looking again and again.
 struct Published {
     client: Client,
     hashes: BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What the controller makes of an API server that cannot say all that it serves, or not yet.
+//! The controller beside an API server that cannot list all that it serves, or not yet.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -118,7 +118,7 @@ impl Setup {
         (text.lines().map(str::to_owned).collect(), is_cut)
     }
 
-    /// What a watch of the maps begins with.
+    /// Returns the beginning of a watch of the maps.
     async fn first_line(&self, client: &Client) -> Vec<u8> {
         let request = Request::get(format!("{PATH}?watch=1"))
             .body(Body::empty())

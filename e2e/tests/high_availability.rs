@@ -40,7 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long the API server has to let the standby in after the leader was told to stop.
 const MAX_GAP: SignedDuration = SignedDuration::from_secs(2);
 
-/// What of the requests is recorded: writes of statuses, and of the Lease.
+/// Audit policy: records the writes of statuses, and of the Lease.
 const AUDIT_POLICY: &str = r"
 apiVersion: audit.k8s.io/v1
 kind: Policy

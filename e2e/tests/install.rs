@@ -1,5 +1,5 @@
-//! What kustomize and Helm render, as a real API server takes it: by server-side apply, as a dry run. And the
-//! commands of the alerts and runbooks, run as they are written.
+//! Output of kustomize and Helm, as a real API server takes it: by server-side apply, as a dry run. And
+//! the commands of the alerts and runbooks, run as they are written.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use e2e::ControlPlane;
 use e2e::controller::repository;
 
-/// What a command prints; what it complains of when it fails.
+/// Returns the output of a command; its standard error when it fails.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let outcome = command.output().unwrap();
@@ -133,7 +133,7 @@ async fn an_api_server_takes_the_components() {
     }
 }
 
-/// What the commands are about: NAME, BINDING and PROBE of the runbooks, and the Lease that a leader would hold.
+/// Subjects of the commands: NAME, BINDING and PROBE of the runbooks, and the Lease that a leader would hold.
 const SUBJECTS: &str = r"
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy

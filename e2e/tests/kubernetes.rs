@@ -9,7 +9,7 @@ use e2e::control_plane::ControlPlane;
 use e2e::controller::{Controller, grant_rights, service_account};
 use e2e::kubernetes::{Outcomes, Tests};
 
-/// What the names of the tests begin with.
+/// Pattern of the names of the tests.
 const FOCUS: &str = "ValidatingAdmissionPolicy.*should type check";
 
 /// All of them.

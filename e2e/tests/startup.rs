@@ -1,4 +1,4 @@
-//! What the controller says where it cannot work: one clear line with what to do.
+//! Messages of the controller where it cannot work: one clear line with what to do.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 

@@ -41,7 +41,7 @@ impl Choices<'_> {
         items[self.below(items.len())]
     }
 
-    /// Whether all choices are made.
+    /// Reports whether all choices are made.
     pub(crate) fn is_exhausted(&self) -> bool {
         matches!(self, Self::Bytes([]))
     }

@@ -35,7 +35,7 @@ const UNDERESTIMATED: [&str; 10] = [
 const NO_OVERLOAD_FOR_A_BAD_TEXT: [&str; 2] =
     ["cidr_contains_ip_string", "cidr_contains_cidr_string"];
 
-/// Whether the estimate of `checked` may be too low.
+/// Reports whether the estimate of `checked` may be too low.
 pub(super) fn may_cost_more(checked: &CheckedAst) -> bool {
     has_relative_attribute(checked) || calls(checked, &UNDERESTIMATED)
 }
@@ -58,15 +58,16 @@ pub(super) fn cost_of_errors(checked: &CheckedAst) -> u64 {
     u64::try_from(cost).unwrap_or(u64::MAX)
 }
 
-/// Whether an overload may be missing although all types are known, or a value may be of another type.
+/// Reports whether an overload may be missing although all types are known, or a value may be of
+/// another type.
 pub(super) fn may_lose_values(checked: &CheckedAst) -> bool {
     has_odd_optionals(checked)
         || calls(checked, &NO_OVERLOAD_FOR_A_BAD_TEXT)
         || computes_with_null(checked)
 }
 
-/// Whether null is given to what takes a duration, a timestamp or another type that may be null: the checker
-/// passes `null < null`, and the evaluator knows no such overload.
+/// Reports whether null is given to a function that takes a duration, a timestamp or another type that
+/// may be null: the checker passes `null < null`, and the evaluator knows no such overload.
 ///
 /// Source: cel-go `checker/types.go`, `internalIsAssignable`, `isLegacyNullable`.
 fn computes_with_null(checked: &CheckedAst) -> bool {
@@ -89,7 +90,7 @@ fn computes_with_null(checked: &CheckedAst) -> bool {
     })
 }
 
-/// Whether there is an index or a field of what is neither a variable nor below one.
+/// Reports whether there is an index or a field of an operand that is neither a variable nor below one.
 ///
 /// The estimate leaves out the step that the evaluation counts for it: of `[1, x][0]` the estimate is 13,
 /// and the cost is 14.
@@ -132,7 +133,8 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
         })
 }
 
-/// Whether there is an optional of an optional, of a type, or of a value that the language does not know.
+/// Reports whether there is an optional of an optional, of a type, or of a value that the language does
+/// not know.
 ///
 /// A conditional, also that of `optMap`, makes a native value of an optional and back: of nested optionals
 /// one is left, of a type its name, and values of foreign types are lost. An index of a list or map of optionals gives

@@ -18,7 +18,7 @@ const NOT_CALLED: [&str; 4] = ["_in_", "in", "__not_strictly_false__", "_?._"];
 
 const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
 
-/// What expressions are made of.
+/// Material that expressions are made of.
 #[derive(Debug)]
 pub(crate) struct Material {
     overloads: Vec<Overload>,
@@ -71,7 +71,7 @@ pub(crate) struct Generator<'a> {
     material: &'a Material,
     choices: Choices<'a>,
     scope: Vec<(String, Type)>,
-    /// Whether values may be of types that only the evaluation knows.
+    /// True if values may be of types that only the evaluation knows.
     may_be_dyn: bool,
 }
 
@@ -605,7 +605,7 @@ fn write_call(overload: &Overload, args: &[String]) -> String {
     }
 }
 
-/// Whether `pattern` is `wanted` with types for its parameters, which are added to `bound`.
+/// Reports whether `pattern` is `wanted` with types for its parameters, which are added to `bound`.
 fn unify(pattern: &Type, wanted: &Type, bound: &mut HashMap<&'static str, Type>) -> bool {
     match (pattern, wanted) {
         (Type::Param(TypeParam::Declared(name)), _) => match bound.get(name) {

@@ -1,4 +1,4 @@
-//! What must hold of every expression that the check accepts, and expressions to hold it against.
+//! Properties of every expression that the check accepts, and the expressions to check them on.
 //!
 //! - The same evaluation comes to the same value, error and cost, also when it is planned again.
 //! - So does the expression that is written anew from its tree.
@@ -45,14 +45,14 @@ use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
 use generator::Material;
 use unparse::unparse;
 
-/// What an evaluation came to, as it is compared: the value or the error, and the cost.
+/// Result of an evaluation, as it is compared: the value or the error, and the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {
     result: Result<String, String>,
     cost: u64,
 }
 
-/// What became of an expression.
+/// Fate of an expression.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// The check does not accept it.
@@ -63,9 +63,9 @@ pub(crate) enum Verdict {
     Evaluated {
         /// How many of the inputs gave a value.
         n_values: usize,
-        /// Whether something in it is of a type that only the evaluation knows.
+        /// True if something in it is of a type that only the evaluation knows.
         is_dyn: bool,
-        /// Whether the estimate has a maximum that no cost may exceed.
+        /// True if the estimate has a maximum that no cost may exceed.
         is_bounded: bool,
         /// The ids of the overloads that the check found.
         overloads: Vec<&'static str>,
@@ -78,7 +78,7 @@ pub(crate) struct World {
     env: Env,
     inputs: Vec<Bindings>,
     sizes: Sizes,
-    /// What expressions are made of.
+    /// Material that expressions are made of.
     pub(crate) material: Material,
     /// The greatest cost of an evaluation.
     pub(crate) cost_limit: u64,
@@ -349,7 +349,7 @@ fn mentions_dyn(type_: &Type) -> bool {
     }
 }
 
-/// Whether `value` is of `type_`, all that it holds included.
+/// Reports whether `value` is of `type_`, all that it holds included.
 fn is_value_of(value: &Value, type_: &Type) -> bool {
     match (value, type_) {
         // Objects with a schema are of a type without a name at run time.

@@ -109,7 +109,7 @@ pub(super) const ANY: &[&str] = &[
     "x-y_z.w",
 ];
 
-/// What the argument `n` of the overload `id` is made to be read as.
+/// Returns texts that the argument `n` of the overload `id` can be read from.
 pub(super) fn of_argument(id: &str, n: usize) -> Option<&'static [&'static str]> {
     Some(match (id, n) {
         ("string_to_quantity" | "is_quantity_string", 0) => QUANTITY,
@@ -151,7 +151,7 @@ pub(super) fn of_argument(id: &str, n: usize) -> Option<&'static [&'static str]>
     })
 }
 
-/// Whether the argument `n` of the overload `id` is a number that should be small.
+/// Reports whether the argument `n` of the overload `id` is a number that should be small.
 pub(super) fn is_small(id: &str, n: usize) -> bool {
     match id {
         "lists_range" => n == 0,

@@ -296,7 +296,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Whether `id` is the tree that the parser makes of the chain of `terms`.
+    /// Reports whether `id` is the tree that the parser builds from the chain of `terms`.
     ///
     /// Source: cel-go `parser/helper.go`, `logicManager.balancedTree`.
     fn is_balanced(&self, id: ExprId, function: &str, terms: &[ExprId]) -> bool {
@@ -432,7 +432,7 @@ impl<'a> Printer<'a> {
         matches!(self.ast.expr(id), Expr::Ident(name) if **name == *ACCUMULATOR)
     }
 
-    /// What a step appends or inserts, and by which macro.
+    /// Returns the expression that a step appends or inserts, and the macro.
     fn appended(&self, fold: &Comprehension, step: ExprId) -> Option<(&'static str, ExprId)> {
         let Expr::Call { function, args, .. } = self.ast.expr(step) else {
             return None;
