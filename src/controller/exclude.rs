@@ -14,7 +14,7 @@ use super::apply::Written;
 use super::clear;
 use super::context::Context;
 use super::origin::Origin;
-use super::reconcile::{Done, Failure};
+use super::reconcile::{Action, Failure};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::metrics::Outcome;
 
@@ -53,7 +53,7 @@ pub(crate) async fn leave(
     context: &Arc<Context>,
     policy: &ValidatingAdmissionPolicy,
     excluded: Excluded,
-) -> Result<Done, Failure> {
+) -> Result<Action, Failure> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     context.metrics.remove_policy(name);
     context.compiled_policies.forget(name);
@@ -77,7 +77,7 @@ pub(crate) async fn leave(
     } else {
         Outcome::Observed
     };
-    Ok(Done {
+    Ok(Action {
         outcome,
         is_waiting: outcome == Outcome::Conflict,
     })

@@ -30,7 +30,7 @@ const MAX_ENDING: Duration = Duration::from_secs(5);
 
 /// How a reconciliation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Done {
+pub(crate) struct Action {
     pub(crate) outcome: Outcome,
     /// True if something is unavailable that has to be requested again.
     pub(crate) is_waiting: bool,
@@ -55,7 +55,7 @@ impl Failure {
 }
 
 /// Brings the status of the policy `name` up to date.
-pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done, Failure> {
+pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Action, Failure> {
     let Some(entry) = context.store.get(name) else {
         context.compiled_policies.forget(name);
         context.params.forget(name, Referrer::Bindings);
@@ -64,7 +64,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
             .metrics
             .set_missing_policy(name, probing::names(context, name));
         context.prober.add(name);
-        return Ok(Done {
+        return Ok(Action {
             outcome: Outcome::Deleted,
             is_waiting: false,
         });
@@ -74,14 +74,14 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
     }
     let Some(facts) = observe(context, &entry, &context.world()).await? else {
         // Schemas are on their way, which gives a sign.
-        return Ok(Done {
+        return Ok(Action {
             outcome: Outcome::Unchanged,
             is_waiting: false,
         });
     };
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.
-        return Ok(Done {
+        return Ok(Action {
             outcome: Outcome::Unchanged,
             is_waiting: false,
         });
@@ -93,14 +93,14 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         .metrics
         .set_policy(name, sample(&facts, &desired, probes));
     if desired.is_met_by(entry.policy.status.as_ref()) {
-        return Ok(Done {
+        return Ok(Action {
             outcome: Outcome::Unchanged,
             is_waiting: false,
         });
     }
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
-        return Ok(Done {
+        return Ok(Action {
             outcome: Outcome::Observed,
             is_waiting: false,
         });
@@ -113,7 +113,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
                  vap-status-controller write it, of another version or with other flags? Backing off"
             );
         }
-        return Ok(Done {
+        return Ok(Action {
             outcome: Outcome::Conflict,
             is_waiting: true,
         });
@@ -122,14 +122,14 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         Written::Applied(written) => *written,
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
-            return Ok(Done {
+            return Ok(Action {
                 outcome: Outcome::Conflict,
                 is_waiting: true,
             });
         }
         // The watch will say so.
         Written::Gone => {
-            return Ok(Done {
+            return Ok(Action {
                 outcome: Outcome::Deleted,
                 is_waiting: false,
             });
@@ -143,7 +143,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Done
         context.compiled_policies.forget(name);
         context.queue.add(name);
     }
-    Ok(Done {
+    Ok(Action {
         outcome: Outcome::Applied,
         is_waiting: false,
     })
@@ -232,7 +232,7 @@ async fn process(context: &Arc<Context>, name: &str) {
         .await;
     let seconds = start.elapsed().as_secs_f64();
     let outcome = match done {
-        Ok(Ok(Done {
+        Ok(Ok(Action {
             outcome,
             is_waiting,
         })) => {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::context::{Context, Settings};
 use super::origin::Origin;
-use super::reconcile::{Done, reconcile, work};
+use super::reconcile::{Action, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use super::world::tests::world;
 use super::world::{Change, World};
@@ -118,8 +118,8 @@ fn writes(log: &Log) -> Vec<Seen> {
 
 const SOUND: &str = "object.spec.replicas <= 5";
 
-fn done(outcome: Outcome) -> Done {
-    Done {
+fn action(outcome: Outcome) -> Action {
+    Action {
         outcome,
         is_waiting: false,
     }
@@ -130,7 +130,7 @@ async fn writes_our_fields_and_no_others() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Applied)
+        action(Outcome::Applied)
     );
     let [write] = writes(&log).try_into().unwrap();
     assert_eq!(write.path, STATUS);
@@ -176,12 +176,12 @@ async fn our_own_write_is_no_reason_for_another() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Applied)
+        action(Outcome::Applied)
     );
     // Something else wants it looked at before the watch has told of the write.
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Unchanged)
+        action(Outcome::Unchanged)
     );
     // The watch tells of it, and of the state before it.
     for version in ["8", "7"] {
@@ -191,7 +191,7 @@ async fn our_own_write_is_no_reason_for_another() {
     }
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Unchanged)
+        action(Outcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
     // The document was read once.
@@ -211,7 +211,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     assert!(context.store.put(overwritten, Origin::Watched));
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Applied)
+        action(Outcome::Applied)
     );
     assert_eq!(writes(&log).len(), 2);
 }
@@ -224,7 +224,7 @@ async fn a_policy_that_is_gone_is_forgotten() {
     context.store.remove("a");
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Deleted)
+        action(Outcome::Deleted)
     );
     assert!(!context.metrics.encode().unwrap().contains("policy=\"a\""));
     assert_eq!(writes(&log).len(), 1);
@@ -238,7 +238,7 @@ async fn a_policy_deleted_before_the_write_is_no_failure() {
     });
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Deleted)
+        action(Outcome::Deleted)
     );
 }
 
@@ -281,7 +281,7 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
         }
         _ => healthy(request),
     });
-    let again = Done {
+    let again = Action {
         outcome: Outcome::Conflict,
         is_waiting: true,
     };
@@ -292,12 +292,12 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
     context.store.put(changed, Origin::Watched);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Applied)
+        action(Outcome::Applied)
     );
     assert_eq!(writes(&log)[1].body["status"]["observedGeneration"], 3);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Unchanged)
+        action(Outcome::Unchanged)
     );
 }
 
@@ -384,7 +384,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     ));
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        done(Outcome::Unchanged)
+        action(Outcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
 }

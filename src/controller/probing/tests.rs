@@ -19,7 +19,7 @@ use kube::Resource;
 use super::super::context::Context;
 use super::super::origin::Origin;
 use super::super::probe::Probe;
-use super::super::reconcile::{Done, reconcile};
+use super::super::reconcile::{Action, reconcile};
 use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
 use super::super::world::tests::world;
@@ -124,7 +124,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 }
 
 /// Reconciles until the schemas have been read, whose coming gives a sign.
-async fn judged(context: &Arc<Context>) -> Done {
+async fn judged(context: &Arc<Context>) -> Action {
     for _ in 0..20_000 {
         let done = reconcile(context, "a").await.unwrap();
         if done.outcome != Outcome::Unchanged {
@@ -316,7 +316,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         );
         start(&context);
         context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
-        let applied = Done {
+        let applied = Action {
             outcome: Outcome::Applied,
             is_waiting: false,
         };
