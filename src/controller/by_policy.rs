@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource as _, ResourceExt};
 
-use super::origin::Origin;
+use super::event_source::EventSource;
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
 
@@ -140,9 +140,9 @@ impl<K: RefersToPolicy> Default for ByPolicy<K> {
 }
 
 impl<K: RefersToPolicy> ByPolicy<K> {
-    /// Puts in an object as the API server told it, by the rule of [`Origin`], and names the policies that
+    /// Puts in an object as the API server told it, by the rule of [`EventSource`], and names the policies that
     /// this touches: the one it refers to, and the one that it referred to before.
-    pub(crate) fn put(&self, mut object: K, from: Origin) -> Vec<String> {
+    pub(crate) fn put(&self, mut object: K, from: EventSource) -> Vec<String> {
         let Some(name) = object.meta().name.clone() else {
             return Vec::new();
         };
@@ -282,7 +282,7 @@ pub(crate) mod tests {
     #[test]
     fn nothing_is_known_before_the_list() {
         let bindings = Bindings::default();
-        bindings.put(binding("a", "p"), Origin::Watched);
+        bindings.put(binding("a", "p"), EventSource::Watched);
         assert_eq!(names(&bindings, "p"), None);
         assert_eq!(
             bindings.retain(&["a".to_owned()].into()),
@@ -295,13 +295,16 @@ pub(crate) mod tests {
     #[test]
     fn a_binding_touches_the_policy_it_leaves_too() {
         let bindings = Bindings::default();
-        assert_eq!(bindings.put(binding("a", "p"), Origin::Watched), ["p"]);
+        assert_eq!(bindings.put(binding("a", "p"), EventSource::Watched), ["p"]);
         assert_eq!(
-            bindings.put(binding("a", "p"), Origin::Watched),
+            bindings.put(binding("a", "p"), EventSource::Watched),
             Vec::<String>::new()
         );
-        assert_eq!(bindings.put(binding("a", "q"), Origin::Watched), ["p", "q"]);
-        bindings.put(binding("b", "q"), Origin::Watched);
+        assert_eq!(
+            bindings.put(binding("a", "q"), EventSource::Watched),
+            ["p", "q"]
+        );
+        bindings.put(binding("b", "q"), EventSource::Watched);
         assert_eq!(bindings.retain(&["b".to_owned()].into()), ["q"]);
         assert_eq!(names(&bindings, "q").unwrap(), ["b"]);
         assert_eq!(bindings.remove("b").as_deref(), Some("q"));
@@ -318,12 +321,12 @@ pub(crate) mod tests {
             binding
         };
         bindings.retain(&BTreeSet::new());
-        bindings.put(of("3", "p"), Origin::Answered);
+        bindings.put(of("3", "p"), EventSource::Answered);
         assert_eq!(names(&bindings, "p").unwrap().len(), 0, "it is deleted");
-        bindings.put(of("9", "p"), Origin::Watched);
-        bindings.put(of("8", "q"), Origin::Answered);
+        bindings.put(of("9", "p"), EventSource::Watched);
+        bindings.put(of("8", "q"), EventSource::Answered);
         assert_eq!(names(&bindings, "q").unwrap().len(), 0);
-        bindings.put(of("10", "q"), Origin::Answered);
+        bindings.put(of("10", "q"), EventSource::Answered);
         assert_eq!(names(&bindings, "q").unwrap(), ["a"]);
         assert_eq!(names(&bindings, "p").unwrap().len(), 0);
     }

@@ -13,7 +13,7 @@ use super::FIELD_MANAGER;
 use super::apply::Written;
 use super::clear;
 use super::context::Context;
-use super::origin::Origin;
+use super::event_source::EventSource;
 use super::reconcile::{Action, Failure};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::metrics::Outcome;
@@ -68,7 +68,7 @@ pub(crate) async fn leave(
             Written::Applied(written) => {
                 context.metrics.status_written();
                 tracing::info!(policy = name, "cleared the status of an excluded policy");
-                context.store.put(*written, Origin::Answered);
+                context.store.put(*written, EventSource::Answered);
                 Outcome::Applied
             }
             Written::Conflict => Outcome::Conflict,

@@ -13,10 +13,10 @@ use super::apply::{Written, apply};
 use super::check::Interrupted;
 use super::context::Context;
 use super::error::Error;
+use super::event_source::EventSource;
 use super::events;
 use super::exclude;
 use super::observe::{Facts, observe};
-use super::origin::Origin;
 use super::params::Referrer;
 use super::probing::{self, Probed};
 use super::supervisor::WORK_LIMIT;
@@ -139,7 +139,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
     events::publish(context, &entry.policy, &desired);
     // What was judged came by the watch; should it not be what is stored, that is judged next.
     let is_other = written.spec != entry.policy.spec;
-    if context.store.put(written, Origin::Answered) && is_other {
+    if context.store.put(written, EventSource::Answered) && is_other {
         context.compiled_policies.forget(name);
         context.queue.add(name);
     }

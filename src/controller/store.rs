@@ -8,9 +8,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use super::check::Record;
+use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
 use super::mapper::Dependencies;
-use super::origin::Origin;
 use super::packed::{Identity, Packed};
 use super::world::Change;
 use crate::policy::typecheck::Profile;
@@ -88,8 +88,8 @@ impl Store {
             .count()
     }
 
-    /// Puts in a policy as the API server told it, by the rule of [`Origin`]; whether that is news.
-    pub(crate) fn put(&self, mut policy: ValidatingAdmissionPolicy, from: Origin) -> bool {
+    /// Puts in a policy as the API server told it, by the rule of [`EventSource`]; whether that is news.
+    pub(crate) fn put(&self, mut policy: ValidatingAdmissionPolicy, from: EventSource) -> bool {
         let Some(name) = policy.metadata.name.clone() else {
             return false;
         };
@@ -281,20 +281,20 @@ mod tests {
     #[test]
     fn an_answer_brings_no_policy_back() {
         let store = Store::default();
-        assert!(store.put(policy("1", "a"), Origin::Watched));
-        assert!(store.put(policy("2", "a"), Origin::Answered));
-        assert!(!store.put(policy("2", "a"), Origin::Watched));
+        assert!(store.put(policy("1", "a"), EventSource::Watched));
+        assert!(store.put(policy("2", "a"), EventSource::Answered));
+        assert!(!store.put(policy("2", "a"), EventSource::Watched));
         assert!(store.remove("a"));
-        assert!(!store.put(policy("3", "a"), Origin::Answered));
+        assert!(!store.put(policy("3", "a"), EventSource::Answered));
         assert!(store.get("a").is_none());
     }
 
     #[test]
     fn a_new_spec_has_new_dependencies() {
         let store = Store::default();
-        store.put(policy("1", "a"), Origin::Watched);
+        store.put(policy("1", "a"), EventSource::Watched);
         assert_eq!(store.touched_by(&touches("a"), Profile::Truthful), ["a"]);
-        store.put(policy("2", "b"), Origin::Watched);
+        store.put(policy("2", "b"), EventSource::Watched);
         assert_eq!(
             store.touched_by(&touches("a"), Profile::Truthful),
             Vec::<String>::new()
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn what_is_not_needed_is_not_kept() {
         let store = Store::default();
-        store.put(policy("1", "a"), Origin::Watched);
+        store.put(policy("1", "a"), EventSource::Watched);
         let kept = store.get("a").unwrap().policy;
         let metadata = &kept.metadata;
         assert_eq!((&metadata.annotations, &metadata.labels), (&None, &None));
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_list_takes_out_what_it_lacks() {
         let store = Store::default();
-        store.put(policy("1", "a"), Origin::Watched);
+        store.put(policy("1", "a"), EventSource::Watched);
         assert_eq!(store.retain(&["a".to_owned()].into()), Vec::<String>::new());
         assert_eq!(store.retain(&BTreeSet::new()), ["a"]);
         assert!(store.get("a").is_none());

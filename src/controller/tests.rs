@@ -11,7 +11,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::context::{Context, Settings};
-use super::origin::Origin;
+use super::event_source::EventSource;
 use super::reconcile::{Action, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use super::world::tests::world;
@@ -91,7 +91,7 @@ pub(super) fn context_with(
     context.set_bindings_listed();
     context.probes.retain(&BTreeSet::new());
     context.set_probes_listed();
-    context.store.put(policy(expression), Origin::Watched);
+    context.store.put(policy(expression), EventSource::Watched);
     (Arc::new(context), log)
 }
 
@@ -187,7 +187,7 @@ async fn our_own_write_is_no_reason_for_another() {
     for version in ["8", "7"] {
         let mut echo = policy(SOUND);
         echo.metadata.resource_version = Some(version.into());
-        assert!(!context.store.put(echo, Origin::Watched));
+        assert!(!context.store.put(echo, EventSource::Watched));
     }
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
@@ -208,7 +208,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     *type_checking = serde_json::from_value(json!({"expressionWarnings": [
         {"fieldRef": "spec.validations[0].expression", "warning": "a false alarm"}]}))
     .unwrap();
-    assert!(context.store.put(overwritten, Origin::Watched));
+    assert!(context.store.put(overwritten, EventSource::Watched));
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
         action(Outcome::Applied)
@@ -289,7 +289,7 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
     let mut changed = policy("object.spec.replicas <= 6");
     changed.metadata.resource_version = Some("8".to_owned());
     changed.metadata.generation = Some(3);
-    context.store.put(changed, Origin::Watched);
+    context.store.put(changed, EventSource::Watched);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
         action(Outcome::Applied)
@@ -361,7 +361,7 @@ async fn a_late_answer_brings_no_policy_back() {
     assert!(context.store.remove("a"));
     let mut answered = ValidatingAdmissionPolicy::clone(&entry.policy);
     answered.metadata.resource_version = Some("9".to_owned());
-    assert!(!context.store.put(answered, Origin::Answered));
+    assert!(!context.store.put(answered, EventSource::Answered));
     reconcile(&context, "a").await.unwrap();
     let text = context.metrics.encode().unwrap();
     assert!(!text.contains("policy=\"a\""), "{text}");
@@ -430,7 +430,7 @@ async fn a_failed_write_is_tried_again_until_it_works() {
 async fn nothing_is_judged_before_the_facts_are_there() {
     let (client, log) = client(healthy);
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-    context.store.put(policy(SOUND), Origin::Watched);
+    context.store.put(policy(SOUND), EventSource::Watched);
     context.queue.add("a");
     context.set_policies_listed();
     // No picture of the world: nothing happens for an hour.

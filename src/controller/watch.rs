@@ -16,9 +16,9 @@ use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
 use super::crds::{Crd, Crds, CustomResourceDefinition};
 use super::error::Error;
+use super::event_source::EventSource;
 use super::follow::{self, Event, Follower};
 use super::list_watch::{Form, Listing, Plan};
-use super::origin::Origin;
 use super::received::ReceivedPolicy;
 use super::refresh::Signal;
 use crate::schema::GroupVersion;
@@ -35,7 +35,7 @@ pub(crate) async fn policies(context: Arc<Context>) {
         Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(ReceivedPolicy(policy)) => {
             listed.extend(policy.metadata.name.clone());
-            put(&context, policy, Origin::Listed);
+            put(&context, policy, EventSource::Listed);
         }
         Event::InitDone => {
             for gone in context.store.retain(&listed) {
@@ -44,7 +44,7 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(ReceivedPolicy(policy)) => put(&context, policy, Origin::Watched),
+        Event::Apply(ReceivedPolicy(policy)) => put(&context, policy, EventSource::Watched),
         Event::Delete(ReceivedPolicy(policy)) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
@@ -56,7 +56,7 @@ pub(crate) async fn policies(context: Arc<Context>) {
     .await;
 }
 
-fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: Origin) {
+fn put(context: &Context, policy: ValidatingAdmissionPolicy, from: EventSource) {
     let name = policy.metadata.name.clone().unwrap_or_default();
     if context.store.put(policy, from) {
         context.queue.add(&name);
@@ -129,7 +129,7 @@ async fn follow_by_policy<K>(
         Event::InitKeep(name) => drop(listed.insert(name)),
         Event::InitApply(object) => {
             listed.extend(object.meta().name.clone());
-            touch(objects.put(object, Origin::Listed));
+            touch(objects.put(object, EventSource::Listed));
         }
         Event::InitDone => {
             let is_first = !objects.is_listed();
@@ -141,7 +141,7 @@ async fn follow_by_policy<K>(
                 context.touch_all();
             }
         }
-        Event::Apply(object) => touch(objects.put(object, Origin::Watched)),
+        Event::Apply(object) => touch(objects.put(object, EventSource::Watched)),
         Event::Delete(object) => {
             let name = object.meta().name.clone().unwrap_or_default();
             listed.remove(&name);

@@ -61,7 +61,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
 
     // The label comes: what was written is cleared, once.
     let excluded = labelled(&json!({"vendor": "x"}), "20", true);
-    assert!(context.store.put(excluded, Origin::Watched));
+    assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
     assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
     assert_eq!(series(&context.metrics), 0);
@@ -78,7 +78,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     // It goes again: the policy is judged again.
     context
         .store
-        .put(labelled(&json!({}), "30", false), Origin::Watched);
+        .put(labelled(&json!({}), "30", false), EventSource::Watched);
     assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
     assert!(series(&context.metrics) > 0);
     assert_eq!(patches().len(), 3);

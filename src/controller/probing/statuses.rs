@@ -11,8 +11,8 @@ use serde_json::json;
 use super::super::FIELD_MANAGER;
 use super::super::context::Context;
 use super::super::error::{Error, within};
+use super::super::event_source::EventSource;
 use super::super::generation::Generation;
-use super::super::origin::Origin;
 use super::super::probe::Probe;
 use super::{Probed, name_of};
 use crate::probe::api::{CaseStatus, PolicyProbeStatus};
@@ -117,7 +117,7 @@ async fn write_one(
     let written = within(TIMEOUT, api.patch_status(name_of(probe), &params, &patch));
     let written = deadline.within(written).await?;
     context.metrics.status_written();
-    for name in context.probes.put(written, Origin::Answered) {
+    for name in context.probes.put(written, EventSource::Answered) {
         context.queue.add(&name);
     }
     Ok(())

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use kube::Resource;
 
 use super::super::context::Context;
-use super::super::origin::Origin;
+use super::super::event_source::EventSource;
 use super::super::probe::Probe;
 use super::super::reconcile::{Action, reconcile};
 use super::super::testing::{Log, Reply, Seen};
@@ -99,7 +99,7 @@ fn assert_compiled(context: &Context, n_times: usize) {
 }
 
 fn put(context: &Context, policy: ValidatingAdmissionPolicy) {
-    assert!(context.store.put(policy, Origin::Watched));
+    assert!(context.store.put(policy, EventSource::Watched));
 }
 
 /// Runs the probes from now on.
@@ -177,7 +177,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     start(&context);
     context
         .probes
-        .put(probe(1, 6, "FromCluster"), Origin::Watched);
+        .put(probe(1, 6, "FromCluster"), EventSource::Watched);
     reconciled(&context, &log, 1).await;
     // Nothing binds the policy, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Failed"]);
@@ -187,15 +187,17 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
         .get(&policy(AT_MOST_FIVE))
         .unwrap();
 
-    context.bindings.put(binding(), Origin::Watched);
+    context.bindings.put(binding(), EventSource::Watched);
     reconciled(&context, &log, 2).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed"]);
     context
         .probes
-        .put(probe(2, 5, "FromCluster"), Origin::Watched);
+        .put(probe(2, 5, "FromCluster"), EventSource::Watched);
     reconciled(&context, &log, 3).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed"]);
-    context.probes.put(probe(3, 7, "Implied"), Origin::Watched);
+    context
+        .probes
+        .put(probe(3, 7, "Implied"), EventSource::Watched);
     reconciled(&context, &log, 4).await;
     assert_eq!(outcomes(&log), ["Failed", "Passed", "Failed", "Passed"]);
     assert_compiled(&context, 1);
@@ -237,7 +239,9 @@ async fn another_spec_of_the_same_generation_is_evaluated_anew() {
     let mut mutilated = policy("true");
     mutilated.metadata.resource_version = Some("98".to_owned());
     put(&context, mutilated);
-    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+    context
+        .probes
+        .put(probe(1, 6, "Implied"), EventSource::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Failed"]);
 
@@ -261,7 +265,9 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     );
 
     start(&context);
-    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+    context
+        .probes
+        .put(probe(1, 6, "Implied"), EventSource::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Passed"], "{:#?}", log.lock().unwrap());
     assert_compiled(&context, 2);
@@ -281,7 +287,9 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
             .is_none()
     );
 
-    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+    context
+        .probes
+        .put(probe(1, 6, "Implied"), EventSource::Watched);
     reconciled(&context, &log, 2).await;
     assert!(
         context
@@ -315,7 +323,9 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
             }),
         );
         start(&context);
-        context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+        context
+            .probes
+            .put(probe(1, 6, "Implied"), EventSource::Watched);
         let applied = Action {
             outcome: Outcome::Applied,
             is_waiting: false,
@@ -355,7 +365,7 @@ async fn a_write_says_which_state_of_the_probe_it_is_about() {
     start(&context);
     let mut old = probe(4, 6, "Implied").clone();
     old.meta_mut().uid = Some("u".to_owned());
-    context.probes.put(old, Origin::Watched);
+    context.probes.put(old, EventSource::Watched);
     reconciled(&context, &log, 1).await;
     let log = log.lock().unwrap();
     let write = log
@@ -381,9 +391,11 @@ async fn a_probe_that_cannot_be_read_says_so_with_and_without_a_policy() {
         }))
         .unwrap()
     };
-    context.probes.put(unread("a", "1"), Origin::Watched);
+    context.probes.put(unread("a", "1"), EventSource::Watched);
     reconciled(&context, &log, 1).await;
-    context.probes.put(unread("gone", "1000"), Origin::Watched);
+    context
+        .probes
+        .put(unread("gone", "1000"), EventSource::Watched);
     reconcile(&context, "gone").await.unwrap();
     until(|| outcomes(&log).len() == 2).await;
     let log = log.lock().unwrap();

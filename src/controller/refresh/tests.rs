@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::*;
 use crate::controller::crds::tests::crd;
-use crate::controller::origin::Origin;
+use crate::controller::event_source::EventSource;
 use crate::controller::testing::{Reply, Seen, client, paths};
 use crate::controller::tests::settings;
 use crate::telemetry::Metrics;
@@ -88,7 +88,7 @@ fn cluster() -> Cluster {
         ("on-others", "other.example.com"),
     ] {
         let policy = serde_json::from_value(policy(name, group)).unwrap();
-        context.store.put(policy, Origin::Watched);
+        context.store.put(policy, EventSource::Watched);
     }
     let (signals, received) = unbounded_channel();
     tokio::spawn(Refresher::new(Arc::clone(&context)).run(received));
@@ -312,7 +312,7 @@ async fn looks_that_fail_are_no_evidence() {
     let mut params = policy("with-params", "other.example.com");
     params["spec"]["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});
     let params = serde_json::from_value(params).unwrap();
-    cluster.context.store.put(params, Origin::Watched);
+    cluster.context.store.put(params, EventSource::Watched);
     cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.served.lock().unwrap().is_down = true;

@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
 use crate::controller::context::Context;
-use crate::controller::origin::Origin;
+use crate::controller::event_source::EventSource;
 use crate::controller::reconcile::work;
 use crate::controller::testing::{Log, Reply, Seen, client, paths};
 use crate::controller::tests::settings;
@@ -107,7 +107,7 @@ fn cluster() -> Cluster {
     });
     for policy in touching.chain(sound().map(|name| policy(&name, "apps", "deployments"))) {
         let name = policy.metadata.name.clone().unwrap();
-        context.store.put(policy, Origin::Watched);
+        context.store.put(policy, EventSource::Watched);
         context.queue.add(&name);
     }
     context.set_policies_listed();

@@ -277,7 +277,7 @@ async fn bindings_that_can_be_read_at_last_touch_every_policy() {
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     context.store.put(
         serde_json::from_value(policy("a", 1)).unwrap(),
-        Origin::Watched,
+        EventSource::Watched,
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     assert_eq!(queued(&context).await, ["a"]);
@@ -298,7 +298,7 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     context.store.put(
         serde_json::from_value(policy("a", 1)).unwrap(),
-        Origin::Watched,
+        EventSource::Watched,
     );
     tokio::spawn(bindings(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(15)).await;

@@ -76,11 +76,13 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
         put(&context, long_policy(&name));
         context
             .probes
-            .put(probe_of(&name, &name, 256), Origin::Watched);
+            .put(probe_of(&name, &name, 256), EventSource::Watched);
         context.prober.add(&name);
     }
     // All of them are being evaluated, or wait for that.
-    context.probes.put(probe_of("a", "p", 1), Origin::Watched);
+    context
+        .probes
+        .put(probe_of("a", "p", 1), EventSource::Watched);
     context.prober.add("a");
     let begin = std::time::Instant::now();
     until(|| last_written(&log, "p").is_some()).await;
@@ -118,7 +120,7 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     known.set(Arc::clone(&context)).unwrap();
     let mut asking = probe_of("a", "p", 1);
     asking.object_mut().spec.authorizer = crate::probe::api::AuthorizerSource::FromCluster;
-    context.probes.put(asking, Origin::Watched);
+    context.probes.put(asking, EventSource::Watched);
     start(&context);
     (context, log)
 }
@@ -141,7 +143,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
         other.metadata.uid = Some("other".to_owned());
         other.metadata.generation = Some(1);
         other.metadata.resource_version = Some("50".to_owned());
-        context.store.put(other, Origin::Watched);
+        context.store.put(other, EventSource::Watched);
     });
     context.prober.add("a");
     evaluated_and_not_written(&context, &log).await;
@@ -164,7 +166,7 @@ async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
         let mut other = probe_of("a", "p", 2);
         other.object_mut().metadata.uid = Some("other".to_owned());
         other.object_mut().metadata.resource_version = Some("2".to_owned());
-        context.probes.put(other, Origin::Watched);
+        context.probes.put(other, EventSource::Watched);
     });
     context.prober.add("a");
     evaluated_and_not_written(&context, &log).await;

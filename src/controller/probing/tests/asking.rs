@@ -20,7 +20,7 @@ fn asking(
     let mut second = asking.spec.cases[0].clone();
     second.name = "again".to_owned();
     asking.object_mut().spec.cases.push(second);
-    context.probes.put(asking, Origin::Watched);
+    context.probes.put(asking, EventSource::Watched);
     start(&context);
     (context, log)
 }

@@ -21,7 +21,7 @@ fn put_probes(context: &Context, n: usize) {
         let request = &mut object.spec.cases[0].request;
         request.namespace_object = None;
         request.namespace = Some("team".to_owned());
-        context.probes.put(probe, Origin::Watched);
+        context.probes.put(probe, EventSource::Watched);
     }
 }
 
@@ -115,13 +115,13 @@ async fn what_looks_at_no_namespace_reads_none() {
     selecting.spec.match_resources =
         serde_json::from_value(json!({"namespaceSelector": {"matchLabels": {"tier": "test"}}}))
             .unwrap();
-    context.bindings.put(selecting, Origin::Watched);
+    context.bindings.put(selecting, EventSource::Watched);
     for n in 0..3 {
         let mut bound = Probe::clone(&context.probes.of("a").unwrap()[n]);
         bound.object_mut().spec.bindings = crate::probe::api::BindingSource::FromCluster;
         bound.object_mut().metadata.generation = Some(2);
         bound.object_mut().metadata.resource_version = Some("2".to_owned());
-        context.probes.put(bound, Origin::Watched);
+        context.probes.put(bound, EventSource::Watched);
     }
     reconciled(&context, &log, 6).await;
     assert_eq!(n_reads(&log), 1);
@@ -136,7 +136,7 @@ async fn chores_are_spread_over_the_minute() {
         request.namespace_object = None;
         request.namespace = Some(format!("n{n}"));
         probe.object_mut().metadata.name = Some(format!("p{n}"));
-        context.probes.put(probe, Origin::Watched);
+        context.probes.put(probe, EventSource::Watched);
     }
     reconciled(&context, &log, 6).await;
     assert_eq!(n_reads(&log), 6);
@@ -156,7 +156,7 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     let mut later = probe(1, 6, "Implied");
     later.object_mut().spec.cases[0].request.object = Some(json!({
         "apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "five"}}));
-    context.probes.put(later, Origin::Watched);
+    context.probes.put(later, EventSource::Watched);
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Pending"]);
     let change = Change {

@@ -10,7 +10,9 @@ async fn a_standby_evaluates_and_writes_nothing() {
     leadership.close().await;
     Arc::get_mut(&mut context).unwrap().leadership = leadership;
     start(&context);
-    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+    context
+        .probes
+        .put(probe(1, 6, "Implied"), EventSource::Watched);
     let observed = judged(&context).await;
     assert_eq!(observed.outcome, Outcome::Observed);
     let known = || {
@@ -32,7 +34,7 @@ async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
         probe.object_mut().metadata.resource_version = Some(version.to_owned());
         probe
     };
-    context.probes.put(of("gone", "1"), Origin::Watched);
+    context.probes.put(of("gone", "1"), EventSource::Watched);
     // As an instance does that has just become the leader.
     context.touch_all();
     let mut names = [context.queue.next().await, context.queue.next().await];
@@ -48,12 +50,12 @@ async fn a_policy_that_only_probes_name_is_looked_at_and_told_of() {
     assert!(series(), "{}", context.metrics.encode().unwrap());
 
     // The probe names another one.
-    for name in context.probes.put(of("a", "1000"), Origin::Watched) {
+    for name in context.probes.put(of("a", "1000"), EventSource::Watched) {
         reconcile(&context, &name).await.unwrap();
     }
     assert!(!series());
     // The policy comes.
-    context.probes.put(of("gone", "1001"), Origin::Watched);
+    context.probes.put(of("gone", "1001"), EventSource::Watched);
     reconcile(&context, "gone").await.unwrap();
     assert!(series());
     let mut came = policy(AT_MOST_FIVE);

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 /// How an object became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum EventSource {
     /// It was listed: a list is what there is, also where it is older, as after the restore of a backup.
     Listed,
     /// The watch told of it.
@@ -17,7 +17,7 @@ pub(crate) enum Origin {
     Answered,
 }
 
-impl Origin {
+impl EventSource {
     /// Reports whether an object with the metadata `new`, known in this way, replaces `known`, or is
     /// the first of its name.
     ///
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn the_rule() {
-        use Origin::{Answered, Listed, Watched};
+        use EventSource::{Answered, Listed, Watched};
         let table = [
             // What is new is told by lists and watches, never by an answer.
             (Listed, None, ("u", "9"), true),
@@ -78,10 +78,10 @@ mod tests {
             (Watched, Some(("u", "x")), ("u", "x"), false),
             (Answered, Some(("u", "x")), ("u", "y"), false),
         ];
-        for (origin, known, (uid, version), expect) in table {
+        for (source, known, (uid, version), expect) in table {
             let known = known.map(|(uid, version)| meta(uid, version));
-            let supersedes = origin.supersedes(&meta(uid, version), known.as_ref());
-            assert_eq!(supersedes, expect, "{origin:?} {known:?} {uid} {version}");
+            let supersedes = source.supersedes(&meta(uid, version), known.as_ref());
+            assert_eq!(supersedes, expect, "{source:?} {known:?} {uid} {version}");
         }
     }
 }
