@@ -144,8 +144,8 @@ impl Context {
         self.known.send_modify(|known| known.world = true);
     }
 
-    /// Tells of new pictures of the world, among other things.
-    pub(crate) fn news(&self) -> watch::Receiver<impl Sized + use<>> {
+    /// Notifies of new pictures of the cluster, among other things.
+    pub(crate) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()
     }
 

@@ -59,7 +59,7 @@ struct Shared {
     queue: Arc<Queue>,
     state: Mutex<State>,
     /// Tells when a document is there, or is not waited for any more.
-    news: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -129,7 +129,7 @@ impl SchemaCache {
             metrics,
             queue,
             state: Mutex::default(),
-            news: watch::Sender::default(),
+            changes: watch::Sender::default(),
         };
         Self {
             shared: Arc::new(shared),
@@ -143,16 +143,16 @@ impl SchemaCache {
         group_versions: &BTreeSet<GroupVersion>,
         index: &Index,
     ) -> Asked {
-        let mut news = self.shared.news.subscribe();
+        let mut changes = self.shared.changes.subscribe();
         loop {
-            news.mark_unchanged();
+            changes.mark_unchanged();
             let until = match self.shared.look(policy, group_versions, index) {
                 Look::There(schemas) => return Asked::There(schemas),
                 Look::Coming(None) => return Asked::Coming,
                 Look::Coming(Some(until)) => until,
             };
             // The sender lives as long as `self`.
-            drop(tokio::time::timeout_at(until, news.changed()).await);
+            drop(tokio::time::timeout_at(until, changes.changed()).await);
         }
     }
 
@@ -400,7 +400,7 @@ impl Shared {
         let n_documents = documents.len();
         drop(state);
         self.metrics.set_schema_documents(n_documents);
-        self.news.send_replace(());
+        self.changes.send_replace(());
         for policy in touched {
             self.queue.add(&policy);
         }

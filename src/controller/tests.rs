@@ -460,19 +460,19 @@ async fn stopping_ends_a_write_that_was_begun_and_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_known_already_is_no_news() {
-    // The watch of probes waits for news, and notes each time that there are none where their kind is not served.
+async fn a_known_fact_is_no_change() {
+    // The watch of probes waits for changes, and notes each time that their kind is not served.
     let (context, _) = context(SOUND, healthy);
-    let mut news = context.news();
-    news.mark_unchanged();
+    let mut changes = context.changes();
+    changes.mark_unchanged();
     context.set_policies_listed();
-    assert!(news.has_changed().unwrap());
-    news.mark_unchanged();
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
     context.set_policies_listed();
     context.set_bindings_listed();
     context.set_probes_listed();
-    assert!(!news.has_changed().unwrap());
+    assert!(!changes.has_changed().unwrap());
     let world = World::clone(&context.world());
     context.set_world(world);
-    assert!(news.has_changed().unwrap());
+    assert!(changes.has_changed().unwrap());
 }

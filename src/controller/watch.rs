@@ -73,7 +73,7 @@ pub(crate) async fn bindings(context: Arc<Context>) {
 
 /// Follows the probes while their kind is served.
 pub(crate) async fn probes(context: Arc<Context>) {
-    let mut news = context.news();
+    let mut changes = context.changes();
     loop {
         match context.serves_probes() {
             Some(true) => {
@@ -95,14 +95,14 @@ pub(crate) async fn probes(context: Arc<Context>) {
             None => {}
         }
         // The sender lives as long as the context.
-        drop(news.changed().await);
+        drop(changes.changed().await);
     }
 }
 
 async fn until_probes_are_gone(context: &Context) {
-    let mut news = context.news();
+    let mut changes = context.changes();
     while context.serves_probes() != Some(false) {
-        drop(news.changed().await);
+        drop(changes.changed().await);
     }
 }
 
