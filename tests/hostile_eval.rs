@@ -89,7 +89,7 @@ fn comprehensions_end_at_the_cost_limit() {
 
 #[test]
 fn a_comprehension_of_a_million_turns_is_linear() {
-    // Terms that are not evaluated are looked for among the steps of earlier turns.
+    // Terms that are not evaluated are looked for among the steps of earlier iterations.
     check_limit(
         "l.all(x, true || x == 1 || x == 2) && l.all(x, x < 0 || x >= 0)",
         &[("l", numbers(400_000))],
@@ -145,7 +145,7 @@ fn nested_comprehensions_as_deep_as_the_parser_allows() {
     let n = (1..250).find(is_too_deep).unwrap() - 1;
     assert!(n >= 30, "{n}");
     check_bool(&nested(n, "[1]"), &[], true);
-    // Two to the power of that many turns.
+    // Two to the power of that many iterations.
     check_limit(&nested(n, "[1, 1]"), &[]);
 }
 

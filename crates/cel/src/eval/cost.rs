@@ -166,9 +166,9 @@ impl Tracker {
         self.steps.len()
     }
 
-    /// Forgets the steps from `from` up to `to`, which are those of an earlier turn of a comprehension.
+    /// Forgets the steps from `from` up to `to`, which are those of an earlier iteration of a comprehension.
     ///
-    /// Upstream keeps what each turn leaves behind until the end. Only what the last turn left can be
+    /// Upstream keeps what each iteration leaves behind until the end. Only what the last iteration left can be
     /// found by the next one, so that the rest is forgotten, or else looking for a step that was not
     /// evaluated would take ever longer.
     pub(super) fn forget(&mut self, from: usize, to: usize) {

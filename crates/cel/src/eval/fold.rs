@@ -6,7 +6,7 @@ use super::machine::{Machine, fatal};
 use super::node::{Fold, Local, Node, Which};
 use crate::value::{EvalError, List, Map, Value};
 
-/// How many turns of comprehensions go by from one look at the interruption to the next.
+/// How many iterations of comprehensions go by from one look at the interruption to the next.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `CheckFrequency`.
 const CHECK_FREQUENCY: u32 = 100;
@@ -107,7 +107,7 @@ impl<'p> Machine<'p> {
                     } else {
                         (element, Value::Null)
                     };
-                    self.turn(fold, first, second, &mut before)
+                    self.iterate(fold, first, second, &mut before)
                 };
                 if let Some(elements) = list.as_slice() {
                     for (n, element) in elements.iter().enumerate() {
@@ -126,7 +126,7 @@ impl<'p> Machine<'p> {
             // What no look-up finds is among the entries all the same.
             Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
                 for (key, value) in map.entries()? {
-                    if !self.turn(fold, key, value, &mut before)? {
+                    if !self.iterate(fold, key, value, &mut before)? {
                         break;
                     }
                 }
@@ -138,7 +138,7 @@ impl<'p> Machine<'p> {
                     } else {
                         Value::Null
                     };
-                    if !self.turn(fold, key, second, &mut before)? {
+                    if !self.iterate(fold, key, second, &mut before)? {
                         break;
                     }
                 }
@@ -159,8 +159,8 @@ impl<'p> Machine<'p> {
         self.eval(&fold.result)
     }
 
-    /// One turn; `false` if the condition does not hold, and nothing was done.
-    fn turn(
+    /// One iteration; `false` if the condition does not hold, and nothing was done.
+    fn iterate(
         &mut self,
         fold: &'p Fold,
         first: Value,
@@ -178,7 +178,7 @@ impl<'p> Machine<'p> {
         let next = fatal(self.eval(&fold.step))?;
         self.set_accumulator(fold.slot, next);
         self.check_interruption()?;
-        // What this turn has left behind stays for the next; what the one before has left does not.
+        // What this iteration has left behind stays for the next; what the one before has left does not.
         let n_kept = self.tracker.n_steps();
         if n_kept >= start {
             self.tracker.forget(*before, start);
@@ -194,8 +194,8 @@ impl<'p> Machine<'p> {
 
     /// Source: cel-go `cel/program.go`, `interruptActivation`.
     fn check_interruption(&mut self) -> Result<(), EvalError> {
-        self.n_turns = self.n_turns.wrapping_add(1);
-        if self.n_turns.is_multiple_of(CHECK_FREQUENCY)
+        self.n_iterations = self.n_iterations.wrapping_add(1);
+        if self.n_iterations.is_multiple_of(CHECK_FREQUENCY)
             && let Some(is_interrupted) = self.limits.is_interrupted
             && is_interrupted()
         {

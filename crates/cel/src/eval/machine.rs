@@ -24,7 +24,7 @@ pub(super) struct Machine<'p> {
     /// The variables of comprehensions, by their slots.
     pub(super) frames: Vec<Frame<'p>>,
     pub(super) limits: Limits<'p>,
-    pub(super) n_turns: u32,
+    pub(super) n_iterations: u32,
     pub(super) presence_test_has_cost: bool,
     pub(super) context: Context,
     pub(super) stack: Stack,
@@ -57,7 +57,7 @@ impl<'p> Machine<'p> {
                 .take(n_folds)
                 .collect(),
             limits,
-            n_turns: 0,
+            n_iterations: 0,
             presence_test_has_cost,
             context: Context::new(limits.work.map(Arc::clone)),
             stack: Stack::here(),
