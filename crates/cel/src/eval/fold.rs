@@ -3,7 +3,7 @@
 //! Source: cel-go `interpreter/interpretable.go`, `evalFold`, `folder`.
 
 use super::machine::{Machine, fatal};
-use super::node::{Fold, Local, Node, Which};
+use super::node::{Fold, Local, LoopVariable, Node};
 use crate::value::{EvalError, List, Map, Value};
 
 /// How many iterations of comprehensions go by from one look at the interruption to the next.
@@ -42,10 +42,10 @@ impl<'p> Machine<'p> {
     #[inline]
     pub(super) fn held_local(&self, local: Local) -> Option<&Value> {
         let frame = self.frames.get(local.slot)?;
-        match local.which {
-            Which::First => Some(&frame.first),
-            Which::Second => Some(&frame.second),
-            Which::Accumulator => match &frame.accumulator {
+        match local.variable {
+            LoopVariable::First => Some(&frame.first),
+            LoopVariable::Second => Some(&frame.second),
+            LoopVariable::Accumulator => match &frame.accumulator {
                 Accumulator::Ready(value) => value.as_ref().ok(),
                 Accumulator::None | Accumulator::Initial(_) => None,
             },
@@ -59,10 +59,10 @@ impl<'p> Machine<'p> {
         let Some(frame) = self.frames.get(local.slot) else {
             return Err(EvalError::no_such_overload());
         };
-        match local.which {
-            Which::First => Ok(frame.first.clone()),
-            Which::Second => Ok(frame.second.clone()),
-            Which::Accumulator => match &frame.accumulator {
+        match local.variable {
+            LoopVariable::First => Ok(frame.first.clone()),
+            LoopVariable::Second => Ok(frame.second.clone()),
+            LoopVariable::Accumulator => match &frame.accumulator {
                 Accumulator::Ready(value) => value.clone(),
                 Accumulator::None => Err(EvalError::no_such_overload()),
                 Accumulator::Initial(node) => {

@@ -176,12 +176,12 @@ pub(super) struct ConditionalRoot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Local {
     pub(super) slot: usize,
-    pub(super) which: Which,
+    pub(super) variable: LoopVariable,
 }
 
-/// Which variable of a comprehension.
+/// The kinds of variable that a comprehension has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(super) enum LoopVariable {
     First,
     Second,
     Accumulator,

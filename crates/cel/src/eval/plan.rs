@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::node::{
-    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, MapEntryNode, MessageNode, Node,
-    Qualifier, QualifierKey, Root, Target, Which,
+    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, LoopVariable, MapEntryNode,
+    MessageNode, Node, Qualifier, QualifierKey, Root, Target,
 };
 use super::{PlanError, Runtime, message, optimize};
 use crate::ast::{Comprehension, Expr, ExprId, Literal};
@@ -359,19 +359,20 @@ impl<'a> Planner<'a> {
         let init = self.plan(fold.accu_init)?;
         let range = self.plan(fold.iter_range)?;
         let n_outer = self.scopes.len();
-        let local = |which| Local { slot, which };
+        let local = |variable| Local { slot, variable };
         if let Some(second) = &fold.iter_var2 {
-            self.scopes.push((Arc::clone(second), local(Which::Second)));
+            self.scopes
+                .push((Arc::clone(second), local(LoopVariable::Second)));
         }
         self.scopes
-            .push((Arc::clone(&fold.iter_var), local(Which::First)));
+            .push((Arc::clone(&fold.iter_var), local(LoopVariable::First)));
         self.scopes
-            .push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
+            .push((Arc::clone(&fold.accu_var), local(LoopVariable::Accumulator)));
         let condition = self.plan(fold.loop_condition)?;
         let body = self.plan(fold.loop_step)?;
         self.scopes.truncate(n_outer);
         self.scopes
-            .push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
+            .push((Arc::clone(&fold.accu_var), local(LoopVariable::Accumulator)));
         let result = self.plan(fold.result)?;
         self.scopes.truncate(n_outer);
         let fold = Fold {
