@@ -62,7 +62,7 @@ pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics
     let attempt = Attempt::new(text, &tokens, MAX_NODES.min(*n_left));
     *n_left = n_left.saturating_sub(attempt.builder.len());
     match attempt.outcome {
-        Ok(root) if attempt.syntax.is_empty() && attempt.meaning.is_empty() => {
+        Ok(root) if attempt.syntax.is_empty() && attempt.semantic.is_empty() => {
             (Some(attempt.builder.build(root)), Diagnostics::default())
         }
         _ => (None, attempt.findings(text)),
@@ -125,8 +125,8 @@ struct Attempt {
     builder: AstBuilder,
     /// Findings of the grammar, in the order of their places.
     syntax: Vec<Finding>,
-    /// Findings about what is grammatical.
-    meaning: Vec<Finding>,
+    /// Semantic errors: findings about grammatical text.
+    semantic: Vec<Finding>,
     /// The root of the tree, or the finding about the text as a whole, if there is one.
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
@@ -141,7 +141,7 @@ impl Attempt {
         let Parser {
             builder,
             mut syntax,
-            mut meaning,
+            mut semantic,
             ..
         } = parser;
         let n_read = outcome
@@ -159,13 +159,13 @@ impl Attempt {
         let outcome = match outcome {
             Ok(Parsed { id, depth }) if depth <= MAX_RECURSION_DEPTH => Ok(id),
             Ok(_) => {
-                if !meaning.is_empty() {
-                    meaning.truncate(n_before_too_deep(text, tokens, max_nodes));
+                if !semantic.is_empty() {
+                    semantic.truncate(n_before_too_deep(text, tokens, max_nodes));
                 }
                 Err(Some((Code::LimitExceeded, TOO_DEEP.to_owned())))
             }
             Err(Abort { finding, .. }) => {
-                meaning.clear();
+                semantic.clear();
                 Err(finding)
             }
         };
@@ -173,12 +173,12 @@ impl Attempt {
         if let Some(last) = syntax.get_mut(MAX_SYNTAX_ERRORS) {
             last.message = format!("Syntax error: More than {MAX_SYNTAX_ERRORS} syntax errors");
             syntax.truncate(MAX_SYNTAX_ERRORS + 1);
-            meaning.clear();
+            semantic.clear();
         }
         Self {
             builder,
             syntax,
-            meaning,
+            semantic,
             outcome,
         }
     }
@@ -187,7 +187,7 @@ impl Attempt {
     fn reword(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();
         if !parsed.is_complete {
-            self.meaning.clear();
+            self.semantic.clear();
             self.outcome = Err(None);
         }
         for error in parsed.errors {
@@ -218,7 +218,7 @@ impl Attempt {
                 source.location(offset)
             }
         };
-        for finding in self.syntax.into_iter().chain(self.meaning) {
+        for finding in self.syntax.into_iter().chain(self.semantic) {
             found.report(finding.code, location(finding.offset), finding.message);
         }
         if let Err(Some((code, message))) = self.outcome {

@@ -76,7 +76,7 @@ pub(super) enum Counted {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark {
     token: usize,
-    n_meaning: usize,
+    n_semantic: usize,
     n_nested: usize,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Nested {
     /// The token behind it.
     end: usize,
     /// How many findings about what is grammatical there were before it.
-    n_meaning: usize,
+    n_semantic: usize,
 }
 
 /// How many findings there are before the first part that nests too deep: a part is looked at before those
@@ -103,7 +103,7 @@ pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
             around.pop();
         }
         if around.len() >= MAX_RECURSION_DEPTH as usize {
-            return part.n_meaning;
+            return part.n_semantic;
         }
         around.push(part);
     }
@@ -134,7 +134,7 @@ pub(super) struct Parser<'t> {
     /// Findings of the grammar.
     pub(super) syntax: Vec<Finding>,
     /// Findings about what is grammatical; void if the parser gives up.
-    pub(super) meaning: Vec<Finding>,
+    pub(super) semantic: Vec<Finding>,
     /// The parts that count as nested, in the order of their ends; kept only where asked for.
     pub(super) nested: Option<Vec<Nested>>,
     /// The most nodes that may be made.
@@ -159,7 +159,7 @@ impl<'t> Parser<'t> {
             text,
             builder: AstBuilder::with_capacity(tokens.len()),
             syntax: Vec::new(),
-            meaning: Vec::new(),
+            semantic: Vec::new(),
             nested: None,
             max_nodes,
             tokens,
@@ -275,7 +275,7 @@ impl<'t> Parser<'t> {
 
     /// Adds a finding about what is grammatical.
     pub(super) fn report_meaning(&mut self, offset: u32, code: Code, message: impl Into<String>) {
-        self.meaning.push(Finding {
+        self.semantic.push(Finding {
             offset,
             code,
             message: message.into(),
@@ -286,7 +286,7 @@ impl<'t> Parser<'t> {
     pub(super) fn mark(&self) -> Mark {
         Mark {
             token: self.at,
-            n_meaning: self.meaning.len(),
+            n_semantic: self.semantic.len(),
             n_nested: self.nested.as_ref().map_or(0, Vec::len),
         }
     }
@@ -297,14 +297,14 @@ impl<'t> Parser<'t> {
             nested.push(Nested {
                 first: from.token,
                 end: self.at,
-                n_meaning: from.n_meaning,
+                n_semantic: from.n_semantic,
             });
         }
     }
 
     /// Takes back what was found since `from`, in a part that nobody looks at.
     pub(super) fn forget(&mut self, from: Mark) {
-        self.meaning.truncate(from.n_meaning);
+        self.semantic.truncate(from.n_semantic);
         if let Some(nested) = &mut self.nested {
             nested.truncate(from.n_nested);
         }
