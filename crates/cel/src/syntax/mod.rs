@@ -59,13 +59,13 @@ pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics
         return (None, found);
     }
     let tokens = lexer::tokens(text);
-    let attempt = Attempt::new(text, &tokens, MAX_NODES.min(*n_left));
-    *n_left = n_left.saturating_sub(attempt.builder.len());
-    match attempt.outcome {
-        Ok(root) if attempt.syntax.is_empty() && attempt.semantic.is_empty() => {
-            (Some(attempt.builder.build(root)), Diagnostics::default())
+    let parsed = ParseResult::new(text, &tokens, MAX_NODES.min(*n_left));
+    *n_left = n_left.saturating_sub(parsed.builder.len());
+    match parsed.outcome {
+        Ok(root) if parsed.syntax.is_empty() && parsed.semantic.is_empty() => {
+            (Some(parsed.builder.build(root)), Diagnostics::default())
         }
-        _ => (None, attempt.findings(text)),
+        _ => (None, parsed.findings(text)),
     }
 }
 
@@ -99,13 +99,13 @@ pub fn findings_by(
         return found;
     }
     let tokens = lexer::tokens(text);
-    let mut attempt = Attempt::new(text, &tokens, MAX_NODES);
+    let mut parsed = ParseResult::new(text, &tokens, MAX_NODES);
     let is_too_complex =
-        matches!(&attempt.outcome, Err(Some((code, _))) if *code == Code::TooComplex);
+        matches!(&parsed.outcome, Err(Some((code, _))) if *code == Code::TooComplex);
     if !is_too_complex {
-        attempt.reword(grammar(text, &tokens));
+        parsed.reword(grammar(text, &tokens));
     }
-    attempt.findings(text)
+    parsed.findings(text)
 }
 
 fn too_long(text: &str) -> Option<Diagnostics> {
@@ -121,7 +121,7 @@ fn too_long(text: &str) -> Option<Diagnostics> {
 }
 
 /// Result of parsing a text.
-struct Attempt {
+struct ParseResult {
     builder: AstBuilder,
     /// Findings of the grammar, in the order of their places.
     syntax: Vec<Finding>,
@@ -131,7 +131,7 @@ struct Attempt {
     outcome: Result<ExprId, Option<(Code, String)>>,
 }
 
-impl Attempt {
+impl ParseResult {
     fn new(text: &str, tokens: &Tokens, max_nodes: usize) -> Self {
         let (parser, outcome) = run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
             let mut parser = Parser::new(text, &tokens.all, max_nodes);
