@@ -125,7 +125,7 @@ impl Parser<'_> {
             }
             Some(Err(MacroError::Invalid(at, message))) => {
                 let at = self.builder.offset(at);
-                self.report_meaning(at, Code::InvalidMacroCall, message);
+                self.report_semantic(at, Code::InvalidMacroCall, message);
                 self.builder.add(at, Expr::Unspecified)
             }
         };
@@ -364,7 +364,7 @@ impl Parser<'_> {
         let field = match name {
             Ok(name) => shared(name.text(self.text)),
             Err(message) => {
-                self.report_meaning(start.offset, Code::Syntax, message);
+                self.report_semantic(start.offset, Code::Syntax, message);
                 shared("")
             }
         };
@@ -545,7 +545,7 @@ impl Parser<'_> {
 
     fn reserved(&mut self, at: Token, word: &str) -> Parsed {
         let message = format!("reserved identifier: {word}");
-        self.report_meaning(at.offset, Code::Syntax, message);
+        self.report_semantic(at.offset, Code::Syntax, message);
         self.add(at.offset, Expr::Unspecified, 0)
     }
 
@@ -626,7 +626,7 @@ impl Parser<'_> {
                 }
                 Err(message) => {
                     self.forget(from);
-                    self.report_meaning(start.offset, Code::Syntax, message);
+                    self.report_semantic(start.offset, Code::Syntax, message);
                 }
             }
             if self.current() != Kind::Comma || !follow::FIELD_START.contains(self.peek(1)) {
@@ -764,7 +764,7 @@ impl Parser<'_> {
         match value {
             Ok(value) => self.add(start.offset, Expr::Literal(value), 0),
             Err(message) => {
-                self.report_meaning(start.offset, Code::Syntax, message);
+                self.report_semantic(start.offset, Code::Syntax, message);
                 self.add(start.offset, Expr::Unspecified, 0)
             }
         }

@@ -228,7 +228,7 @@ impl ParseResult {
     }
 }
 
-/// How many findings about what is grammatical there are before the part that nests too deep, for which
+/// How many semantic errors there are before the part that nests too deep, for which
 /// the text is parsed anew: it is known at the end alone how deep a part is.
 fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
     run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {

@@ -87,11 +87,11 @@ pub(super) struct Nested {
     first: usize,
     /// The token behind it.
     end: usize,
-    /// How many findings about what is grammatical there were before it.
+    /// How many semantic errors there were before it.
     n_semantic: usize,
 }
 
-/// How many findings there are before the first part that nests too deep: a part is looked at before those
+/// How many semantic errors there are before the first part that nests too deep: a part is looked at before those
 /// in it, from the left to the right, and behind that one nothing is.
 pub(super) fn n_before_too_deep(mut nested: Vec<Nested>) -> usize {
     // Of parts with the same tokens the one that ended last is around the others.
@@ -133,7 +133,7 @@ pub(super) struct Parser<'t> {
     pub(super) builder: AstBuilder,
     /// Findings of the grammar.
     pub(super) syntax: Vec<Finding>,
-    /// Findings about what is grammatical; void if the parser gives up.
+    /// Semantic errors: findings about grammatical text; void if the parser gives up.
     pub(super) semantic: Vec<Finding>,
     /// The parts that count as nested, in the order of their ends; kept only where asked for.
     pub(super) nested: Option<Vec<Nested>>,
@@ -273,8 +273,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Adds a finding about what is grammatical.
-    pub(super) fn report_meaning(&mut self, offset: u32, code: Code, message: impl Into<String>) {
+    /// Adds a semantic error.
+    pub(super) fn report_semantic(&mut self, offset: u32, code: Code, message: impl Into<String>) {
         self.semantic.push(Finding {
             offset,
             code,
