@@ -70,8 +70,8 @@ fn nesting(tokens: &[Token]) -> u32 {
     deepest + n_conditionals
 }
 
-/// How an attempt at a token ended: where, and whether it is one.
-enum Attempt {
+/// Result of scanning for a token: its end, or the place where it fails.
+enum Scan {
     /// The token ends before this byte.
     Token(Kind, usize),
     /// The text came to its end, or has at this byte what no token has there.
@@ -118,12 +118,12 @@ impl Lexer<'_> {
                 self.push(Kind::End, start, start, offset);
                 return;
             }
-            match self.attempt(start) {
-                Attempt::Token(kind, end) => {
+            match self.scan(start) {
+                Scan::Token(kind, end) => {
                     self.push(kind, start, end, offset);
                     self.at = end;
                 }
-                Attempt::Stuck(stuck) => {
+                Scan::Stuck(stuck) => {
                     let dropped = self
                         .text
                         .get(stuck..)
@@ -163,10 +163,10 @@ impl Lexer<'_> {
         }
     }
 
-    fn attempt(&self, start: usize) -> Attempt {
+    fn scan(&self, start: usize) -> Scan {
         let first = self.byte(start);
-        let two = |kind| Attempt::Token(kind, start + 2);
-        let one = |kind| Attempt::Token(kind, start + 1);
+        let two = |kind| Scan::Token(kind, start + 2);
+        let one = |kind| Scan::Token(kind, start + 1);
         let second = self.byte(start + 1);
         match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => self.word(start),
@@ -178,7 +178,7 @@ impl Lexer<'_> {
             b'>' if second == b'=' => two(Kind::GreaterEquals),
             b'&' if second == b'&' => two(Kind::And),
             b'|' if second == b'|' => two(Kind::Or),
-            b'=' | b'&' | b'|' => Attempt::Stuck(start + 1),
+            b'=' | b'&' | b'|' => Scan::Stuck(start + 1),
             b'<' => one(Kind::Less),
             b'>' => one(Kind::Greater),
             b'!' => one(Kind::Exclamation),
@@ -199,7 +199,7 @@ impl Lexer<'_> {
             b'/' => one(Kind::Slash),
             b'%' => one(Kind::Percent),
             b'`' => self.escaped_ident(start),
-            _ => Attempt::Stuck(start),
+            _ => Scan::Stuck(start),
         }
     }
 
@@ -208,7 +208,7 @@ impl Lexer<'_> {
         from + rest.iter().position(|&b| !accept(b)).unwrap_or(rest.len())
     }
 
-    fn word(&self, start: usize) -> Attempt {
+    fn word(&self, start: usize) -> Scan {
         let end = self.skip_while(start, |b| b.is_ascii_alphanumeric() || b == b'_');
         let word = self.bytes.get(start..end).unwrap_or_default();
         if matches!(self.byte(end), b'"' | b'\'') {
@@ -219,9 +219,9 @@ impl Lexer<'_> {
                 _ => None,
             };
             if let Some((kind, raw)) = literal
-                && let Attempt::Token(_, end) = self.string(end, raw)
+                && let Scan::Token(_, end) = self.string(end, raw)
             {
-                return Attempt::Token(kind, end);
+                return Scan::Token(kind, end);
             }
         }
         let kind = match word {
@@ -231,7 +231,7 @@ impl Lexer<'_> {
             b"null" => Kind::Null,
             _ => Kind::Ident,
         };
-        Attempt::Token(kind, end)
+        Scan::Token(kind, end)
     }
 
     fn digits(&self, from: usize) -> usize {
@@ -248,7 +248,7 @@ impl Lexer<'_> {
         (end > from + 1 + sign).then_some(end)
     }
 
-    fn number(&self, start: usize) -> Attempt {
+    fn number(&self, start: usize) -> Scan {
         if self.byte(start) == b'0' && self.byte(start + 1) == b'x' {
             let end = self.skip_while(start + 2, |b| b.is_ascii_hexdigit());
             if end > start + 2 {
@@ -258,23 +258,23 @@ impl Lexer<'_> {
         let end = self.digits(start);
         if self.byte(end) == b'.' && self.byte(end + 1).is_ascii_digit() {
             let end = self.digits(end + 1);
-            return Attempt::Token(Kind::Float, self.exponent(end).unwrap_or(end));
+            return Scan::Token(Kind::Float, self.exponent(end).unwrap_or(end));
         }
         match self.exponent(end) {
-            Some(end) => Attempt::Token(Kind::Float, end),
+            Some(end) => Scan::Token(Kind::Float, end),
             None => self.whole(end),
         }
     }
 
-    fn whole(&self, end: usize) -> Attempt {
+    fn whole(&self, end: usize) -> Scan {
         if self.byte(end).eq_ignore_ascii_case(&b'u') {
-            Attempt::Token(Kind::Uint, end + 1)
+            Scan::Token(Kind::Uint, end + 1)
         } else {
-            Attempt::Token(Kind::Int, end)
+            Scan::Token(Kind::Int, end)
         }
     }
 
-    fn string(&self, start: usize, raw: bool) -> Attempt {
+    fn string(&self, start: usize, raw: bool) -> Scan {
         let quote = self.byte(start);
         let is_triple = |at| (0..3).all(|n| self.byte(at + n) == quote);
         if is_triple(start) {
@@ -282,8 +282,8 @@ impl Lexer<'_> {
             return match self
                 .string_body(start + 3, raw, true, |at| is_triple(at).then_some(at + 3))
             {
-                Attempt::Stuck(_) => Attempt::Token(Kind::String, start + 2),
-                closed @ Attempt::Token(..) => closed,
+                Scan::Stuck(_) => Scan::Token(Kind::String, start + 2),
+                closed @ Scan::Token(..) => closed,
             };
         }
         self.string_body(start + 1, raw, false, |at| {
@@ -297,22 +297,22 @@ impl Lexer<'_> {
         raw: bool,
         multiline: bool,
         closed: impl Fn(usize) -> Option<usize>,
-    ) -> Attempt {
+    ) -> Scan {
         let mut at = from;
         while at < self.bytes.len() {
             if let Some(end) = closed(at) {
-                return Attempt::Token(Kind::String, end);
+                return Scan::Token(Kind::String, end);
             }
             match self.byte(at) {
                 b'\\' if !raw => match self.escape(at + 1) {
                     Ok(end) => at = end,
-                    Err(stuck) => return Attempt::Stuck(stuck),
+                    Err(stuck) => return Scan::Stuck(stuck),
                 },
-                b'\n' | b'\r' if !multiline => return Attempt::Stuck(at),
+                b'\n' | b'\r' if !multiline => return Scan::Stuck(at),
                 _ => at += 1,
             }
         }
-        Attempt::Stuck(self.bytes.len())
+        Scan::Stuck(self.bytes.len())
     }
 
     /// The end of the escape sequence whose backslash is before `at`, or the byte that it cannot have.
@@ -335,14 +335,14 @@ impl Lexer<'_> {
         }
     }
 
-    fn escaped_ident(&self, start: usize) -> Attempt {
+    fn escaped_ident(&self, start: usize) -> Scan {
         let end = self.skip_while(start + 1, |b| {
             b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-' | b'/' | b' ')
         });
         if end > start + 1 && self.byte(end) == b'`' {
-            Attempt::Token(Kind::EscapedIdent, end + 1)
+            Scan::Token(Kind::EscapedIdent, end + 1)
         } else {
-            Attempt::Stuck(end)
+            Scan::Stuck(end)
         }
     }
 }
