@@ -54,15 +54,15 @@ pub(super) enum Edge {
     },
 }
 
-/// How the way on is chosen where there are several.
+/// How an alternative is chosen where there are several.
 #[derive(Clone, Debug)]
 pub(super) enum Choice {
-    /// There is one way.
+    /// There is one alternative.
     None,
-    /// By the next token, which fits one of `ways` at most, in their order; what fits none takes the last
+    /// By the next token, which fits one of `alternatives` at most, in their order; what fits none takes the last
     /// if `or_last`.
     NextToken {
-        ways: Box<[TokenSet]>,
+        alternatives: Box<[TokenSet]>,
         or_last: bool,
     },
     /// By the next token and how tightly it binds.
@@ -311,7 +311,7 @@ impl Graph {
             if state.edges.len() < 2 || matches!(state.choice, Choice::Precedence(_)) {
                 continue;
             }
-            let ways: Vec<_> = state
+            let alternatives: Vec<_> = state
                 .edges
                 .iter()
                 .map(|edge| match edge {
@@ -321,9 +321,9 @@ impl Graph {
                 .collect();
             let mut all = TokenSet::NONE;
             let mut is_enough = state.kind != StateKind::LoopBlockStart;
-            for way in &ways {
-                is_enough &= !all.meets(*way);
-                all = all.union(*way);
+            for alternative in &alternatives {
+                is_enough &= !all.meets(*alternative);
+                all = all.union(*alternative);
             }
             let or_last = match state.edges.last() {
                 Some(Edge::Free(last)) => matches!(
@@ -334,7 +334,7 @@ impl Graph {
             };
             let choice = if is_enough {
                 Choice::NextToken {
-                    ways: ways.into(),
+                    alternatives: alternatives.into(),
                     or_last,
                 }
             } else {

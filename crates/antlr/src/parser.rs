@@ -9,7 +9,7 @@
 
 use super::grammar::{N_RULES, Rule};
 use super::graph::{Choice, Edge, GRAPH, State, StateId, StateKind};
-use super::prediction::{Predictor, Step, Way};
+use super::prediction::{Alternative, Predictor, Step};
 use super::strategy::{Abort, Failure, Recovery};
 use super::stream::Stream;
 use cel::syntax::MAX_RECURSION_DEPTH;
@@ -131,12 +131,12 @@ impl<'t> Parser<'t> {
             self.state = at;
             self.sync()?;
         }
-        let way = self.choose(at, state)?;
+        let alternative = self.choose(at, state)?;
         let is_loop = matches!(state.choice, Choice::Precedence(_));
-        if is_loop && way == 0 {
+        if is_loop && alternative == 0 {
             self.exit_event();
         }
-        let next = match state.edges.get(way) {
+        let next = match state.edges.get(alternative) {
             Some(&Edge::Free(next)) => next,
             Some(&Edge::Token(tokens, next)) => {
                 self.state = at;
@@ -233,15 +233,21 @@ impl<'t> Parser<'t> {
         self.recover_inline()
     }
 
-    /// The way to go from `state`.
-    fn choose(&mut self, at: StateId, state: &State) -> Result<Way, Stop> {
+    /// The alternative to take from `state`.
+    fn choose(&mut self, at: StateId, state: &State) -> Result<Alternative, Stop> {
         let current = self.look(0)?;
         match &state.choice {
             Choice::None => Ok(0),
-            Choice::NextToken { ways, or_last } => {
-                match ways.iter().position(|way| way.contains(current.kind)) {
-                    Some(way) => Ok(way),
-                    None if *or_last => Ok(ways.len().saturating_sub(1)),
+            Choice::NextToken {
+                alternatives,
+                or_last,
+            } => {
+                match alternatives
+                    .iter()
+                    .position(|alternative| alternative.contains(current.kind))
+                {
+                    Some(alternative) => Ok(alternative),
+                    None if *or_last => Ok(alternatives.len().saturating_sub(1)),
                     None => Err(Stop::Failed(Failure::NoViable {
                         first: current,
                         last: current,
@@ -259,13 +265,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn predict(&mut self, at: StateId) -> Result<Way, Stop> {
+    fn predict(&mut self, at: StateId) -> Result<Alternative, Stop> {
         let mut set = self.predictor.start(at);
         let mut ahead = 0;
         loop {
             let token = self.look(ahead)?;
             match self.predictor.step(set, token.kind) {
-                Step::Decided(way) => return Ok(way),
+                Step::Decided(alternative) => return Ok(alternative),
                 Step::Stuck => {
                     return self
                         .predictor

@@ -1,9 +1,9 @@
-//! Which of several ways to go, found by following them all as far as it takes.
+//! Which of several alternatives to take, found by following them all as far as it takes.
 //!
-//! Each way is followed with a stack of the rules it has entered; what is behind the rule in which the
+//! Each alternative is followed with a stack of the rules it has entered; what is behind the rule in which the
 //! choice is made may be anything that is behind a call of that rule. ANTLR then looks once more, with the
-//! calls that there are in fact, if ways cannot be told apart; in this grammar that is so of `-1` alone,
-//! which is a literal and the negation of one and the same in what may follow, so that the first way is
+//! calls that there are in fact, if alternatives cannot be told apart; in this grammar that is so of `-1` alone,
+//! which is a literal and the negation of one and the same in what may follow, so that the first alternative is
 //! taken in any case.
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `parser_atn_simulator.go` (`execATN`, `computeReachSet`,
@@ -14,8 +14,8 @@ use std::collections::{HashMap, HashSet};
 use super::graph::{Edge, GRAPH, StateId, StateKind};
 use cel::syntax::token::Kind;
 
-/// The number of a way, from 0.
-pub(super) type Way = usize;
+/// The number of an alternative, from 0.
+pub(super) type Alternative = usize;
 
 /// A stack of the states to return to; [`Stacks`] has what it is made of.
 type StackId = usize;
@@ -23,10 +23,10 @@ type StackId = usize;
 /// The stack of the rule in which the choice is made.
 const BOTTOM: StackId = 0;
 
-/// A place to which a way has come.
+/// A place to which an alternative has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Place {
-    way: Way,
+    alternative: Alternative,
     state: StateId,
     stack: StackId,
     /// True if the path has left the rule in which the choice is made.
@@ -59,26 +59,26 @@ impl Stacks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SetId(usize);
 
-/// The places to which ways have come after the same tokens.
+/// The places to which alternatives have come after the same tokens.
 #[derive(Clone, Debug)]
 struct PlaceSet {
     places: Vec<Place>,
-    /// The way, if all ways are at the same places, so that nothing further can tell them apart.
-    tied: Option<Way>,
+    /// The alternative, if all alternatives are at the same places, so that nothing further can tell them apart.
+    tied: Option<Alternative>,
 }
 
 /// State of the prediction after a token.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// The way to go.
-    Decided(Way),
-    /// No way takes the token.
+    /// The alternative to take.
+    Decided(Alternative),
+    /// No alternative takes the token.
     Stuck,
     /// Another token is needed.
     Open(SetId),
 }
 
-/// Follows the ways on from states, token by token, and keeps what it has found: the same places come
+/// Follows the alternatives on from states, token by token, and keeps what it has found: the same places come
 /// again and again.
 #[derive(Default)]
 pub(super) struct Predictor {
@@ -90,15 +90,15 @@ pub(super) struct Predictor {
 }
 
 impl Predictor {
-    /// The places before the first token at `state`, where there are several ways.
+    /// The places before the first token at `state`, where there are several alternatives.
     pub(super) fn start(&mut self, state: StateId) -> SetId {
         if let Some(set) = self.starts.get(&state) {
             return *set;
         }
         let starts = GRAPH.state(state).edges.iter().enumerate();
-        let starts = starts.filter_map(|(way, edge)| match *edge {
+        let starts = starts.filter_map(|(alternative, edge)| match *edge {
             Edge::Free(state) => Some(Place {
-                way,
+                alternative,
                 state,
                 stack: BOTTOM,
                 outside: false,
@@ -110,7 +110,7 @@ impl Predictor {
         set
     }
 
-    /// Follows the ways of `set` that take `token`.
+    /// Follows the alternatives of `set` that take `token`.
     pub(super) fn step(&mut self, set: SetId, token: Kind) -> Step {
         if let Some(step) = self.steps.get(&(set, token)) {
             return *step;
@@ -134,10 +134,10 @@ impl Predictor {
                 }
             }
         }
-        let Some(first) = taken.first().map(|place| place.way) else {
+        let Some(first) = taken.first().map(|place| place.alternative) else {
             return Step::Stuck;
         };
-        if taken.iter().all(|place| place.way == first) {
+        if taken.iter().all(|place| place.alternative == first) {
             return Step::Decided(first);
         }
         let set = self.spread(taken);
@@ -151,11 +151,11 @@ impl Predictor {
             .map_or(&[], |set| set.places.as_slice())
     }
 
-    /// The first way of `set` that has left the rule in which the choice is made: it may be the right one,
+    /// The first alternative of `set` that has left the rule in which the choice is made: it may be the right one,
     /// and what does not fit is the business of another rule.
-    pub(super) fn outside(&self, set: SetId) -> Option<Way> {
+    pub(super) fn outside(&self, set: SetId) -> Option<Alternative> {
         let outside = self.places(set).iter().filter(|place| place.outside);
-        outside.map(|place| place.way).min()
+        outside.map(|place| place.alternative).min()
     }
 
     /// All places before a token to which one comes from `open` without one.
@@ -216,19 +216,26 @@ impl Predictor {
     }
 }
 
-/// The first way, if all are at the same places.
-fn tied(places: &[Place]) -> Option<Way> {
-    let mut by_way: Vec<(Way, HashSet<(StateId, StackId)>)> = Vec::new();
+/// The first alternative, if all are at the same places.
+fn tied(places: &[Place]) -> Option<Alternative> {
+    let mut by_alternative: Vec<(Alternative, HashSet<(StateId, StackId)>)> = Vec::new();
     for place in places {
         let at = (place.state, place.stack);
-        match by_way.iter_mut().find(|(way, _)| *way == place.way) {
+        match by_alternative
+            .iter_mut()
+            .find(|(alternative, _)| *alternative == place.alternative)
+        {
             Some((_, places)) => {
                 places.insert(at);
             }
-            None => by_way.push((place.way, HashSet::from([at]))),
+            None => by_alternative.push((place.alternative, HashSet::from([at]))),
         }
     }
-    let ((first, at), rest) = by_way.split_first()?;
+    let ((first, at), rest) = by_alternative.split_first()?;
     let is_tied = rest.iter().all(|(_, places)| places == at);
-    (is_tied && !rest.is_empty()).then(|| rest.iter().map(|(way, _)| *way).fold(*first, Way::min))
+    (is_tied && !rest.is_empty()).then(|| {
+        rest.iter()
+            .map(|(alternative, _)| *alternative)
+            .fold(*first, Alternative::min)
+    })
 }
