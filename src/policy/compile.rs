@@ -5,18 +5,22 @@
 //! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
 
 use std::borrow::Cow;
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
+use super::fails_closed;
+use super::rule::Rule;
 use crate::cel::checker::CheckedAst;
 use crate::cel::cost::{CostEstimate, SizeEstimator};
-use crate::cel::diagnostic::{Code, Diagnostics};
+use crate::cel::diagnostic::{Code, Diagnostics, Hint, Severity, Shown};
 use crate::cel::env::Env;
 use crate::cel::eval::Program;
+use crate::cel::source::Location;
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::Type;
 use crate::library::cost;
@@ -29,8 +33,82 @@ pub struct CompileFinding {
     pub field_ref: String,
     /// What kind of trouble it is.
     pub kind: CompileFindingKind,
-    /// The API server's message, or ours where it has none.
-    pub message: String,
+    /// What is wrong.
+    pub cause: Cause,
+    /// What happens to a request for which the expression fails, as one that does not compile always does.
+    pub consequence: Consequence,
+}
+
+/// What is wrong with an expression that does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// What the parser or the checker found.
+    Diagnostics {
+        /// The findings, sorted by place.
+        found: Diagnostics,
+        /// The text that was compiled.
+        text: Arc<str>,
+    },
+    /// Something about the expression as a whole.
+    Whole {
+        /// The rule that it belongs to.
+        rule: Rule,
+        /// The API server's message, or ours where it has none.
+        message: String,
+    },
+}
+
+/// One of the things that are wrong with an expression that does not compile.
+#[derive(Clone, Copy, Debug)]
+pub struct Issue<'a> {
+    /// The rule that it belongs to.
+    pub rule: Rule,
+    /// Where it is; [`Location::NONE`] where it is about the expression as a whole.
+    pub location: Location,
+    /// What is wrong.
+    pub message: &'a str,
+    /// What was probably meant is among this.
+    pub hint: Option<&'a Hint>,
+}
+
+impl Cause {
+    /// The API server's message.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Diagnostics { found, text } => {
+                let shown = Shown {
+                    severity: Severity::Error,
+                    with_source: true,
+                };
+                format!("compilation failed: {}", found.render_as(text, shown))
+            }
+            Self::Whole { message, .. } => message.clone(),
+        }
+    }
+
+    /// What is wrong, one by one.
+    #[must_use]
+    pub fn issues(&self) -> Vec<Issue<'_>> {
+        match self {
+            Self::Diagnostics { found, .. } => {
+                let found = found.as_slice().iter();
+                let issue = found.map(|found| Issue {
+                    rule: found.code.into(),
+                    location: found.location,
+                    message: &found.message,
+                    hint: found.hint.as_ref(),
+                });
+                issue.collect()
+            }
+            Self::Whole { rule, message } => vec![Issue {
+                rule: *rule,
+                location: Location::NONE,
+                message,
+                hint: None,
+            }],
+        }
+    }
 }
 
 /// The kinds of trouble with an expression.
@@ -69,8 +147,16 @@ pub struct CompileError {
     pub type_: CompileErrorType,
     /// What kind of trouble it is.
     pub kind: CompileFindingKind,
-    /// The message.
-    pub message: String,
+    /// What is wrong.
+    pub cause: Cause,
+}
+
+impl CompileError {
+    /// The API server's message.
+    #[must_use]
+    pub fn message(&self) -> String {
+        self.cause.message()
+    }
 }
 
 /// What the API server calls an error of compiling.
@@ -115,6 +201,8 @@ pub struct CompiledPolicy {
     findings: Vec<CompileFinding>,
     /// The fields that the findings are about.
     failed: HashSet<String>,
+    /// What follows where an expression fails, by its index.
+    consequences: Vec<Consequence>,
 }
 
 impl CompiledPolicy {
@@ -127,24 +215,38 @@ impl CompiledPolicy {
             ..Default::default()
         };
         slim.metadata.name.clone_from(&policy.metadata.name);
+        let consequences = consequence::of_all(&expressions, fails_closed(policy));
         let mut compiled = Self {
             policy: slim,
             expressions,
             findings: Vec::new(),
             failed: HashSet::new(),
+            consequences,
         };
-        compiled.findings = compiled
-            .compile(CompileMode::Stored)
+        let refused = compiled.compile(CompileMode::Stored).into_iter();
+        let refused = refused.filter_map(|expression| {
+            let error = expression.outcome.err()?;
+            Some((expression.field_ref, error.kind, error.cause))
+        });
+        let found = refused.chain(self_reading_variables(&compiled.expressions));
+        let found: Vec<_> = found.collect();
+        let by_field: HashMap<&str, Consequence> = compiled
+            .expressions
+            .iter()
+            .zip(&compiled.consequences)
+            .map(|(expression, consequence)| (expression.field_ref.as_str(), *consequence))
+            .collect();
+        compiled.findings = found
             .into_iter()
-            .filter_map(|expression| {
-                let error = expression.outcome.err()?;
-                Some(CompileFinding {
-                    field_ref: expression.field_ref,
-                    kind: error.kind,
-                    message: error.message,
-                })
+            .map(|(field_ref, kind, cause)| CompileFinding {
+                consequence: by_field
+                    .get(field_ref.as_str())
+                    .copied()
+                    .unwrap_or(Consequence::Unread),
+                field_ref,
+                kind,
+                cause,
             })
-            .chain(self_reading_variables(&compiled.expressions))
             .collect();
         compiled.failed = compiled
             .findings
@@ -178,6 +280,13 @@ impl CompiledPolicy {
         self.expressions
             .get(n)
             .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
+    }
+
+    /// What happens to a request for which the expression of the index `n` fails.
+    #[must_use]
+    pub fn consequence(&self, n: usize) -> Consequence {
+        let known = self.consequences.get(n).copied();
+        known.unwrap_or(Consequence::Unread)
     }
 
     /// How many nodes the trees of the expressions have: what a check takes is in proportion.
@@ -354,7 +463,10 @@ fn outcome(
         let error = CompileError {
             type_: CompileErrorType::Required,
             kind: CompileFindingKind::Failed,
-            message: "expression is not specified".into(),
+            cause: Cause::Whole {
+                rule: Rule::Required,
+                message: "expression is not specified".into(),
+            },
         };
         return (Err(error), None);
     }
@@ -362,12 +474,12 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => {
-            let found = expression.in_words(found, words);
+            let found = expression.in_words(found, words).clone();
             let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
         Checked::Failed(_, found) => {
-            let error = compile_error(&found, &expression.text, text_left);
+            let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
         Checked::Passed(checked) => {
@@ -385,15 +497,19 @@ fn outcome(
 fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
     match Program::plan(&checked, env, &KubernetesRuntime) {
         Ok(program) => Ok(Sound { checked, program }),
-        Err(error) => Err(CompileError {
-            type_: CompileErrorType::Internal,
-            kind: if error.is_unsafe() {
-                CompileFindingKind::Unsafe
+        Err(error) => {
+            let (kind, rule) = if error.is_unsafe() {
+                (CompileFindingKind::Unsafe, Rule::UnsafeExpression)
             } else {
-                CompileFindingKind::Failed
-            },
-            message: error.to_string(),
-        }),
+                (CompileFindingKind::Failed, Rule::CompilationFailed)
+            };
+            let message = error.to_string();
+            Err(CompileError {
+                type_: CompileErrorType::Internal,
+                kind,
+                cause: Cause::Whole { rule, message },
+            })
+        }
     }
 }
 
@@ -414,7 +530,8 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
     })
 }
 
-fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> CompileError {
+fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) -> CompileError {
+    text_left.cut(&mut found, text);
     let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
     let kind = if unsupported {
         CompileFindingKind::Unsupported
@@ -424,7 +541,10 @@ fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> Compi
     CompileError {
         type_: CompileErrorType::Invalid,
         kind,
-        message: format!("compilation failed: {}", text_left.render(found, text)),
+        cause: Cause::Diagnostics {
+            found,
+            text: Arc::clone(text),
+        },
     }
 }
 
@@ -460,13 +580,18 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     Err(CompileError {
         type_: CompileErrorType::Invalid,
         kind: CompileFindingKind::Failed,
-        message: format!("{expected} but got {}", type_.declared_string()),
+        cause: Cause::Whole {
+            rule: Rule::ResultType,
+            message: format!("{expected} but got {}", type_.declared_string()),
+        },
     })
 }
 
 /// Variables declared twice of which the second reads the first: it would evaluate itself without end,
 /// which ends the API server's process.
-fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFinding> {
+fn self_reading_variables(
+    expressions: &[PolicyExpression],
+) -> Vec<(String, CompileFindingKind, Cause)> {
     let variables: Vec<_> = expressions
         .iter()
         .filter(|e| e.role == Role::Variable)
@@ -478,14 +603,17 @@ fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFindin
         let name = variable.name.as_deref().unwrap_or_default();
         let is_second = !seen.insert(name);
         if is_second && in_cycles.contains(name) {
-            findings.push(CompileFinding {
-                field_ref: variable.field_ref.clone(),
-                kind: CompileFindingKind::Unsafe,
-                message: format!(
-                    "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
-                     evaluating it never ends; rename one of the two"
-                ),
-            });
+            let message = format!(
+                "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
+                 evaluating it never ends; rename one of the two"
+            );
+            let rule = Rule::UnsafeExpression;
+            let cause = Cause::Whole { rule, message };
+            findings.push((
+                variable.field_ref.clone(),
+                CompileFindingKind::Unsafe,
+                cause,
+            ));
         }
     }
     findings

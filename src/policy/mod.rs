@@ -4,12 +4,15 @@
 
 pub mod admission;
 pub mod compile;
+pub mod consequence;
 pub mod cost;
 mod environment;
 pub mod exempt;
 pub mod expressions;
+pub mod finding;
 mod flow;
 pub mod matching;
+pub mod rule;
 pub mod rules;
 mod truthful;
 pub mod typecheck;

@@ -16,7 +16,7 @@ use super::flow::{self, Facts, Issue, Outcome, Variable};
 use super::matching::{Operations, Target};
 use crate::cel::ast::{Expr, ExprId, Literal};
 use crate::cel::checker::CheckedAst;
-use crate::cel::diagnostic::{Code, Diagnostics};
+use crate::cel::diagnostic::{Code, Diagnostics, Hint};
 use crate::cel::env::Env;
 use crate::cel::eval::Program;
 use crate::cel::types::{FieldTypes, StructType, Type};
@@ -74,7 +74,7 @@ pub(super) struct Judged {
     /// By the index of the expression.
     pub(super) found: BTreeMap<usize, Finding>,
     /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
-    pub(super) absent: Vec<(usize, ExprId, String)>,
+    pub(super) absent: Vec<(usize, ExprId, Hint)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
@@ -91,7 +91,12 @@ pub(super) enum Finding {
     /// What cannot be evaluated.
     Issues(Vec<Issue>),
     /// What the API server refuses.
-    Refused(String),
+    Refused {
+        /// Why.
+        found: Diagnostics,
+        /// How many bytes that takes in words.
+        n_bytes: usize,
+    },
 }
 
 /// What the expressions of a policy ask for.
@@ -394,8 +399,8 @@ impl<'a> Judge<'a> {
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
-                let text = self.text_left.render(&found, &expression.text);
-                judged.found.insert(n, Finding::Refused(text));
+                let n_bytes = self.text_left.cut(&mut found, &expression.text);
+                judged.found.insert(n, Finding::Refused { found, n_bytes });
             }
         }
     }
@@ -409,6 +414,7 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
         id: error.at().unwrap_or_else(|| checked.ast().root()),
         code: Code::InvalidLiteral,
         message: error.to_string(),
+        hint: None,
     };
     Some(flow::to_diagnostics([&issue], checked.ast(), text))
 }
@@ -427,7 +433,7 @@ impl Judged {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
         let absent = outcome.absent.into_iter();
-        self.absent.extend(absent.map(|(id, field)| (n, id, field)));
+        self.absent.extend(absent.map(|(id, hint)| (n, id, hint)));
         for issue in outcome.issues {
             self.add_issue(n, issue);
         }
@@ -462,7 +468,7 @@ impl Judged {
     /// Whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found.get(&n).is_some_and(|finding| match finding {
-            Finding::Refused(_) => true,
+            Finding::Refused { .. } => true,
             Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
         })
     }
@@ -480,6 +486,7 @@ impl Judged {
                     id: *id,
                     code: Code::NoFieldSelection,
                     message: message.to_owned(),
+                    hint: None,
                 };
                 self.add_issue(n, issue);
             }
@@ -495,7 +502,7 @@ impl Judged {
                     issues.push(issue);
                 }
             }
-            Finding::Refused(_) => {}
+            Finding::Refused { .. } => {}
         }
     }
 }
@@ -516,22 +523,23 @@ impl Finding {
     fn n_steps(&self) -> usize {
         match self {
             Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
-            Self::Refused(text) => text.len() / BYTES_OF_STEP,
+            Self::Refused { n_bytes, .. } => n_bytes / BYTES_OF_STEP,
         }
     }
 
-    /// The text of the finding about `expression`.
-    pub(super) fn render(&self, expression: &PolicyExpression, text_left: &TextLeft) -> String {
-        match self {
-            Self::Refused(text) => text.clone(),
-            Self::Issues(issues) => match expression.parsed() {
-                Ok(ast) => {
-                    let found = flow::to_diagnostics(issues, ast, &expression.text);
-                    text_left.render(&found, &expression.text)
-                }
-                Err(found) => text_left.render(found, &expression.text),
-            },
-        }
+    /// The findings about `expression`, as many as there is room for.
+    pub(super) fn to_diagnostics(
+        &self,
+        expression: &PolicyExpression,
+        text_left: &TextLeft,
+    ) -> Diagnostics {
+        let mut found = match (self, expression.parsed()) {
+            (Self::Refused { found, .. }, _) => return found.clone(),
+            (Self::Issues(issues), Ok(ast)) => flow::to_diagnostics(issues, ast, &expression.text),
+            (Self::Issues(_), Err(found)) => found.clone(),
+        };
+        text_left.cut(&mut found, &expression.text);
+        found
     }
 }
 

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use super::compile::CompiledPolicy;
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words};
+use super::finding::{ExpressionFindings, KindFindings};
 use super::matching::{self, Target};
 use super::param_kind;
 use super::truthful::{self, Judge};
 use super::verdicts::{Scope, Verdicts};
+use crate::cel::diagnostic::Diagnostics;
 use crate::cel::env::Env;
 use crate::cel::syntax::run_on_deep_stack;
 use crate::cel::types::{StructType, Type};
@@ -30,15 +32,6 @@ pub enum Profile {
     Truthful,
 }
 
-/// A warning, in the form of the API's `ExpressionWarning`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The field of the policy, `spec.validations[0].expression`.
-    pub field_ref: String,
-    /// The text.
-    pub warning: String,
-}
-
 /// A kind whose objects could not be checked, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UncheckedKind {
@@ -53,8 +46,8 @@ pub struct UncheckedKind {
 /// The outcome of type checking.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeCheck {
-    /// The warnings, in the order of the policy's fields.
-    pub warnings: Vec<Warning>,
+    /// The expressions with findings, in the order of the policy's fields.
+    pub findings: Vec<ExpressionFindings>,
     /// The kinds that rules match by name and that were checked, sorted.
     pub checked: Vec<Gvk>,
     /// The kinds that rules match by name and that were not checked.
@@ -172,7 +165,7 @@ fn check_as_upstream(
     typed: Vec<(Gvk, Type)>,
     outcome: &mut TypeCheck,
 ) {
-    let mut issues: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
     let mut work = 0;
     let text_left = TextLeft::of_upstream();
     for (gvk, object) in typed {
@@ -190,29 +183,30 @@ fn check_as_upstream(
             object: &object,
             params,
         };
-        for (n, rendered) in kind.check(&text_left) {
-            issues
-                .entry(n)
-                .or_default()
-                .push(format!("{gvk}: {rendered}\n"));
+        for (n, errors) in kind.check(&text_left) {
+            found.entry(n).or_default().push(KindFindings {
+                gvk: gvk.clone(),
+                errors,
+                warnings: Diagnostics::default(),
+                repeats_places: false,
+            });
         }
         outcome.checked.push(gvk);
     }
-    outcome.warnings = warnings(policy, issues);
-}
-
-/// The warnings of the texts for each expression, by its index.
-fn warnings(policy: &CompiledPolicy, texts: BTreeMap<usize, Vec<String>>) -> Vec<Warning> {
-    texts
+    outcome.findings = found
         .into_iter()
-        .filter_map(|(n, texts)| {
+        .filter_map(|(n, kinds)| {
             let expression = policy.expressions().get(n)?;
-            Some(Warning {
+            Some(ExpressionFindings {
+                index: n,
                 field_ref: expression.field_ref.clone(),
-                warning: texts.join("\n"),
+                text: Arc::clone(&expression.text),
+                consequence: policy.consequence(n),
+                kinds,
+                notes: Vec::new(),
             })
         })
-        .collect()
+        .collect();
 }
 
 fn check_truthfully(
@@ -287,7 +281,7 @@ fn check_truthfully(
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
-    outcome.warnings = warnings(policy, verdicts.into_texts(policy, scope));
+    outcome.findings = verdicts.into_findings(policy, scope);
 }
 
 /// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,
@@ -329,13 +323,13 @@ impl<'a> KindContext<'a> {
         self.policy.expressions().iter().enumerate()
     }
 
-    /// The index of each expression in error, with the text.
+    /// The index of each expression in error, with the findings.
     fn check<'t>(
         &self,
         text_left: &'t TextLeft,
-    ) -> impl Iterator<Item = (usize, String)> + use<'a, 't> {
+    ) -> impl Iterator<Item = (usize, Diagnostics)> + use<'a, 't> {
         let findings = move |(n, expression, checked): (usize, &PolicyExpression, Checked<'_>)| {
-            Some((n, findings(expression, &checked, text_left)?))
+            Some((n, findings(expression, checked, text_left)?))
         };
         self.check_all().into_iter().filter_map(findings)
     }
@@ -365,13 +359,14 @@ impl<'a> KindContext<'a> {
 /// What upstream says of the expression.
 fn findings(
     expression: &PolicyExpression,
-    checked: &Checked<'_>,
+    checked: Checked<'_>,
     text_left: &TextLeft,
-) -> Option<String> {
-    let found = match checked {
-        Checked::Unparsed(found) => expression.in_words(found, Words::Upstream),
+) -> Option<Diagnostics> {
+    let mut found = match checked {
+        Checked::Unparsed(found) => expression.in_words(found, Words::Upstream).clone(),
         Checked::Failed(_, found) => found,
         Checked::Passed(_) => return None,
     };
-    Some(text_left.render(found, &expression.text))
+    text_left.cut(&mut found, &expression.text);
+    Some(found)
 }

@@ -5,14 +5,15 @@
 //!   the whole can be evaluated for one that comes to it, be it one that could not be looked at. What only
 //!   fails (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) is trouble.
 //! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
-//!   hardly meant. That is told by `WARNING` in place of `ERROR`.
+//!   hardly meant: it is a warning, and no error.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
 use super::expressions::{PolicyExpression, TextLeft};
+use super::finding::{ExpressionFindings, KindFindings, Note};
 use super::flow::Issue;
 use super::truthful::{self, Finding, Judged};
 use crate::cel::ast::ExprId;
@@ -86,38 +87,42 @@ impl Verdicts {
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
     }
 
-    /// The texts about each expression, by its index.
-    pub(super) fn into_texts(
+    /// The findings about each expression.
+    pub(super) fn into_findings(
         mut self,
         policy: &CompiledPolicy,
         scope: Scope,
-    ) -> BTreeMap<usize, Vec<String>> {
+    ) -> Vec<ExpressionFindings> {
         if scope == Scope::Checked {
             self.find_vain_tests();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
-        let mut texts: BTreeMap<usize, Vec<String>> = BTreeMap::new();
         let text_left = TextLeft::default();
-        for (n, expression) in policy.expressions().iter().enumerate() {
-            let of_expression = self.texts_of(n, expression, scope, &text_left);
-            if !of_expression.is_empty() {
-                texts.insert(n, of_expression);
-            }
-        }
-        texts
+        let expressions = policy.expressions().iter().enumerate();
+        let found = expressions.filter_map(|(n, expression)| {
+            let (kinds, notes) = self.findings_of(n, expression, scope, &text_left);
+            (!kinds.is_empty()).then(|| ExpressionFindings {
+                index: n,
+                field_ref: expression.field_ref.clone(),
+                text: Arc::clone(&expression.text),
+                consequence: policy.consequence(n),
+                kinds,
+                notes,
+            })
+        });
+        found.collect()
     }
 
-    /// The texts about the expression of the index `n`, one a kind, below the last what is true of all.
-    fn texts_of(
+    /// The findings about the expression of the index `n`, and what is true of several kinds.
+    fn findings_of(
         &self,
         n: usize,
         expression: &PolicyExpression,
         scope: Scope,
         text_left: &TextLeft,
-    ) -> Vec<String> {
+    ) -> (Vec<KindFindings>, Vec<Note>) {
         let mut shown = Shown::default();
-        let mut texts: Vec<String> = Vec::new();
-        let mut last_full = None;
+        let mut found: Vec<KindFindings> = Vec::new();
         let mut n_left_out = 0;
         for kind in &self.kinds {
             let finding = self.told(kind, n, scope);
@@ -130,58 +135,30 @@ impl Verdicts {
                     continue;
                 }
             }
-            if !texts.is_empty() && text_left.is_used_up() {
+            if !found.is_empty() && text_left.is_used_up() {
                 n_left_out += 1;
                 continue;
             }
-            let text = kind.text(n, expression, finding.as_deref(), text_left);
-            let full = format!("{}: {text}\n", kind.gvk);
-            let shown = if kind.is_by_wildcard {
-                let text = shown.add(text, kind.is_refused(n));
-                text.map(|text| format!("{}: {text}\n", kind.gvk))
-            } else {
-                Some(full.clone())
-            };
+            let mut of_kind = kind.findings(n, expression, finding.as_deref(), text_left);
             // The first is shown however long it is.
-            if let Some(text) = shown.or_else(|| texts.is_empty().then(|| full.clone())) {
-                texts.push(text);
-                last_full = Some(full);
+            if !kind.is_by_wildcard
+                || shown.add(&mut of_kind, &expression.text, kind.is_refused(n))
+                || found.is_empty()
+            {
+                found.push(of_kind);
             }
         }
-        let mut in_common = String::new();
+        let mut notes = Vec::new();
         if n_left_out > 0 {
-            let _ = writeln!(
-                in_common,
-                "what is said of {n_left_out} more kinds is left out"
-            );
+            notes.push(Note::MoreKinds(n_left_out));
         }
-        in_common += &self.of_wildcards(shown.n_failing);
-        if !in_common.is_empty()
-            && let (Some(last), Some(full)) = (texts.last_mut(), last_full)
-        {
-            // It stands below a place in the source, and not as a part of a message.
-            *last = full + &in_common;
+        if shown.n_failing > 0 {
+            notes.push(Note::NoWildcardKind {
+                n_failing: shown.n_failing,
+                n_all: self.kinds.iter().filter(|kind| kind.is_by_wildcard).count(),
+            });
         }
-        texts
-    }
-
-    /// What is said of `n_failing` kinds of wildcards together.
-    fn of_wildcards(&self, n_failing: usize) -> String {
-        let n_all = self.kinds.iter().filter(|kind| kind.is_by_wildcard).count();
-        match n_failing {
-            0 => String::new(),
-            1 if n_all == 1 => {
-                "the one kind that the wildcards match cannot be evaluated so\n".to_owned()
-            }
-            n if n == n_all => {
-                format!("none of the {n} kinds that the wildcards match can be evaluated so\n")
-            }
-            1 => "the one kind of the wildcards that comes to this cannot be evaluated so\n"
-                .to_owned(),
-            n => format!(
-                "none of the {n} kinds of the wildcards that come to this can be evaluated so\n"
-            ),
-        }
+        (found, notes)
     }
 
     /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
@@ -204,7 +181,8 @@ impl Verdicts {
         let present: HashSet<_> = present.copied().collect();
         for kind in &mut self.kinds {
             let mut told = HashSet::new();
-            for (n, id, field) in &kind.judged.absent {
+            for (n, id, hint) in &kind.judged.absent {
+                let field = hint.name();
                 if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
                     continue;
                 }
@@ -215,6 +193,7 @@ impl Verdicts {
                         "undefined field '{field}': no kind that the rules match has it, so that has() is \
                          always false"
                     ),
+                    hint: Some(hint.clone()),
                 };
                 kind.vain.entry(*n).or_default().push(issue);
             }
@@ -224,31 +203,28 @@ impl Verdicts {
 
 impl Kind {
     fn is_refused(&self, n: usize) -> bool {
-        matches!(self.judged.found.get(&n), Some(Finding::Refused(_)))
+        matches!(self.judged.found.get(&n), Some(Finding::Refused { .. }))
     }
 
-    /// The text about the expression of the index `n`, with `finding`; empty where there is nothing to say.
-    fn text(
+    /// The findings about the expression of the index `n`: `finding`, and the tests in vain.
+    fn findings(
         &self,
         n: usize,
         expression: &PolicyExpression,
         finding: Option<&Finding>,
         text_left: &TextLeft,
-    ) -> String {
-        let mut parts = Vec::new();
-        parts.extend(finding.map(|finding| finding.render(expression, text_left)));
-        if let Some(vain) = self.vain.get(&n) {
-            let text = Finding::Issues(vain.clone()).render(expression, text_left);
-            // Each finding begins with its severity.
-            let lines = text
-                .lines()
-                .map(|line| match line.strip_prefix("ERROR: <input>:") {
-                    Some(rest) => format!("WARNING: <input>:{rest}"),
-                    None => line.to_owned(),
-                });
-            parts.push(lines.collect::<Vec<_>>().join("\n"));
+    ) -> KindFindings {
+        let errors = finding.map(|finding| finding.to_diagnostics(expression, text_left));
+        let vain = self.vain.get(&n).map(|vain| {
+            let finding = Finding::Issues(vain.clone());
+            finding.to_diagnostics(expression, text_left)
+        });
+        KindFindings {
+            gvk: self.gvk.clone(),
+            errors: errors.unwrap_or_default(),
+            warnings: vain.unwrap_or_default(),
+            repeats_places: false,
         }
-        parts.join("\n")
     }
 }
 
@@ -267,25 +243,20 @@ impl Shown {
         self.n_bytes > MAX_SHOWN_BYTES
     }
 
-    /// The text to show, where there is room for it: the places in the source are shown for the first kind only.
-    fn add(&mut self, text: String, is_refused: bool) -> Option<String> {
-        let is_place = |line: &&str| line.starts_with(" | ");
-        let place = text.lines().filter(is_place).collect::<Vec<_>>().join("\n");
-        let text = if self.places.contains(&place) {
-            let rest: Vec<_> = text.lines().filter(|line| !is_place(line)).collect();
-            rest.join("\n")
-        } else {
-            if self.places.len() < MAX_PLACES {
-                self.places.push(place);
-            }
-            text
-        };
+    /// Takes the room for `found`, findings in the expression `text`; whether there was so much. The places in the
+    /// source are shown for the first kind only.
+    fn add(&mut self, found: &mut KindFindings, text: &str, is_refused: bool) -> bool {
+        let places = found.errors.excerpts(text) + &found.warnings.excerpts(text);
+        found.repeats_places = self.places.contains(&places);
+        if !found.repeats_places && self.places.len() < MAX_PLACES {
+            self.places.push(places);
+        }
         // What the API server refuses, it refuses whatever the kind.
         self.n_bytes += if is_refused {
             MAX_SHOWN_BYTES / 2 + 1
         } else {
-            text.len()
+            found.rendered_len(text)
         };
-        (!self.is_full()).then_some(text)
+        !self.is_full()
     }
 }

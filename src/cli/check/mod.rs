@@ -4,8 +4,8 @@
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
 pub mod annotations;
+mod expressions;
 pub mod finding;
-pub mod issues;
 pub mod known;
 pub mod policy;
 pub mod render;

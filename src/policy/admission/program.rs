@@ -78,10 +78,10 @@ impl Programs {
                     Ok(Planned { program, depth })
                 }
                 (Ok(_), None) => Err("unexpected compilation error".to_owned()),
-                (Err(error), _) => Err(error.message),
+                (Err(error), _) => Err(error.message()),
             };
             let name = source.name.clone().unwrap_or_default();
-            let text = source.text.clone();
+            let text = source.text.to_string();
             let expression = Expression { text, program };
             match source.role {
                 Role::Variable => programs.add_variable(name, expression),

@@ -26,7 +26,7 @@ pub(super) mod value;
 use std::collections::HashMap;
 
 use crate::cel::ast::{Ast, ExprId};
-use crate::cel::diagnostic::{Code, Diagnostics};
+use crate::cel::diagnostic::{Code, Diagnostic, Diagnostics, Hint};
 use crate::cel::env::Env;
 use crate::cel::source::SourceMap;
 use crate::cel::syntax::run_on_deep_stack;
@@ -66,6 +66,7 @@ pub(super) struct Issue {
     pub(super) id: ExprId,
     pub(super) code: Code,
     pub(super) message: String,
+    pub(super) hint: Option<Hint>,
 }
 
 /// What was found out about an expression.
@@ -76,7 +77,7 @@ pub(super) struct Outcome {
     /// The variables that are read.
     pub(super) reads: Vec<String>,
     /// Tests for a field that objects of the kind cannot have.
-    pub(super) absent: Vec<(ExprId, String)>,
+    pub(super) absent: Vec<(ExprId, Hint)>,
     /// Other tests for a field.
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request comes to.
@@ -107,7 +108,7 @@ pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Outcome 
     outcome
 }
 
-/// The issues as findings in `text`, in the order of their places.
+/// The issues as findings in `text`, in the order of the issues.
 pub(super) fn to_diagnostics<'a>(
     issues: impl IntoIterator<Item = &'a Issue>,
     ast: &Ast,
@@ -116,8 +117,13 @@ pub(super) fn to_diagnostics<'a>(
     let source = SourceMap::new(text);
     let mut found = Diagnostics::default();
     for issue in issues {
-        let location = source.location(ast.offset(issue.id));
-        found.report_at(issue.code, location, issue.id, issue.message.clone());
+        found.add(Diagnostic {
+            code: issue.code,
+            location: source.location(ast.offset(issue.id)),
+            expr: Some(issue.id),
+            message: issue.message.clone(),
+            hint: issue.hint.clone(),
+        });
     }
     found
 }

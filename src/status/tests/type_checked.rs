@@ -57,7 +57,7 @@ fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
         "NoWarnings"
     );
     let desired = partly()
-        .with(|facts| facts.types.warnings = vec![warning("spec.validations[0].expression", "x")])
+        .with(|facts| facts.types.findings = vec![warning("spec.validations[0].expression", "x")])
         .after(&Facts::sound(), at(1))
         .compute(at(2));
     assert_eq!(
@@ -93,23 +93,23 @@ fn type_checked_says_its_coverage() {
             2,
             0,
             "False ExpressionWarnings",
-            "spec.validations[0].expression may fail when evaluated, with failurePolicy Fail a \
-             request that reaches it is denied; 2 kinds checked",
+            "spec.validations[0].expression may fail when evaluated (text on apps/v1 Deployment), with \
+             failurePolicy Fail a request that reaches it is denied; 2 kinds checked",
         ),
         (
             3,
             1,
             1,
             "False ExpressionWarnings",
-            "spec.validations[0].expression and 2 more may fail when evaluated, with failurePolicy \
-             Fail a request that reaches it is denied; 1 of 2 kinds \
+            "spec.validations[0].expression and 2 more may fail when evaluated (text on apps/v1 \
+             Deployment), with failurePolicy Fail a request that reaches it is denied; 1 of 2 kinds \
              checked; not checked: apps/v1 Odd0 (no schema)",
         ),
     ];
     for (n_warnings, n_checked, n_unchecked, expect, text) in table {
         let facts = Facts::sound().with(|facts| {
             facts.types = TypeCheck {
-                warnings: (0..n_warnings)
+                findings: (0..n_warnings)
                     .map(|n| warning(&format!("spec.validations[{n}].expression"), "text"))
                     .collect(),
                 checked: (0..n_checked)
@@ -213,24 +213,17 @@ fn kinds_beyond_those_that_are_checked_are_not_counted() {
 
 #[test]
 fn a_test_in_vain_is_not_said_to_fail() {
-    let vain =
-        "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";
-    let facts = Facts::sound().with(|facts| {
-        facts.types.warnings = vec![warning("spec.validations[0].expression", vain)];
-    });
+    let first = "spec.validations[0].expression";
+    let vain = of_severity(Severity::Warning, first, "undefined field 'x'");
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![vain.clone()]);
     check(
         &facts,
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[0].expression may not do what is meant (undefined field 'x'); 1 kind checked",
     );
-    let failing = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'y'\n | object.y";
-    let facts = Facts::sound().with(|facts| {
-        facts.types.warnings = vec![
-            warning("spec.validations[0].expression", vain),
-            warning("spec.validations[1].expression", failing),
-        ];
-    });
+    let failing = warning("spec.validations[1].expression", "undefined field 'y'");
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![vain, failing]);
     check(
         &facts,
         ConditionType::TypeChecked,
