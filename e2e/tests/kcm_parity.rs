@@ -46,7 +46,7 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
             (policy, expected)
         })
         .collect();
-    candidates.sort_by_key(|(_, expected)| expected.warnings.is_empty());
+    candidates.sort_by_key(|(_, expected)| expected.findings.is_empty());
 
     let mut created = BTreeMap::new();
     for (n, (mut policy, expected)) in candidates.into_iter().enumerate() {
@@ -77,10 +77,9 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
             .into_iter()
             .map(|warning| (warning.field_ref, normalize(&warning.warning, expected)))
             .collect();
-        let wanted: Vec<_> = expected
-            .warnings
-            .iter()
-            .map(|warning| (warning.field_ref.clone(), warning.warning.clone()))
+        let wanted: Vec<_> = warnings(&expected.findings)
+            .into_iter()
+            .map(|warning| (warning.field_ref.clone(), warning.text()))
             .collect();
         n_warned += usize::from(!wanted.is_empty());
         assert_eq!(actual, wanted, "{name}");
