@@ -17,6 +17,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, PostParams};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::policy::typecheck::{Profile, type_check};
+use vap_status_controller::status::warnings::warnings;
 
 /// How many policies are given to kube-controller-manager.
 const N_POLICIES: usize = 60;
