@@ -17,6 +17,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
+pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
 use super::probes::ProbesState;
 use super::stalled::{self, Remedy};

@@ -140,7 +140,8 @@ fn what_follows(consequence: Consequence) -> &'static str {
             "with failurePolicy Ignore, the audit annotation is left out where it fails"
         }
         Consequence::OtherMessage => {
-            "where it fails, a request that is denied gets the fixed message; none is denied for it"
+            "where it fails, a denial shows the validation's message or expression instead; no request is \
+             denied because of it"
         }
         Consequence::Unread => "nothing reads the variable, so that it is never evaluated",
     }

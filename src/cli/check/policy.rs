@@ -215,16 +215,15 @@ fn resources(
             let named = resources.iter().rev();
             let named = named.filter_map(|item| Some(((field_ref, item.as_str()?), item)));
             names.extend(named);
-            let groups = known::rule(&policy.value, field_ref);
+            let groups = known::rule(&policy.value, unserved.index);
             let groups = groups.into_iter().flat_map(|rule| known.open_groups(rule));
             (rule, groups.take(MAX_GROUPS).collect())
         });
-        let name = unserved.rule.rsplit(' ').next().unwrap_or_default();
-        let (place, length) = match names.get(&(field_ref, name)) {
+        let (place, length) = match names.get(&(field_ref, unserved.name.as_str())) {
             Some(item) => (policy.place_of(item), item.span.len().max(1)),
             None => (policy.place_of(rule), 1),
         };
-        let unknown: &[&str] = if Known::is_misspelt(unserved) {
+        let unknown: &[&str] = if unserved.is_misspelt {
             &[]
         } else {
             open_groups
@@ -259,7 +258,7 @@ fn resources(
         findings.push(found);
     }
     exempt_resources(policy, answers, findings);
-    let has_rules = known::rule(&policy.value, "spec.matchConstraints.resourceRules[0]").is_some();
+    let has_rules = known::rule(&policy.value, 0).is_some();
     if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
@@ -333,7 +332,6 @@ fn params(
 ) {
     let field_ref = "spec.paramKind";
     let place = policy.place_of_field("spec.paramKind.kind");
-    let condition = find(&answers.status.conditions, ConditionType::ParamsResolved);
     let found = match &answers.params {
         ParamKindState::NotRequired | ParamKindState::Served(..) => return,
         ParamKindState::Undiscovered { gvk, .. } => {
@@ -347,12 +345,13 @@ fn params(
             found
         }
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
-            let text = condition.map(|condition| condition.message.as_str());
-            let text = text.unwrap_or("nothing serves the paramKind");
-            let (message, help) = text.split_once("; ").unwrap_or((text, ""));
+            let fails_closed = crate::policy::fails_closed(&policy.value);
+            let Some((message, help)) = compute::unserved(&answers.params, fails_closed) else {
+                return;
+            };
             let error = Severity::Error;
-            let mut found = finding(policy, error, Rule::ParamKindNotFound, message, place);
-            found.help = (!help.is_empty()).then(|| help.to_owned());
+            let mut found = finding(policy, error, Rule::ParamKindNotFound, &message, place);
+            found.help = Some(help);
             found
         }
     };

@@ -364,8 +364,11 @@ fn no_served_resource_means_it_never_runs() {
         facts.matches = Matches {
             unserved: vec![UnservedResource {
                 field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+                index: 0,
                 rule: "apps/v1 deployment".into(),
+                name: "deployment".into(),
                 suggestion: Some("deployments".into()),
+                is_misspelt: true,
             }],
             ..Matches::default()
         };
@@ -440,8 +443,11 @@ fn some_unserved_resources_are_named() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+            index: 0,
             rule: "apps/v1 statefulset".into(),
+            name: "statefulset".into(),
             suggestion: None,
+            is_misspelt: false,
         }];
     });
     check(
