@@ -168,7 +168,7 @@ pub(crate) async fn check(
     let waiting = schemas.waiting.iter();
     let waiting = waiting.map(|(gv, missing)| (gv.to_string(), missing.reason.clone()));
     let waiting = waiting.collect();
-    let missing = schemas.waiting.values().cloned().collect();
+    let missing = schemas.guards().cloned().collect();
     let mapper = Arc::clone(&world.mapper);
     let typed = guard(name, metrics, move || {
         let typed = Typed::from(type_check(&compiled, &mapper, &schemas, profile));

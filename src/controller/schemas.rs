@@ -100,6 +100,9 @@ enum Load {
     Missing(String),
     /// It is there.
     Loaded(Arc<Types>),
+    /// What is there is newer than the index, which may never tell: the schema may be what it was again
+    /// when the index is read next. The task goes on asking for what the index has.
+    Passing(Arc<Types>),
 }
 
 /// A policy that waits for documents.
@@ -231,6 +234,14 @@ impl Shared {
             match &document.load {
                 Load::Loaded(types) => {
                     schemas.documents.insert(gv.clone(), Arc::clone(types));
+                }
+                Load::Passing(types) => {
+                    schemas.documents.insert(gv.clone(), Arc::clone(types));
+                    let reason = "it is changing".to_owned();
+                    schemas
+                        .passing
+                        .push(Missing::new(reason, &document.version));
+                    document.waiting.insert(policy.to_owned());
                 }
                 Load::Missing(reason) => {
                     let missing = Missing::new(reason.clone(), &document.version);
@@ -391,6 +402,15 @@ pub(crate) struct Schemas {
     documents: BTreeMap<GroupVersion, Arc<Types>>,
     /// Documents that are published and could not be had now.
     pub(crate) waiting: BTreeMap<GroupVersion, Missing>,
+    /// Documents that are not those of the index.
+    passing: Vec<Missing>,
+}
+
+impl Schemas {
+    /// What must still be missing for another check to find the same.
+    pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
+        self.waiting.values().chain(&self.passing)
+    }
 }
 
 impl SchemaResolver for Schemas {

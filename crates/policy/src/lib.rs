@@ -16,7 +16,6 @@ pub mod rule;
 pub mod rules;
 mod truthful;
 pub mod typecheck;
-pub mod typed;
 mod variables;
 mod verdicts;
 
