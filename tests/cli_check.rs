@@ -21,8 +21,8 @@ use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
+use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::rule::Rule;
-use vap_status_controller::policy::typecheck::Profile;
 
 fn report(path: &str, profile: Profile) -> CheckReport {
     let options = Options {

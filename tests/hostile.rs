@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
+use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy};
-use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::offline::Offline;
 
 fn policy(spec: Value) -> ValidatingAdmissionPolicy {

@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::policy::rule::Rule;
-use vap_status_controller::policy::typecheck::{Profile, type_check};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
 use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};

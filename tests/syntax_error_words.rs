@@ -10,8 +10,8 @@
 
 use serde_json::json;
 use vap_status_controller::cel::cost::UnknownSizes;
+use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::{CompileMode, CompiledPolicy};
-use vap_status_controller::policy::typecheck::{Profile, type_check};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::status::warnings::{Warning, warnings};
 

@@ -13,9 +13,9 @@
 )]
 
 use serde_json::{Value, json};
+use vap_status_controller::policy::analysis::differences::{differences, rules};
+use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::rules::{differences, rules};
-use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::status::warnings::warnings;
 

@@ -15,8 +15,8 @@ use e2e::control_plane::ControlPlane;
 use e2e::{corpus, live};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, PostParams};
+use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::typecheck::{Profile, type_check};
 use vap_status_controller::status::warnings::warnings;
 
 /// How many policies are given to kube-controller-manager.
@@ -114,7 +114,7 @@ async fn wait_for_status(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> St
 /// Replaces the nanoseconds in type names by `#`, as `e2e/oracle` does.
 fn normalize(
     warning: &str,
-    expected: &vap_status_controller::policy::typecheck::TypeCheck,
+    expected: &vap_status_controller::policy::analysis::TypeCheck,
 ) -> String {
     let kinds = expected
         .checked

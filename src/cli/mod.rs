@@ -20,8 +20,8 @@ mod text;
 
 use std::io::{self, Write};
 
+use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
-use crate::policy::typecheck::Profile;
 
 use args::{
     Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, Output,

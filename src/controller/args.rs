@@ -10,7 +10,7 @@ use super::context::Settings;
 use super::exclude::{Exclusion, LabelPattern, NamePattern};
 use super::leadership::Election;
 use super::lease::Timing;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
 

@@ -10,7 +10,7 @@ use super::exclude::{Excluded, Exclusion};
 use super::mapper::Dependencies;
 use super::origin::Origin;
 use super::world::Change;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
 
 /// The policies, by name.

@@ -17,7 +17,7 @@ use super::reconcile::{Done, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use super::world::tests::world;
 use super::world::{Change, World};
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{ErrorReason, Outcome};

@@ -23,11 +23,11 @@ use super::probes::ProbesState;
 use super::stalled::{self, Remedy};
 use super::warnings::Warning;
 use super::{bindings, message, params, probes, warnings};
+use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
 use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
-use crate::policy::typecheck::{BEYOND, TypeCheck, UncheckedKind};
 use crate::schema::Gvk;
 
 /// What was found out about a policy.

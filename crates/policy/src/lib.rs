@@ -1,8 +1,9 @@
-//! The model of a ValidatingAdmissionPolicy: compiled, matched and type-checked.
+//! The model of a ValidatingAdmissionPolicy: compiled, matched, analysed and decided.
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
 pub mod admission;
+pub mod analysis;
 pub mod compile;
 pub mod consequence;
 pub mod cost;
@@ -10,14 +11,9 @@ mod environment;
 pub mod exempt;
 pub mod expressions;
 pub mod finding;
-mod flow;
 pub mod matching;
 pub mod rule;
-pub mod rules;
-mod truthful;
-pub mod typecheck;
 mod variables;
-mod verdicts;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

@@ -6,9 +6,9 @@ use std::cmp::Reverse;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
+use vap_status_controller::policy::analysis::differences;
+use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::rules;
-use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::Gvk;
 use vap_status_controller::status::warnings::warnings;
 
@@ -170,7 +170,7 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
         return Vec::new();
     };
     let compiled = CompiledPolicy::new(policy);
-    rules::differences(&compiled, &schemas.mapper, &schemas.types)
+    differences::differences(&compiled, &schemas.mapper, &schemas.types)
         .into_iter()
         .map(|difference| DifferenceLine {
             file: doc.file.clone(),

@@ -17,7 +17,7 @@ pub mod validation;
 use std::io::Read;
 use std::path::PathBuf;
 
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
 use super::input::{Input, Wanted};

@@ -11,11 +11,11 @@ use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
+use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, Matches};
 use crate::policy::rule::Rule;
-use crate::policy::typecheck::{Profile, TypeCheck, type_check};
 use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{

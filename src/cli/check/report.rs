@@ -10,8 +10,8 @@ use super::finding::{Finding, Location, Severity};
 use super::policy::{Outcome, finding};
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
+use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
-use crate::policy::typecheck::Profile;
 use crate::status::message;
 use crate::status::warnings::{Warning, warnings};
 

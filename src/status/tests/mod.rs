@@ -19,12 +19,12 @@ use super::message;
 use super::probes::{ProbeFacts, ProbesState};
 use crate::cel::diagnostic::{Code, Diagnostics, Severity};
 use crate::cel::source::Location;
+use crate::policy::analysis::{TypeCheck, UncheckedKind, WildcardKinds};
 use crate::policy::compile::{Cause, CompileFinding, CompileFindingKind};
 use crate::policy::consequence::Consequence;
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
 use crate::policy::rule::Rule;
-use crate::policy::typecheck::{TypeCheck, UncheckedKind, WildcardKinds};
 use crate::schema::{Gvk, Gvr};
 
 mod exempt;

@@ -187,7 +187,7 @@ fn kinds_beyond_those_that_are_checked_are_not_counted() {
     // Each CRD would change the message otherwise.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
-            reason: crate::policy::typecheck::BEYOND.to_owned(),
+            reason: crate::policy::analysis::BEYOND.to_owned(),
             ..unchecked(&format!("Beyond{n}"))
         };
         let facts = Facts::sound().with(|facts| {

@@ -11,11 +11,11 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::compile::CompiledPolicy;
-use super::expressions::{PolicyExpression, TextLeft};
-use super::finding::{ExpressionFindings, KindFindings, Note};
-use super::flow::Issue;
-use super::truthful::{self, Finding, Judged};
+use super::driver::{self, Finding, Judged};
+use super::interpret::Issue;
+use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, TextLeft};
+use crate::finding::{ExpressionFindings, KindFindings, Note};
 use cel::ast::ExprId;
 use cel::diagnostic::Code;
 use kubernetes::schema::Gvk;
@@ -77,7 +77,7 @@ impl Verdicts {
                 continue;
             }
             let sound = self.sound.entry(n).or_default();
-            truthful::add_visited(sound, &visited);
+            driver::add_visited(sound, &visited);
         }
     }
 

@@ -1,26 +1,39 @@
-//! Type checking of a compiled policy against the schemas of the kinds that it matches.
+//! The analysis of a compiled policy: which of its expressions fail for which of the kinds that it matches.
+//!
+//! One pass with four parts, in the order in which they are met:
+//!
+//! - [`requests`]: which requests differ for a kind (operations, resources), and what is known of each;
+//! - [`interpret`]: the abstract interpreter, which follows one expression for one sort of request;
+//! - [`driver`]: all expressions for one kind, as the API server comes to them;
+//! - [`report`]: from what was found for each kind to the findings of the policy.
+//!
+//! [`upstream`] gives the answers of upstream's own type checker in place of them, and [`differences`] says of each
+//! of those that the analysis does not share why.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
-use std::collections::BTreeMap;
+pub mod differences;
+mod driver;
+mod interpret;
+mod report;
+mod requests;
+mod upstream;
+
 use std::sync::Arc;
 
-use super::compile::CompiledPolicy;
-use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words};
-use super::finding::{ExpressionFindings, KindFindings};
-use super::matching::{self, Target};
-use super::param_kind;
-use super::truthful::{self, Judge};
-use super::verdicts::{Scope, Verdicts};
-use cel::diagnostic::Diagnostics;
-use cel::env::Env;
+use crate::compile::CompiledPolicy;
+use crate::expressions::PolicyExpression;
+use crate::finding::ExpressionFindings;
+use crate::matching::{self, Target};
+use crate::param_kind;
 use cel::syntax::run_on_deep_stack;
 use cel::types::{StructType, Type};
+use driver::Judge;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
+use report::{Scope, Verdicts};
 
 /// Which answers the checker gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,10 +81,6 @@ pub struct WildcardKinds {
     /// The kinds that were not checked.
     pub unchecked: Vec<UncheckedKind>,
 }
-
-/// How many nodes are checked for one policy in the upstream profile, each for each kind. The kinds that are left
-/// then are not checked.
-const MAX_WORK: usize = 2_500_000;
 
 /// Why a kind of a wildcard was not checked where there are more than are checked for one policy.
 pub const BEYOND: &str = "more kinds than are checked for one policy";
@@ -123,7 +132,7 @@ fn type_check_here(
                 profile,
             );
             outcome.unchecked = unchecked;
-            check_as_upstream(policy, params.as_ref(), typed, &mut outcome);
+            upstream::check(policy, params.as_ref(), typed, &mut outcome);
         }
         Profile::Truthful => {
             check_truthfully(policy, params.as_ref(), mapper, schemas, &mut outcome);
@@ -159,56 +168,6 @@ fn resolve(
     (typed, unchecked)
 }
 
-fn check_as_upstream(
-    policy: &CompiledPolicy,
-    params: Option<&Type>,
-    typed: Vec<(Gvk, Type)>,
-    outcome: &mut TypeCheck,
-) {
-    let mut found: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
-    let mut work = 0;
-    let text_left = TextLeft::of_upstream();
-    for (gvk, object) in typed {
-        if work > MAX_WORK || text_left.is_used_up() {
-            outcome.unchecked.push(UncheckedKind {
-                gvk,
-                reason: "the policy is too large to be checked for so many kinds".to_owned(),
-                unavailable: false,
-            });
-            continue;
-        }
-        work += policy.n_nodes();
-        let kind = KindContext {
-            policy,
-            object: &object,
-            params,
-        };
-        for (n, errors) in kind.check(&text_left) {
-            found.entry(n).or_default().push(KindFindings {
-                gvk: gvk.clone(),
-                errors,
-                warnings: Diagnostics::default(),
-                repeats_places: false,
-            });
-        }
-        outcome.checked.push(gvk);
-    }
-    outcome.findings = found
-        .into_iter()
-        .filter_map(|(n, kinds)| {
-            let expression = policy.expressions().get(n)?;
-            Some(ExpressionFindings {
-                index: n,
-                field_ref: expression.field_ref.clone(),
-                text: Arc::clone(&expression.text),
-                consequence: policy.consequence(n),
-                kinds,
-                notes: Vec::new(),
-            })
-        })
-        .collect();
-}
-
 fn check_truthfully(
     policy: &CompiledPolicy,
     params: Option<&Type>,
@@ -226,7 +185,7 @@ fn check_truthfully(
         let mut checked = Vec::new();
         for (gvk, object) in typed {
             if metadata.is_none() {
-                metadata = truthful::metadata_type(&object);
+                metadata = requests::metadata_type(&object);
             }
             if judge.is_exhausted() {
                 unchecked.push(UncheckedKind {
@@ -257,7 +216,7 @@ fn check_truthfully(
     let unseen = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
     // Kinds that could not be looked at have their say all the same: for what is open, anything goes.
-    let object = truthful::unseen_type(metadata);
+    let object = requests::unseen_type(metadata);
     for unchecked in unseen {
         if unseen.len() > MAX_UNSEEN_KINDS || judge.is_exhausted() {
             break;
@@ -300,73 +259,4 @@ fn params_type(schema: &Arc<DeclType>, gvk: &Gvk, profile: Profile) -> Type {
         Profile::Upstream => schema.cel_type(&StructType::name_apart(&gvk.type_name())),
         Profile::Truthful => schema.evaluated_type(&gvk.type_name()),
     }
-}
-
-/// One kind of object, and the policy that is checked for it as upstream checks it.
-pub(super) struct KindContext<'a> {
-    pub(super) policy: &'a CompiledPolicy,
-    pub(super) object: &'a Type,
-    pub(super) params: Option<&'a Type>,
-}
-
-impl<'a> KindContext<'a> {
-    fn env(&self) -> Env {
-        policy_env(&Declared {
-            object: self.object,
-            params: self.params,
-            authorizer: true,
-            request_resource: false,
-        })
-    }
-
-    fn expressions(&self) -> impl Iterator<Item = (usize, &'a PolicyExpression)> + use<'a> {
-        self.policy.expressions().iter().enumerate()
-    }
-
-    /// The index of each expression in error, with the findings.
-    fn check<'t>(
-        &self,
-        text_left: &'t TextLeft,
-    ) -> impl Iterator<Item = (usize, Diagnostics)> + use<'a, 't> {
-        let findings = move |(n, expression, checked): (usize, &PolicyExpression, Checked<'_>)| {
-            Some((n, findings(expression, checked, text_left)?))
-        };
-        self.check_all().into_iter().filter_map(findings)
-    }
-
-    /// Upstream's answer: variables silently, then validations and their messages.
-    pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, Checked<'a>)> {
-        let mut variables = VariableTypes::default();
-        let mut env = self.env();
-        env.set_variable("variables", variables.to_type());
-        for (_, variable) in self.expressions().filter(|(_, e)| e.role == Role::Variable) {
-            let type_ = match variable.check(&env) {
-                Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
-                Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
-            };
-            // The environment lets go of the variables, so that adding one copies none.
-            env.set_variable("variables", Type::Dyn);
-            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
-            env.set_variable("variables", variables.to_type());
-        }
-        self.expressions()
-            .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
-            .map(|(n, expression)| (n, expression, expression.check(&env)))
-            .collect()
-    }
-}
-
-/// What upstream says of the expression.
-fn findings(
-    expression: &PolicyExpression,
-    checked: Checked<'_>,
-    text_left: &TextLeft,
-) -> Option<Diagnostics> {
-    let mut found = match checked {
-        Checked::Unparsed(found) => expression.in_words(found, Words::Upstream).clone(),
-        Checked::Failed(_, found) => found,
-        Checked::Passed(_) => return None,
-    };
-    text_left.cut(&mut found, &expression.text);
-    Some(found)
 }

@@ -16,8 +16,8 @@
 
 mod calls;
 mod constants;
+mod expression;
 mod fold;
-mod interpret;
 mod narrow;
 mod overloads;
 pub(super) mod presence;
@@ -101,7 +101,7 @@ const SHALLOW_DEPTH: u32 = 60;
 pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Outcome {
     let steps = MAX_STEPS.min(*budget);
     let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
-        interpret::Interpreter::new(ast, facts, steps).run()
+        expression::Interpreter::new(ast, facts, steps).run()
     });
     let (outcome, left) = outcome;
     *budget = budget.saturating_sub(steps - left.min(steps));

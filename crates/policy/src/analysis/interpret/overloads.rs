@@ -8,7 +8,7 @@ use cel::decls::{Function, Overload};
 use cel::diagnostic::Code;
 use cel::types::{Type, TypeParam};
 
-use super::interpret::Interpreter;
+use super::expression::Interpreter;
 use super::value::{Shape, Value};
 
 /// The most combinations of the shapes of arguments that are tried.

@@ -1,15 +1,16 @@
 //! Where the `truthful` profile differs from upstream's type checker: why a finding of that checker is no
 //! trouble at run time, by name.
 //!
-//! What is trouble is found by following the evaluation (`super::flow`), and not by way of these rules: they
+//! What is trouble is found by following the evaluation (`super::interpret`), and not by way of these rules: they
 //! explain. A difference that none of them explains is an error of ours.
 
-use super::compile::CompiledPolicy;
-use super::expressions::Checked;
-use super::matching;
-use super::param_kind;
-use super::truthful::{Judge, Judged};
-use super::typecheck::{KindContext, Profile, object_type};
+use super::driver::{Judge, Judged};
+use super::upstream::KindContext;
+use super::{Profile, object_type};
+use crate::compile::CompiledPolicy;
+use crate::expressions::Checked;
+use crate::matching;
+use crate::param_kind;
 use cel::ast::Expr;
 use cel::checker::CheckedAst;
 use cel::diagnostic::{Code, Diagnostic};

@@ -6,7 +6,7 @@
 
 use cel::ast::{Expr, ExprId, Literal};
 
-use super::interpret::{Interpreter, field_const};
+use super::expression::{Interpreter, field_const};
 use super::value::{Const, Shape, Value};
 
 /// How deep conditions are looked into.
