@@ -134,6 +134,8 @@ pub enum CompileMode {
 /// The outcome of compiling one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledExpression {
+    /// The index of the expression among those of the policy.
+    pub index: usize,
     /// The field of the policy.
     pub field_ref: String,
     /// The type of the result, or what is wrong.
@@ -203,6 +205,8 @@ pub struct CompiledPolicy {
     failed: HashSet<String>,
     /// What follows where an expression fails, by its index.
     consequences: Vec<Consequence>,
+    /// The programs of the expressions that compile, by their indices.
+    programs: Vec<Option<Arc<Program>>>,
 }
 
 impl CompiledPolicy {
@@ -222,14 +226,20 @@ impl CompiledPolicy {
             findings: Vec::new(),
             failed: HashSet::new(),
             consequences,
+            programs: Vec::new(),
         };
-        let refused = compiled.compile(CompileMode::Stored).into_iter();
-        let refused = refused.filter_map(|expression| {
-            let error = expression.outcome.err()?;
-            Some((expression.field_ref, error.kind, error.cause))
+        let mut programs = vec![None; compiled.expressions.len()];
+        let mut found = Vec::new();
+        compiled.compile_each(CompileMode::Stored, Words::Ours, |expression, sound| {
+            if let Some(planned) = programs.get_mut(expression.index) {
+                *planned = sound.map(|sound| Arc::new(sound.program));
+            }
+            if let Err(error) = expression.outcome {
+                found.push((expression.field_ref, error.kind, error.cause));
+            }
         });
-        let found = refused.chain(self_reading_variables(&compiled.expressions));
-        let found: Vec<_> = found.collect();
+        compiled.programs = programs;
+        found.extend(self_reading_variables(&compiled.expressions));
         let by_field: HashMap<&str, Consequence> = compiled
             .expressions
             .iter()
@@ -287,6 +297,28 @@ impl CompiledPolicy {
     pub fn consequence(&self, n: usize) -> Consequence {
         let known = self.consequences.get(n).copied();
         known.unwrap_or(Consequence::Unread)
+    }
+
+    /// The program of the expression of the index `n`, as the admission plugin plans it; `None` where it does not
+    /// compile.
+    #[must_use]
+    pub fn program(&self, n: usize) -> Option<&Arc<Program>> {
+        self.programs.get(n)?.as_ref()
+    }
+
+    /// Why the expression of the index `n` has no program, as the API server says it.
+    #[must_use]
+    pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
+        let expression = self.expressions.get(n)?;
+        if let Err(found) = expression.parsed() {
+            let mut found = expression.in_words(found, Words::Upstream).clone();
+            TextLeft::default().cut(&mut found, &expression.text);
+            let text = Arc::clone(&expression.text);
+            return Some(Cause::Diagnostics { found, text }.message());
+        }
+        let of_field = |finding: &&CompileFinding| finding.field_ref == expression.field_ref;
+        let finding = self.findings.iter().find(of_field)?;
+        Some(finding.cause.message())
     }
 
     /// How many nodes the trees of the expressions have: what a check takes is in proportion.
@@ -395,14 +427,20 @@ fn compile_in_order(
     let declares_variables = mode == CompileMode::Stored || has_variables;
 
     let text_left = TextLeft::default();
-    let mut compile = |expression: &PolicyExpression, env: &Env| {
+    let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
         let (outcome, sound) = outcome(expression, env, (mode, words), &text_left);
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
         let field_ref = expression.field_ref.clone();
-        visit(CompiledExpression { field_ref, outcome }, sound);
+        let compiled = CompiledExpression {
+            index,
+            field_ref,
+            outcome,
+        };
+        visit(compiled, sound);
         type_
     };
-    let of_role = |role| expressions.iter().filter(move |e| e.role == role);
+    let all = || expressions.iter().enumerate();
+    let of_role = |role| all().filter(move |(_, e)| e.role == role);
     if mode == CompileMode::New {
         for condition in of_role(Role::MatchCondition) {
             compile(condition, &plain);
@@ -413,7 +451,8 @@ fn compile_in_order(
         let type_ = compile(variable, &env);
         // The environment lets go of the variables, so that adding one copies none.
         env.set_variable("variables", Type::Dyn);
-        variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+        let (_, PolicyExpression { name, .. }) = variable;
+        variables.add(name.as_deref().unwrap_or_default(), type_);
     }
     if declares_variables {
         env.set_variable("variables", variables.to_type());
@@ -426,10 +465,10 @@ fn compile_in_order(
         }
     }
     let mut message_env = None;
-    for expression in expressions {
+    for (n, expression) in all() {
         match expression.role {
             Role::Validation | Role::AuditAnnotation => {
-                compile(expression, &env);
+                compile((n, expression), &env);
             }
             Role::MessageExpression => {
                 let env = message_env.get_or_insert_with(|| {
@@ -442,7 +481,7 @@ fn compile_in_order(
                     }
                     env
                 });
-                compile(expression, env);
+                compile((n, expression), env);
             }
             Role::MatchCondition | Role::Variable => {}
         }
