@@ -66,7 +66,7 @@ fn run_status(
     let controller = ControllerReport::of(&args.lease(), &read.lease, now);
     let report = StatusReport {
         controller: Some(controller),
-        ..StatusReport::of(&read.policies)
+        ..StatusReport::beside(&read.policies, &read.lease.exclusion())
     };
     let exit = if args.exit_zero {
         Exit::Clean

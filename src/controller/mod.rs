@@ -20,7 +20,8 @@ mod crds;
 mod discovery;
 pub mod error;
 mod events;
-pub mod exclude;
+mod exclude;
+mod follow;
 mod http;
 mod leadership;
 mod lease;
@@ -153,9 +154,18 @@ impl Controller {
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
         let leadership = context.leadership.clone();
-        let work = supervisor.contained("workers", reconcile::work(context, stop));
+        let work = reconcile::work(Arc::clone(&context), stop);
+        let work = supervisor.contained("workers", work);
         let writing = async {
             unless_lost(&supervisor, work).await?;
+            let n_unfinished = context.prober.n_unfinished();
+            if n_unfinished > 0 {
+                tracing::info!(
+                    policies = n_unfinished,
+                    "stopping: probes are not evaluated to their end, whoever leads next begins anew"
+                );
+            }
+            events::end(&context).await;
             leadership.close().await;
             Ok::<(), String>(())
         };

@@ -178,6 +178,11 @@ impl Prober {
         }
     }
 
+    /// Of how many policies probes are being evaluated, or wait for that.
+    pub(crate) fn n_unfinished(&self) -> usize {
+        self.quick.n_unfinished() + self.slow.n_unfinished()
+    }
+
     /// Lets the probes of a policy be evaluated again although nothing is known to have changed.
     fn renew(&self, policy: &str) {
         if let Some(known) = self.lock().get_mut(policy) {

@@ -4,6 +4,7 @@
 //! once when a CRD or an API service changes, and then again until what it sees fits together
 //! ([`super::settle`]). Each new picture puts the policies into the queue that it touches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +40,12 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) enum Signal {
     /// All CRDs, listed anew.
-    CrdsListed(Crds),
+    CrdsListed {
+        /// Those that can be read.
+        crds: Crds,
+        /// The names of those that cannot: what is known of them stands.
+        kept: BTreeSet<String>,
+    },
     /// A CRD as it is now.
     CrdApplied(String, Crd),
     /// A CRD that is gone.
@@ -155,7 +161,13 @@ impl Refresher {
         let none = Index::new();
         let index = self.index.as_deref().unwrap_or(&none);
         let is_news = match signal {
-            Signal::CrdsListed(listed) => {
+            Signal::CrdsListed {
+                crds: mut listed,
+                kept,
+            } => {
+                let known = |name: String| Some((self.crds.get(&name)?.clone(), name));
+                let known: Vec<_> = kept.into_iter().filter_map(known).collect();
+                listed.extend(known.into_iter().map(|(crd, name)| (name, crd)));
                 // When these changed is not known: the index may have followed already.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::check::Record;
-use super::exclude::{Excluded, Exclusion};
+use super::exclude::{self, Excluded};
 use super::mapper::Dependencies;
 use super::origin::Origin;
 use super::world::Change;
 use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
+use crate::status::exclusion::Exclusion;
 
 /// The policies, by name.
 #[derive(Debug, Default)]
@@ -65,7 +66,7 @@ impl Store {
         let Some(name) = policy.metadata.name.clone() else {
             return false;
         };
-        let excluded = self.exclusion.excluded(&policy);
+        let excluded = exclude::excluded(&self.exclusion, &policy);
         prune(&mut policy);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.

@@ -53,6 +53,8 @@ pub enum ParamsState {
     Failed(String),
     /// We may not read them; the text says what is missing.
     NotPermitted(String),
+    /// We may not read the bindings, so that nobody knows which params are meant.
+    BindingsNotPermitted,
     /// They were looked for.
     Examined {
         /// The references that lead to params, of all bindings.
@@ -139,6 +141,15 @@ pub(crate) fn unserved(state: &ParamKindState, fails_closed: bool) -> Option<(St
     Some((what, consequence(gvk, fails_closed)))
 }
 
+/// What the API server does with a request where a binding's params do not exist.
+fn without_params(fails_closed: bool) -> &'static str {
+    if fails_closed {
+        "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"
+    } else {
+        "where they do not, the binding checks no request"
+    }
+}
+
 /// The condition `ParamsResolved`.
 pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
     let unserved = || {
@@ -220,11 +231,22 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
             );
         }
         ParamsState::NotPermitted(text) => {
-            let text = format!("; whether the params of bindings exist cannot be told: {text}");
+            let text = format!(
+                "; whether the params of bindings exist cannot be told, and {}: {text}",
+                without_params(fails_closed)
+            );
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
                 &text,
+                Lacks::Nothing,
+            );
+        }
+        ParamsState::BindingsNotPermitted => {
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::NotPermitted,
+                "; which params are meant cannot be told, as bindings may not be read (see Bound)",
                 Lacks::Nothing,
             );
         }

@@ -107,7 +107,9 @@ impl Inputs {
         world: &World,
     ) -> Self {
         let bindings = bindings_of(context, policy).map_err(|state| match state {
-            BindingsState::NotPermitted(text) => Unavailable::lasting(text),
+            BindingsState::NotPermitted => {
+                Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
+            }
             _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, world) {

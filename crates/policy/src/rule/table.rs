@@ -133,7 +133,7 @@ rules! {
         "Iterate over a list, or over a map, whose keys are then given.";
     NotAType "not-a-type":
         "something that is no type stands where one is wanted",
-        expression("object{name: 'a'} == null", "{'name': 'a'} == null"),
+        expression("object{name: 'a'}.name == 'a'", "{'name': 'a'}.name == 'a'"),
         "Write a map for a literal with fields.";
     NotAnObject "not-an-object":
         "the document is no Kubernetes object",
