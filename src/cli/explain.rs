@@ -14,7 +14,7 @@ use super::terminal::Terminal;
 use super::text::wrap;
 use crate::policy::rule::{Entry, Example, Rule};
 
-/// What `kubectl vap explain -o json` prints: all rules.
+/// The output of `kubectl vap explain -o json`.
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while `apiVersion` stays.
 #[derive(Clone, Debug, Serialize)]
@@ -28,17 +28,17 @@ pub struct RuleList {
     pub items: Vec<RuleReport>,
 }
 
-/// One rule, with [`RuleList`] where a single one is asked for too.
+/// One rule; where a single one is asked for, it is alone in a [`RuleList`].
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuleReport {
     /// The id, `undefined-field`.
     pub id: &'static str,
-    /// What it finds.
+    /// The findings that belong to it.
     pub summary: &'static str,
     /// A case of it.
     pub example: ExampleReport,
-    /// What to do about it.
+    /// The mend.
     pub mend: &'static str,
 }
 
@@ -46,7 +46,7 @@ pub struct RuleReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExampleReport {
-    /// What it is: `expression`, `spec`, `file` or `words`.
+    /// Its sort: `expression`, `spec`, `file` or `words`.
     pub of: &'static str,
     /// With the finding.
     pub wrong: &'static str,
@@ -125,7 +125,7 @@ pub fn table(terminal: Terminal) -> String {
     out
 }
 
-/// What is known of a rule, for people.
+/// A rule, for people.
 #[must_use]
 pub fn text(rule: Rule, terminal: Terminal) -> String {
     let max = terminal.width.unwrap_or(usize::MAX);

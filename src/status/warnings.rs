@@ -23,9 +23,9 @@ pub struct Warning {
     pub parts: Box<[String]>,
     /// The kind that a condition names, `apps/v1 Deployment`, and what is wrong there.
     pub headline: Option<(String, String)>,
-    /// Whether the expression fails for some kind; else it hardly does what is meant.
+    /// True where the expression fails for some kind; else it hardly does what is meant.
     pub fails: bool,
-    /// What happens to a request for which it fails.
+    /// The fate of a request for which it fails.
     pub consequence: Consequence,
 }
 
@@ -73,7 +73,7 @@ pub fn warnings(found: &[ExpressionFindings]) -> Vec<Warning> {
     found.iter().map(Warning::from).collect()
 }
 
-/// What is said of `kind`.
+/// The text about `kind`.
 ///
 /// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeCheckingResult.String`; cel-go
 /// `common/errors.go`, `Errors.ToDisplayString`.
@@ -96,7 +96,7 @@ fn first_line(found: &Diagnostic) -> String {
     first.unwrap_or_default().trim().to_owned()
 }
 
-/// What is said of several kinds.
+/// The text of a note.
 #[must_use]
 pub fn note(note: Note) -> String {
     match note {

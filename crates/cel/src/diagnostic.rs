@@ -45,7 +45,7 @@ pub enum Code {
     TooComplex,
 }
 
-/// What is known of a name that nothing has, for who suggests another one.
+/// A name that nothing has, with the names that it may have been meant for.
 #[derive(Clone, Debug)]
 pub enum Hint {
     /// A field, with those that the value has.
@@ -112,7 +112,7 @@ impl PartialEq for Hint {
 
 impl Eq for Hint {}
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// The expression cannot be used, or its evaluation fails.
@@ -144,7 +144,7 @@ pub struct Diagnostic {
     pub expr: Option<ExprId>,
     /// What is wrong, in cel-go's words where it has some.
     pub message: String,
-    /// What was probably meant is among this.
+    /// The name that nothing has, where that is the trouble.
     pub hint: Option<Hint>,
 }
 
@@ -231,7 +231,7 @@ impl Diagnostics {
         self.n_found -= n_before - self.reported.len();
     }
 
-    /// How many findings were not kept.
+    /// The number of findings that were not kept.
     #[must_use]
     pub fn n_left_out(&self) -> usize {
         self.n_found - self.reported.len()
@@ -321,7 +321,7 @@ impl Diagnostics {
     }
 }
 
-/// What is said of `n` findings that were not kept.
+/// The text about `n` findings that were not kept.
 ///
 /// Source: cel-go `common/errors.go`, `Errors.ToDisplayString`.
 #[must_use]
@@ -329,12 +329,12 @@ pub fn left_out(n: usize) -> String {
     format!("{n} more errors were truncated")
 }
 
-/// How findings are rendered.
+/// The form in which findings are rendered.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// What stands before each of them.
+    /// The severity that stands before each of them.
     pub severity: Severity,
-    /// Whether the line of the source and a caret stand below each of them.
+    /// True where the line of the source and a caret stand below each of them.
     pub with_source: bool,
 }
 

@@ -4,6 +4,8 @@
 //! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
 //! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
 
+mod finding;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,110 +19,17 @@ use super::fails_closed;
 use super::rule::Rule;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
-use cel::diagnostic::{Code, Diagnostics, Hint, Severity, Shown};
+use cel::diagnostic::{Code, Diagnostics};
 use cel::env::Env;
 use cel::eval::Program;
-use cel::source::Location;
 use cel::syntax::run_on_deep_stack;
 use cel::types::Type;
 use kubernetes::library::cost;
 use kubernetes::library::runtime::KubernetesRuntime;
 
-/// What is wrong with an expression, without regard to schemas.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileFinding {
-    /// The field of the policy, `spec.validations[0].expression`.
-    pub field_ref: String,
-    /// What kind of trouble it is.
-    pub kind: CompileFindingKind,
-    /// What is wrong.
-    pub cause: Cause,
-    /// What happens to a request for which the expression fails, as one that does not compile always does.
-    pub consequence: Consequence,
-}
-
-/// What is wrong with an expression that does not compile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// What the parser or the checker found.
-    Diagnostics {
-        /// The findings, sorted by place.
-        found: Diagnostics,
-        /// The text that was compiled.
-        text: Arc<str>,
-    },
-    /// Something about the expression as a whole.
-    Whole {
-        /// The rule that it belongs to.
-        rule: Rule,
-        /// The API server's message, or ours where it has none.
-        message: String,
-    },
-}
-
-/// One of the things that are wrong with an expression that does not compile.
-#[derive(Clone, Copy, Debug)]
-pub struct Issue<'a> {
-    /// The rule that it belongs to.
-    pub rule: Rule,
-    /// Where it is; [`Location::NONE`] where it is about the expression as a whole.
-    pub location: Location,
-    /// What is wrong.
-    pub message: &'a str,
-    /// What was probably meant is among this.
-    pub hint: Option<&'a Hint>,
-}
-
-impl Cause {
-    /// The API server's message.
-    #[must_use]
-    pub fn message(&self) -> String {
-        match self {
-            Self::Diagnostics { found, text } => {
-                let shown = Shown {
-                    severity: Severity::Error,
-                    with_source: true,
-                };
-                format!("compilation failed: {}", found.render_as(text, shown))
-            }
-            Self::Whole { message, .. } => message.clone(),
-        }
-    }
-
-    /// What is wrong, one by one.
-    #[must_use]
-    pub fn issues(&self) -> Vec<Issue<'_>> {
-        match self {
-            Self::Diagnostics { found, .. } => {
-                let found = found.as_slice().iter();
-                let issue = found.map(|found| Issue {
-                    rule: found.code.into(),
-                    location: found.location,
-                    message: &found.message,
-                    hint: found.hint.as_ref(),
-                });
-                issue.collect()
-            }
-            Self::Whole { rule, message } => vec![Issue {
-                rule: *rule,
-                location: Location::NONE,
-                message,
-                hint: None,
-            }],
-        }
-    }
-}
-
-/// The kinds of trouble with an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CompileFindingKind {
-    /// The API server refuses the expression.
-    Failed,
-    /// The API server accepts it and cannot evaluate it safely.
-    Unsafe,
-    /// Valid CEL that this implementation cannot judge.
-    Unsupported,
-}
+pub use finding::{
+    Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
+};
 
 /// When a policy is compiled: what may be named differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,50 +51,6 @@ pub struct CompiledExpression {
     pub outcome: Result<Type, CompileError>,
 }
 
-/// Why an expression does not compile, as the API server says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileError {
-    /// What the API server calls the error.
-    pub type_: CompileErrorType,
-    /// What kind of trouble it is.
-    pub kind: CompileFindingKind,
-    /// What is wrong.
-    pub cause: Cause,
-}
-
-impl CompileError {
-    /// The API server's message.
-    #[must_use]
-    pub fn message(&self) -> String {
-        self.cause.message()
-    }
-}
-
-/// What the API server calls an error of compiling.
-///
-/// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompileErrorType {
-    /// The expression is blank, where one is required.
-    Required,
-    /// The expression does not parse or check, or its result has another type.
-    Invalid,
-    /// The checked expression cannot be planned.
-    Internal,
-}
-
-impl CompileErrorType {
-    /// Upstream's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Required => "RuleRequired",
-            Self::Invalid => "RuleInvalid",
-            Self::Internal => "InternalError",
-        }
-    }
-}
-
 /// A sound expression: its checked tree, and the program that was planned from it.
 #[derive(Debug)]
 pub struct Sound {
@@ -203,7 +68,7 @@ pub struct CompiledPolicy {
     findings: Vec<CompileFinding>,
     /// The fields that the findings are about.
     failed: HashSet<String>,
-    /// What follows where an expression fails, by its index.
+    /// The consequences of failures, by the indices of the expressions.
     consequences: Vec<Consequence>,
     /// The programs of the expressions that compile, by their indices.
     programs: Vec<Option<Arc<Program>>>,
@@ -292,7 +157,7 @@ impl CompiledPolicy {
             .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
     }
 
-    /// What happens to a request for which the expression of the index `n` fails.
+    /// The fate of a request for which the expression of the index `n` fails.
     #[must_use]
     pub fn consequence(&self, n: usize) -> Consequence {
         let known = self.consequences.get(n).copied();
@@ -306,7 +171,7 @@ impl CompiledPolicy {
         self.programs.get(n)?.as_ref()
     }
 
-    /// Why the expression of the index `n` has no program, as the API server says it.
+    /// The reason why the expression of the index `n` has no program, as the API server says it.
     #[must_use]
     pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
         let expression = self.expressions.get(n)?;

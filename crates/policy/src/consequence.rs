@@ -1,4 +1,4 @@
-//! What happens to a request for which an expression of a policy fails.
+//! The fate of a request for which an expression of a policy fails.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go` (`Validate`,
 //! `policyDecisionActionForError`, `auditAnnotationEvaluationForError`) and `dispatcher.go` (`Dispatch`: an
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use super::expressions::{PolicyExpression, Role};
 use super::variables;
 
-/// What happens to a request for which an expression fails, the least first.
+/// The fate of a request for which an expression fails, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consequence {
     /// Nothing: it is a variable that no expression reads, and is never evaluated.
     Unread,
-    /// What is denied anyway is denied with another message; no request is denied because of it.
+    /// Requests that are denied anyway get another message; none is denied because of it.
     OtherMessage,
     /// failurePolicy Ignore: the audit annotation is left out, and nothing else happens.
     NoAnnotation,
@@ -25,7 +25,7 @@ pub enum Consequence {
     Denied,
 }
 
-/// What follows for each of `expressions`, in their order.
+/// The consequence of each of `expressions`, in their order.
 pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Vec<Consequence> {
     let mut found: Vec<Consequence> = expressions
         .iter()
@@ -62,7 +62,7 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
     found
 }
 
-/// What follows where nothing else reads the expression.
+/// The consequence where nothing else reads the expression.
 fn of_role(role: Role, fails_closed: bool) -> Consequence {
     match role {
         Role::Validation | Role::MatchCondition if fails_closed => Consequence::Denied,

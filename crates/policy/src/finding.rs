@@ -18,11 +18,11 @@ pub struct ExpressionFindings {
     pub field_ref: String,
     /// The text of the expression.
     pub text: Arc<str>,
-    /// What happens to a request for which the expression fails.
+    /// The fate of a request for which the expression fails.
     pub consequence: Consequence,
     /// The findings by kind, sorted by group, version and kind; never empty.
     pub kinds: Vec<KindFindings>,
-    /// What is true of several kinds.
+    /// Facts about several kinds.
     pub notes: Vec<Note>,
 }
 
@@ -31,15 +31,15 @@ pub struct ExpressionFindings {
 pub struct KindFindings {
     /// The kind.
     pub gvk: Gvk,
-    /// What cannot be evaluated, or is refused, sorted by place.
+    /// Parts that cannot be evaluated, or are refused, sorted by place.
     pub errors: Diagnostics,
-    /// What can be evaluated and hardly does what is meant, sorted by place.
+    /// Parts that can be evaluated and hardly do what is meant, sorted by place.
     pub warnings: Diagnostics,
-    /// Whether a kind before this one has findings at the same places, whose source need not be shown again.
+    /// True where a kind before this one has findings at the same places, whose source need not be shown again.
     pub repeats_places: bool,
 }
 
-/// What is true of several kinds.
+/// A fact about several kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// There are findings for so many more kinds.
@@ -62,7 +62,7 @@ impl ExpressionFindings {
         })
     }
 
-    /// Whether something fails or is refused, for some kind.
+    /// Tells whether something fails or is refused, for some kind.
     #[must_use]
     pub fn has_errors(&self) -> bool {
         self.kinds.iter().any(|kind| !kind.errors.is_empty())
@@ -88,7 +88,7 @@ impl KindFindings {
         .filter(|(_, found)| !found.is_empty())
     }
 
-    /// How the findings of a severity are rendered.
+    /// The form in which the findings of a severity are rendered.
     #[must_use]
     pub fn shown(&self, severity: Severity) -> Shown {
         Shown {

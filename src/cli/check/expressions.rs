@@ -19,7 +19,7 @@ use crate::policy::rule::Rule;
 use crate::status::message;
 use crate::status::warnings;
 
-/// What the API server refuses, or cannot evaluate safely.
+/// Adds the expressions that the API server refuses, or cannot evaluate safely.
 pub(super) fn errors(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -76,7 +76,7 @@ pub(super) fn errors(
     }
 }
 
-/// What may fail when it is evaluated, or hardly does what is meant.
+/// Adds the expressions that may fail when they are evaluated, or hardly do what is meant.
 pub(super) fn warnings(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
@@ -129,7 +129,7 @@ pub(super) fn warnings(
     }
 }
 
-/// What happens to a request for which an expression fails.
+/// A consequence in words.
 fn what_follows(consequence: Consequence) -> &'static str {
     match consequence {
         Consequence::Denied => "with failurePolicy Fail, a request for which it fails is denied",
@@ -183,7 +183,7 @@ fn grouped<'a>(
     groups
 }
 
-/// What is said of all findings about an expression, each in brackets.
+/// Facts about all findings of an expression, each in brackets.
 fn notes(found: &ExpressionFindings) -> Vec<String> {
     let lists = found.kinds.iter().flat_map(|kind| kind.by_severity());
     let left_out = lists.map(|(_, found)| found.n_left_out());
@@ -204,7 +204,7 @@ fn one_line(message: &str) -> String {
 struct Text<'a> {
     text: &'a str,
     source: SourceMap,
-    /// How many code points of the expression stand before the text.
+    /// The number of code points of the expression before the text.
     n_before: usize,
     /// From where the first to where the last code point of the expression is that is not blank, in code points.
     solid: (usize, usize),
@@ -233,7 +233,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Which code points of the expression are about `location`: from, and how many.
+    /// The code points of the expression that `location` is about: from, and how many.
     fn marked(&self, location: Location) -> (usize, usize) {
         let Some(start) = self.source.byte(location) else {
             // The expression as a whole.

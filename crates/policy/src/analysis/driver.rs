@@ -35,7 +35,7 @@ const BYTES_OF_STEP: usize = 8;
 const MAX_ISSUES: usize = 200;
 
 /// The profile at work on one policy.
-pub(super) struct Judge<'a> {
+pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
     env: Env,
@@ -50,7 +50,7 @@ pub(super) struct Judge<'a> {
 pub(super) struct Trace {
     n: usize,
     visited: Vec<bool>,
-    excused: Vec<ExprId>,
+    suppressed: Vec<ExprId>,
 }
 
 impl Trace {
@@ -60,14 +60,14 @@ impl Trace {
     }
 
     /// Whether `id` cannot be evaluated, to no effect.
-    pub(super) fn is_excused(&self, id: ExprId) -> bool {
-        self.excused.contains(&id)
+    pub(super) fn is_suppressed(&self, id: ExprId) -> bool {
+        self.suppressed.contains(&id)
     }
 }
 
 /// What was found for one kind.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct KindAnalysis {
     /// By the index of the expression.
     pub(super) found: BTreeMap<usize, Finding>,
     /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
@@ -96,7 +96,7 @@ pub(super) enum Finding {
     },
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Driver<'a> {
     pub(super) fn new(policy: &'a CompiledPolicy, params: Option<&'a Type>) -> Self {
         let env = policy_env(&Declared {
             object: &Type::Dyn,
@@ -127,20 +127,25 @@ impl<'a> Judge<'a> {
     }
 
     /// What is wrong for objects of `gvk`, which `targets` hold.
-    pub(super) fn judge(&mut self, gvk: &Gvk, object: &Type, targets: &[&Target<'_>]) -> Judged {
-        let mut judged = Judged {
+    pub(super) fn analyse(
+        &mut self,
+        gvk: &Gvk,
+        object: &Type,
+        targets: &[&Target<'_>],
+    ) -> KindAnalysis {
+        let mut analysis = KindAnalysis {
             traces: self.keeps_traces.then(Vec::new),
-            ..Judged::default()
+            ..KindAnalysis::default()
         };
         let mut types = BTreeMap::new();
         for context in requests::contexts(self.needs, targets) {
-            self.judge_context(gvk, object, context, &mut types, &mut judged);
+            self.follow_requests(gvk, object, context, &mut types, &mut analysis);
         }
-        judged.find_null();
-        self.judge_refused(object, &types, &mut judged);
-        let found = judged.found.values().map(Finding::n_steps).sum();
+        analysis.find_null();
+        self.check_refused(object, &types, &mut analysis);
+        let found = analysis.found.values().map(Finding::n_steps).sum();
         self.take(found);
-        judged
+        analysis
     }
 
     /// Takes steps from the budget.
@@ -150,13 +155,13 @@ impl<'a> Judge<'a> {
     }
 
     /// Follows all expressions for the requests of `context`; keeps the types of the variables.
-    fn judge_context(
+    fn follow_requests(
         &mut self,
         gvk: &Gvk,
         object: &Type,
         context: Context<'_>,
         types: &mut BTreeMap<usize, Type>,
-        judged: &mut Judged,
+        analysis: &mut KindAnalysis,
     ) {
         let env = self.env.clone();
         let mut facts = Facts {
@@ -221,14 +226,14 @@ impl<'a> Judge<'a> {
         let mut pending: Vec<String> = Vec::new();
         for (n, outcome) in reached {
             pending.extend(outcome.reads.iter().cloned());
-            judged.add(n, outcome);
+            analysis.add(n, outcome);
         }
         while let Some(name) = pending.pop() {
             if let Some((n, outcome)) = variables.get_mut(&name)
                 && let Some(outcome) = outcome.take()
             {
                 pending.extend(outcome.reads.iter().cloned());
-                judged.add(*n, outcome);
+                analysis.add(*n, outcome);
             }
         }
     }
@@ -246,7 +251,12 @@ impl<'a> Judge<'a> {
     }
 
     /// The checker's findings about expressions that the API server refuses.
-    fn judge_refused(&mut self, object: &Type, types: &BTreeMap<usize, Type>, judged: &mut Judged) {
+    fn check_refused(
+        &mut self,
+        object: &Type,
+        types: &BTreeMap<usize, Type>,
+        analysis: &mut KindAnalysis,
+    ) {
         let policy = self.policy;
         let all = policy.expressions().iter().enumerate();
         let refused: Vec<_> = all.filter(|(n, _)| !policy.compiles(*n)).collect();
@@ -278,7 +288,9 @@ impl<'a> Judge<'a> {
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
                 let n_bytes = self.text_left.cut(&mut found, &expression.text);
-                judged.found.insert(n, Finding::Refused { found, n_bytes });
+                analysis
+                    .found
+                    .insert(n, Finding::Refused { found, n_bytes });
             }
         }
     }
@@ -306,7 +318,7 @@ fn expressions(
     all.filter(move |(_, e)| e.role == role)
 }
 
-impl Judged {
+impl KindAnalysis {
     fn add(&mut self, n: usize, outcome: Outcome) {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
@@ -325,7 +337,7 @@ impl Judged {
             traces.push(Trace {
                 n,
                 visited: outcome.visited,
-                excused: outcome.excused,
+                suppressed: outcome.suppressed,
             });
         }
     }

@@ -28,12 +28,12 @@ use crate::matching::{self, Target};
 use crate::param_kind;
 use cel::syntax::run_on_deep_stack;
 use cel::types::{StructType, Type};
-use driver::Judge;
+use driver::Driver;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
-use report::{Scope, Verdicts};
+use report::{Report, Scope};
 
 /// Which answers the checker gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub struct WildcardKinds {
 pub const BEYOND: &str = "more kinds than are checked for one policy";
 
 /// The most kinds of wildcards that have no schema, or are more than are checked, and are taken for open.
-const MAX_UNSEEN_KINDS: usize = 1000;
+const MAX_SCHEMALESS_KINDS: usize = 1000;
 
 /// The kinds whose schemas [`type_check`] asks for besides that of the params, sorted.
 #[must_use]
@@ -177,8 +177,8 @@ fn check_truthfully(
 ) {
     let targets = matching::targets(policy.policy(), mapper);
     let (by_wildcard, too_many) = matching::wildcard_kinds(&targets);
-    let mut judge = Judge::new(policy, params);
-    let mut verdicts = Verdicts::default();
+    let mut driver = Driver::new(policy, params);
+    let mut report = Report::default();
     let mut metadata: Option<Type> = None;
     let mut run = |kinds: Vec<Gvk>, is_wildcard: bool| {
         let (typed, mut unchecked) = resolve(kinds, schemas, Profile::Truthful);
@@ -187,7 +187,7 @@ fn check_truthfully(
             if metadata.is_none() {
                 metadata = requests::metadata_type(&object);
             }
-            if judge.is_exhausted() {
+            if driver.is_exhausted() {
                 unchecked.push(UncheckedKind {
                     gvk,
                     reason: "the policy is too large to be followed for all kinds".to_owned(),
@@ -197,8 +197,8 @@ fn check_truthfully(
             }
             let of_kind = |target: &&Target<'_>| target.resource.gvk == gvk;
             let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
-            let judged = judge.judge(&gvk, &object, &of_kind);
-            verdicts.add(gvk.clone(), is_wildcard, judged);
+            let analysis = driver.analyse(&gvk, &object, &of_kind);
+            report.add(gvk.clone(), is_wildcard, analysis);
             checked.push(gvk);
         }
         (checked, unchecked)
@@ -216,20 +216,20 @@ fn check_truthfully(
     let unseen = &outcome.by_wildcard.unchecked;
     let is_complete = outcome.unchecked.is_empty() && unseen.is_empty();
     // Kinds that could not be looked at have their say all the same: for what is open, anything goes.
-    let object = requests::unseen_type(metadata);
+    let object = requests::schemaless_type(metadata);
     for unchecked in unseen {
-        if unseen.len() > MAX_UNSEEN_KINDS || judge.is_exhausted() {
+        if unseen.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
             break;
         }
         let of_kind = |target: &&Target<'_>| target.resource.gvk == unchecked.gvk;
         let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
-        let mut judged = judge.judge(&unchecked.gvk, &object, &of_kind);
-        verdicts.add_sound(&mut judged);
+        let mut analysis = driver.analyse(&unchecked.gvk, &object, &of_kind);
+        report.add_succeeding(&mut analysis);
     }
     let scope = if is_complete {
         Scope::Checked
-    } else if unseen.len() <= MAX_UNSEEN_KINDS && !judge.is_exhausted() {
-        Scope::Named
+    } else if unseen.len() <= MAX_SCHEMALESS_KINDS && !driver.is_exhausted() {
+        Scope::NamesOnly
     } else {
         Scope::Partial
     };
@@ -240,7 +240,7 @@ fn check_truthfully(
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
-    outcome.findings = verdicts.into_findings(policy, scope);
+    outcome.findings = report.into_findings(policy, scope);
 }
 
 /// The type of objects of `gvk`: upstream's, or that of the plain JSON over which the API server evaluates,

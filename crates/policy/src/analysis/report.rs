@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::driver::{self, Finding, Judged};
+use super::driver::{self, Finding, KindAnalysis};
 use super::interpret::Issue;
 use crate::compile::CompiledPolicy;
 use crate::expressions::{PolicyExpression, TextLeft};
@@ -26,7 +26,7 @@ pub(super) enum Scope {
     /// All, with their schemas.
     Checked,
     /// All, though there are some without a schema.
-    Named,
+    NamesOnly,
     /// Not all.
     Partial,
 }
@@ -39,7 +39,7 @@ const MAX_PLACES: usize = 8;
 
 /// What was found for all kinds.
 #[derive(Debug, Default)]
-pub(super) struct Verdicts {
+pub(super) struct Report {
     kinds: Vec<Kind>,
     /// What kinds of wildcards come to without trouble: by the index of the expression, what is evaluated.
     sound: BTreeMap<usize, Vec<bool>>,
@@ -50,30 +50,30 @@ pub(super) struct Verdicts {
 struct Kind {
     gvk: Gvk,
     is_by_wildcard: bool,
-    judged: Judged,
+    analysis: KindAnalysis,
     /// Tests for a field that no kind has, by the index of the expression.
-    vain: BTreeMap<usize, Vec<Issue>>,
+    always_false: BTreeMap<usize, Vec<Issue>>,
 }
 
-impl Verdicts {
+impl Report {
     /// Adds what was found for objects of `gvk`.
-    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut judged: Judged) {
+    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
         if is_by_wildcard {
-            self.add_sound(&mut judged);
+            self.add_succeeding(&mut analysis);
         }
-        judged.visited.clear();
+        analysis.visited.clear();
         self.kinds.push(Kind {
             gvk,
             is_by_wildcard,
-            judged,
-            vain: BTreeMap::new(),
+            analysis,
+            always_false: BTreeMap::new(),
         });
     }
 
     /// Adds what a kind that wildcards match, and that is not shown, comes to without trouble.
-    pub(super) fn add_sound(&mut self, judged: &mut Judged) {
-        for (n, visited) in std::mem::take(&mut judged.visited) {
-            if judged.fails(n) {
+    pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
+        for (n, visited) in std::mem::take(&mut analysis.visited) {
+            if analysis.fails(n) {
                 continue;
             }
             let sound = self.sound.entry(n).or_default();
@@ -82,7 +82,7 @@ impl Verdicts {
     }
 
     /// Whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
-    fn is_sound(&self, n: usize, id: ExprId) -> bool {
+    fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
         let visited = self.sound.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
     }
@@ -94,7 +94,7 @@ impl Verdicts {
         scope: Scope,
     ) -> Vec<ExpressionFindings> {
         if scope == Scope::Checked {
-            self.find_vain_tests();
+            self.find_always_false();
         }
         self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
         let text_left = TextLeft::default();
@@ -126,7 +126,7 @@ impl Verdicts {
         let mut n_left_out = 0;
         for kind in &self.kinds {
             let finding = self.told(kind, n, scope);
-            if finding.is_none() && !kind.vain.contains_key(&n) {
+            if finding.is_none() && !kind.always_false.contains_key(&n) {
                 continue;
             }
             if kind.is_by_wildcard {
@@ -164,9 +164,11 @@ impl Verdicts {
     /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
     /// wherever it is evaluated, and only where all kinds are known.
     fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
-        match kind.judged.found.get(&n)? {
+        match kind.analysis.found.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
-                let hopeless = issues.iter().filter(|issue| !self.is_sound(n, issue.id));
+                let hopeless = issues
+                    .iter()
+                    .filter(|issue| !self.is_evaluated_by_some(n, issue.id));
                 let hopeless: Vec<_> = hopeless.cloned().collect();
                 let is_told = scope != Scope::Partial && !hopeless.is_empty();
                 is_told.then_some(Cow::Owned(Finding::Issues(hopeless)))
@@ -176,12 +178,12 @@ impl Verdicts {
     }
 
     /// Finds the tests for a field that no kind has.
-    fn find_vain_tests(&mut self) {
-        let present = self.kinds.iter().flat_map(|kind| &kind.judged.present);
+    fn find_always_false(&mut self) {
+        let present = self.kinds.iter().flat_map(|kind| &kind.analysis.present);
         let present: HashSet<_> = present.copied().collect();
         for kind in &mut self.kinds {
             let mut told = HashSet::new();
-            for (n, id, hint) in &kind.judged.absent {
+            for (n, id, hint) in &kind.analysis.absent {
                 let field = hint.name();
                 if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
                     continue;
@@ -195,7 +197,7 @@ impl Verdicts {
                     ),
                     hint: Some(hint.clone()),
                 };
-                kind.vain.entry(*n).or_default().push(issue);
+                kind.always_false.entry(*n).or_default().push(issue);
             }
         }
     }
@@ -203,10 +205,10 @@ impl Verdicts {
 
 impl Kind {
     fn is_refused(&self, n: usize) -> bool {
-        matches!(self.judged.found.get(&n), Some(Finding::Refused { .. }))
+        matches!(self.analysis.found.get(&n), Some(Finding::Refused { .. }))
     }
 
-    /// The findings about the expression of the index `n`: `finding`, and the tests in vain.
+    /// The findings about the expression of the index `n`: `finding`, and the tests that are always false.
     fn findings(
         &self,
         n: usize,
@@ -215,14 +217,14 @@ impl Kind {
         text_left: &TextLeft,
     ) -> KindFindings {
         let errors = finding.map(|finding| finding.to_diagnostics(expression, text_left));
-        let vain = self.vain.get(&n).map(|vain| {
-            let finding = Finding::Issues(vain.clone());
+        let always_false = self.always_false.get(&n).map(|always_false| {
+            let finding = Finding::Issues(always_false.clone());
             finding.to_diagnostics(expression, text_left)
         });
         KindFindings {
             gvk: self.gvk.clone(),
             errors: errors.unwrap_or_default(),
-            warnings: vain.unwrap_or_default(),
+            warnings: always_false.unwrap_or_default(),
             repeats_places: false,
         }
     }

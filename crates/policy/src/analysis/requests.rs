@@ -92,10 +92,10 @@ pub(super) fn contexts<'t>(needs: Needs, targets: &'t [&'t Target<'t>]) -> Vec<C
 
 /// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
 /// anything else. `metadata` is its type, where a schema of another kind tells it.
-pub(super) fn unseen_type(metadata: Option<Type>) -> Type {
+pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
     Type::Struct(StructType::new(
         "object",
-        Arc::new(Unseen {
+        Arc::new(Schemaless {
             metadata: metadata.unwrap_or(Type::Dyn),
         }),
     ))
@@ -114,11 +114,11 @@ pub(super) fn metadata_type(object: &Type) -> Option<Type> {
 
 /// The fields of an object without a schema.
 #[derive(Debug)]
-struct Unseen {
+struct Schemaless {
     metadata: Type,
 }
 
-impl FieldTypes for Unseen {
+impl FieldTypes for Schemaless {
     fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
         Some(match field {
             "metadata" => self.metadata.clone(),

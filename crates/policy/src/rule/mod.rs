@@ -9,16 +9,16 @@ use cel::diagnostic::Code;
 
 pub use table::Rule;
 
-/// What is known of a rule.
+/// A row of the table of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The id, `undefined-field`. It is for good once released.
     pub id: &'static str,
-    /// What it finds, in one sentence without capital and full stop.
+    /// The findings that belong to it, in one sentence without capital and full stop.
     pub summary: &'static str,
     /// A case of it.
     pub example: Example,
-    /// What to do about it, in sentences.
+    /// The mend, in sentences.
     pub mend: &'static str,
 }
 

@@ -15,7 +15,7 @@ macro_rules! rules {
             /// All rules, sorted by id.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// What is known of the rule.
+            /// The row of the rule.
             #[must_use]
             pub const fn entry(self) -> Entry {
                 match self {

@@ -71,7 +71,7 @@ impl<'a> Interpreter<'a> {
                 present: Vec::new(),
                 null: Vec::new(),
                 visited: vec![false; ast.len()],
-                excused: Vec::new(),
+                suppressed: Vec::new(),
                 gave_up: false,
             },
         }
@@ -102,7 +102,9 @@ impl<'a> Interpreter<'a> {
             .outcome
             .issues
             .drain(mark.issues.min(self.outcome.issues.len())..);
-        self.outcome.excused.extend(dropped.map(|issue| issue.id));
+        self.outcome
+            .suppressed
+            .extend(dropped.map(|issue| issue.id));
         self.outcome.reads.truncate(mark.reads);
         self.outcome.null.truncate(mark.null);
     }
@@ -111,7 +113,9 @@ impl<'a> Interpreter<'a> {
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
         let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
-        outcome.excused.extend(dropped.iter().map(|issue| issue.id));
+        outcome
+            .suppressed
+            .extend(dropped.iter().map(|issue| issue.id));
         drop_range(&mut outcome.reads, start.reads, end.reads);
         drop_range(&mut outcome.null, start.null, end.null);
     }
@@ -144,7 +148,7 @@ impl<'a> Interpreter<'a> {
 
     /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
     pub(super) fn no_value(&mut self, id: ExprId) -> Value {
-        self.outcome.excused.push(id);
+        self.outcome.suppressed.push(id);
         Value::never()
     }
 
@@ -330,7 +334,7 @@ impl<'a> Interpreter<'a> {
                     hint,
                 });
             } else {
-                self.outcome.excused.push(id);
+                self.outcome.suppressed.push(id);
             }
         } else if n_fit == 0 && n_null > 0 {
             self.report_null(id);

@@ -86,7 +86,7 @@ pub(super) struct Outcome {
     pub(super) visited: Vec<bool>,
     /// Where something cannot be evaluated without effect: another operand decides the whole, or the value
     /// only stands in for one that is absent.
-    pub(super) excused: Vec<ExprId>,
+    pub(super) suppressed: Vec<ExprId>,
     /// Whether the work was given up.
     pub(super) gave_up: bool,
 }

@@ -56,7 +56,7 @@ impl Interpreter<'_> {
             }
         }
         if unfit.is_some() && !fails && n_fit > 0 {
-            self.outcome.excused.push(id);
+            self.outcome.suppressed.push(id);
         } else if let Some(combination) = unfit {
             let types: Vec<Type> = combination
                 .iter()
