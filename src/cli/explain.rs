@@ -206,7 +206,7 @@ enum Shown {
 fn shown(example: Example) -> Shown {
     let code = |what, wrong, right| {
         // An expression may be empty.
-        let wrong = if wrong == "" { "\"\"" } else { wrong };
+        let wrong = if wrong.is_empty() { "\"\"" } else { wrong };
         Shown::Code { what, wrong, right }
     };
     match example {
@@ -227,5 +227,9 @@ fn sentence(summary: &str) -> String {
 }
 
 fn indented(code: &str) -> String {
-    code.lines().map(|line| format!("  {line}\n")).collect()
+    let mut out = String::new();
+    for line in code.lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
 }

@@ -65,9 +65,10 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
 /// The consequence where nothing else reads the expression.
 fn of_role(role: Role, fails_closed: bool) -> Consequence {
     match role {
-        Role::Validation | Role::MatchCondition if fails_closed => Consequence::Denied,
-        // An audit annotation that fails denies, whatever the validationActions of the binding are.
-        Role::AuditAnnotation if fails_closed => Consequence::Denied,
+        // An audit annotation that fails denies too, whatever the validationActions of the binding are.
+        Role::Validation | Role::MatchCondition | Role::AuditAnnotation if fails_closed => {
+            Consequence::Denied
+        }
         Role::Validation | Role::MatchCondition => Consequence::LetThrough,
         Role::AuditAnnotation => Consequence::NoAnnotation,
         Role::MessageExpression => Consequence::OtherMessage,

@@ -14,7 +14,7 @@ use crate::cli::input::{FieldPlaces, Object};
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::consequence::Consequence;
 use crate::policy::expressions::{PolicyExpression, Role};
-use crate::policy::finding::ExpressionFindings;
+use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::rule::Rule;
 use crate::status::message;
 use crate::status::warnings;
@@ -185,7 +185,7 @@ fn grouped<'a>(
 
 /// Facts about all findings of an expression, each in brackets.
 fn notes(found: &ExpressionFindings) -> Vec<String> {
-    let lists = found.kinds.iter().flat_map(|kind| kind.by_severity());
+    let lists = found.kinds.iter().flat_map(KindFindings::by_severity);
     let left_out = lists.map(|(_, found)| found.n_left_out());
     let left_out = left_out.filter(|n| *n > 0).map(diagnostic::left_out);
     let notes = found.notes.iter().map(|note| warnings::note(*note));
@@ -202,7 +202,7 @@ fn one_line(message: &str) -> String {
 
 /// The text of an expression, in which places are marked.
 struct Text<'a> {
-    text: &'a str,
+    compiled: &'a str,
     source: SourceMap,
     /// The number of code points of the expression before the text.
     n_before: usize,
@@ -222,7 +222,7 @@ impl<'a> Text<'a> {
         let blank = whole.len() - whole.trim_start().len();
         let n_blank = whole.get(..blank).unwrap_or_default().chars().count();
         Self {
-            text,
+            compiled: text,
             source: SourceMap::new(text),
             n_before: if text.len() == whole.len() {
                 0
@@ -239,10 +239,10 @@ impl<'a> Text<'a> {
             // The expression as a whole.
             return self.solid;
         };
-        let span = syntax::span_at(self.text, start);
+        let span = syntax::span_at(self.compiled, start);
         let n_code_points = |text: Option<&str>| text.unwrap_or_default().chars().count();
-        let before = self.n_before + n_code_points(self.text.get(..span.start));
-        (before, n_code_points(self.text.get(span)).max(1))
+        let before = self.n_before + n_code_points(self.compiled.get(..span.start));
+        (before, n_code_points(self.compiled.get(span)).max(1))
     }
 }
 

@@ -38,7 +38,6 @@ pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
     /// The rule that it belongs to, by its id.
-    #[serde(serialize_with = "id")]
     pub rule: Rule,
     /// What is wrong, in one line.
     pub message: String,
@@ -57,10 +56,6 @@ pub struct Finding {
     /// The kinds that it is about, `apps/v1 Deployment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
-}
-
-fn id<S: Serializer>(rule: &Rule, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(rule.id())
 }
 
 /// A stretch of a line of a file.

@@ -34,7 +34,7 @@ impl Suggestions {
         let Hint::Field { name, candidates } = hint else {
             return None;
         };
-        let meant = match candidates {
+        match candidates {
             Candidates::Declared(_) | Candidates::Keys(_) => {
                 let names = candidates.names();
                 nearest(name, names.into_iter()).map(str::to_owned)
@@ -46,8 +46,7 @@ impl Suggestions {
                 let names = variables.map(|variable| variable.name.as_str());
                 nearest(name, names).map(str::to_owned)
             }
-        };
-        meant
+        }
     }
 }
 

@@ -311,3 +311,31 @@ fn params_without_schema_and_unknown_groups_are_gaps() {
         "no warnings; 1 kind checked",
     );
 }
+
+#[test]
+fn the_worst_consequence_is_told() {
+    let message = |n: usize| {
+        let mut found = warning(&format!("spec.validations[{n}].messageExpression"), "x");
+        found.consequence = Consequence::OtherMessage;
+        found
+    };
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![message(0), message(1)]);
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[0].messageExpression and 1 more may fail when evaluated (x on apps/v1 Deployment), \
+         a request that is denied gets another message, and none is denied for it; 1 kind checked",
+    );
+    let facts = facts.with(|facts| {
+        let denying = warning("spec.validations[2].expression", "y");
+        facts.types.findings.push(denying);
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[2].expression and 2 more may fail when evaluated (y on apps/v1 Deployment), with \
+         failurePolicy Fail a request that reaches it is denied; 1 kind checked",
+    );
+}

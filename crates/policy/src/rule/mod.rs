@@ -6,6 +6,7 @@
 mod table;
 
 use cel::diagnostic::Code;
+use serde::{Serialize, Serializer};
 
 pub use table::Rule;
 
@@ -67,6 +68,13 @@ impl Rule {
     #[must_use]
     pub fn from_id(id: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|rule| rule.id() == id)
+    }
+}
+
+/// The id.
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.id())
     }
 }
 
