@@ -105,7 +105,8 @@ fn policy(spec: &str) -> String {
             fields = format!("{fields}\n{field}");
         }
     }
-    let fields: String = fields.lines().map(|line| format!("  {line}\n")).collect();
+    let fields: Vec<String> = fields.lines().map(|line| format!("  {line}\n")).collect();
+    let fields = fields.concat();
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n\
          {fields}"

@@ -51,6 +51,7 @@ fn warnings_are_those_of_the_type_checker() {
             paths: policies.clone(),
             crds: crds.clone(),
             profile,
+            version: None,
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();
         assert_eq!(report.policies.len(), input.policies.len());

@@ -204,7 +204,7 @@ enum Shown {
 }
 
 fn shown(example: Example) -> Shown {
-    let code = |what, wrong, right| {
+    let code = |what, wrong: &'static str, right| {
         // An expression may be empty.
         let wrong = if wrong.is_empty() { "\"\"" } else { wrong };
         Shown::Code { what, wrong, right }

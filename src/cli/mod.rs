@@ -106,6 +106,7 @@ fn run_check(
             CheckProfile::Truthful => Profile::Truthful,
             CheckProfile::Upstream => Profile::Upstream,
         },
+        version: args.kubernetes_version,
     };
     let report = check::run(&options, &mut io::stdin())?;
     let text = match args.output {

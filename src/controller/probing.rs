@@ -25,9 +25,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::evaluate::{Evaluated, Lane, Places, Subject, evaluate};
-use self::inputs::{Generation, Inputs};
+use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
 use super::context::Context;
+use super::generation::Generation;
 use super::probe::Probe;
 use super::queue::Queue;
 use super::supervisor::WORK_LIMIT;

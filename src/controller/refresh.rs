@@ -23,8 +23,12 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The shortest and the longest time between two looks while something is expected to show.
+/// The shortest time between two looks, and the longest that is waited on account of the last.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// The longest time between two looks while something is expected to show and all looks work: what the API
+/// server publishes is to be seen soon after it is.
+const EXPECTED: Duration = Duration::from_millis(200);
 
 /// How much longer the pause between two looks is than a look takes, at the least: in a storm of CRDs each
 /// may be megabytes to read, for the API server too.
@@ -269,7 +273,7 @@ impl Refresher {
         }
         self.cleaned = Instant::now();
         let Context { schemas, store, .. } = &*self.context;
-        let exists = |policy: &str| store.get(policy).is_some();
+        let exists = |policy: &str| store.has(policy);
         if schemas.retain(&store.needed_schemas(), exists) {
             schemas.purge().await;
         }
@@ -306,7 +310,7 @@ impl Refresher {
             return self.context.settings.refresh_interval;
         }
         let pause = self.step;
-        let longest = if has_failed { MAX_PAUSE } else { STEPS.1 };
+        let longest = if has_failed { MAX_PAUSE } else { EXPECTED };
         self.step = (self.step * 2).min(longest);
         pause
     }

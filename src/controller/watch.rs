@@ -19,6 +19,7 @@ use super::error::Error;
 use super::follow::{self, Event, Follower};
 use super::list_watch::{Form, Listing, Plan};
 use super::origin::Origin;
+use super::received::ReceivedPolicy;
 use super::refresh::Signal;
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -29,10 +30,10 @@ const PAGE_SIZE: u32 = 50;
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
-    follow::<ValidatingAdmissionPolicy>(&context, Source::Policies, |event| match event {
+    follow::<ReceivedPolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
-        Event::InitApply(policy) => {
+        Event::InitApply(ReceivedPolicy(policy)) => {
             listed.extend(policy.metadata.name.clone());
             put(&context, policy, Origin::Listed);
         }
@@ -43,8 +44,8 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(policy) => put(&context, policy, Origin::Watched),
-        Event::Delete(policy) => {
+        Event::Apply(ReceivedPolicy(policy)) => put(&context, policy, Origin::Watched),
+        Event::Delete(ReceivedPolicy(policy)) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
             if context.store.remove(&name) {

@@ -252,6 +252,16 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
         }
         ParamsState::Examined { n_found, missing } => (*n_found, missing),
     };
+    let (status, reason, text) = examined(n_found, missing, fails_closed);
+    verdict(status, reason, &text, Lacks::Nothing)
+}
+
+/// The verdict about params that were looked for, and its text.
+fn examined(
+    n_found: usize,
+    missing: &[MissingParams],
+    fails_closed: bool,
+) -> (ConditionStatus, Reason, String) {
     let describe = |denies: bool| -> Vec<String> {
         let wanted = missing.iter().filter(|missing| missing.denies == denies);
         wanted
@@ -269,12 +279,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
             ", but params do not exist: {}; {consequence}",
             message::list(&denied)
         );
-        return verdict(
-            ConditionStatus::False,
-            Reason::ParamsNotFound,
-            &text,
-            Lacks::Nothing,
-        );
+        return (ConditionStatus::False, Reason::ParamsNotFound, text);
     }
     let absent = if allowed.is_empty() {
         String::new()
@@ -285,19 +290,10 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
         )
     };
     if n_found == 0 {
-        return verdict(
-            ConditionStatus::True,
-            Reason::ParamKindServed,
-            &absent,
-            Lacks::Nothing,
-        );
+        return (ConditionStatus::True, Reason::ParamKindServed, absent);
     }
-    verdict(
-        ConditionStatus::True,
-        Reason::ParamsFound,
-        &format!(", and the params that bindings refer to exist{absent}"),
-        Lacks::Nothing,
-    )
+    let text = format!(", and the params that bindings refer to exist{absent}");
+    (ConditionStatus::True, Reason::ParamsFound, text)
 }
 
 fn why_not_served(gvk: &Gvk, why: &NotServed) -> String {

@@ -229,12 +229,12 @@ async fn a_document_that_moved_on_and_back_is_read_again() {
     let passing = get(&cache, &needed, &index).await;
     assert!(!is_found(&passing, "apps", "v1", "Deployment"));
     let guards: Vec<_> = passing.guards().cloned().collect();
-    assert!(guards.iter().all(|guard| guard.is_still_missing()));
+    assert!(guards.iter().all(Missing::is_still_missing));
 
     moved_back.store(true, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(queued(&cache).await, ["p"], "judged again by what is true");
-    assert!(!guards.iter().all(|guard| guard.is_still_missing()));
+    assert!(!guards.iter().all(Missing::is_still_missing));
     let schemas = get(&cache, &needed, &index).await;
     assert!(is_found(&schemas, "apps", "v1", "Deployment"));
 

@@ -19,6 +19,7 @@ mod report;
 mod requests;
 mod upstream;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::compile::CompiledPolicy;
@@ -26,7 +27,7 @@ use crate::expressions::PolicyExpression;
 use crate::finding::ExpressionFindings;
 use crate::matching::{self, Target};
 use crate::param_kind;
-use cel::syntax::run_on_deep_stack;
+use cel::stack::run_on_deep_stack;
 use cel::types::{StructType, Type};
 use driver::Driver;
 use kubernetes::schema::Gvk;
@@ -177,6 +178,12 @@ fn check_truthfully(
 ) {
     let targets = matching::targets(policy.policy(), mapper);
     let (by_wildcard, too_many) = matching::wildcard_kinds(&targets);
+    let mut of_kinds: HashMap<&Gvk, Vec<&Target<'_>>> = HashMap::new();
+    for target in &targets {
+        let of_kind = of_kinds.entry(&target.resource.gvk).or_default();
+        of_kind.push(target);
+    }
+    let of_kind = |gvk: &Gvk| of_kinds.get(gvk).map(Vec::as_slice).unwrap_or_default();
     let mut driver = Driver::new(policy, params);
     let mut report = Report::default();
     let mut metadata: Option<Type> = None;
@@ -195,9 +202,7 @@ fn check_truthfully(
                 });
                 continue;
             }
-            let of_kind = |target: &&Target<'_>| target.resource.gvk == gvk;
-            let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
-            let analysis = driver.analyse(&gvk, &object, &of_kind);
+            let analysis = driver.analyse(&gvk, &object, of_kind(&gvk));
             report.add(gvk.clone(), is_wildcard, analysis);
             checked.push(gvk);
         }
@@ -221,9 +226,7 @@ fn check_truthfully(
         if unseen.len() > MAX_SCHEMALESS_KINDS || driver.is_exhausted() {
             break;
         }
-        let of_kind = |target: &&Target<'_>| target.resource.gvk == unchecked.gvk;
-        let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
-        let mut analysis = driver.analyse(&unchecked.gvk, &object, &of_kind);
+        let mut analysis = driver.analyse(&unchecked.gvk, &object, of_kind(&unchecked.gvk));
         report.add_succeeding(&mut analysis);
     }
     let scope = if is_complete {
@@ -234,9 +237,8 @@ fn check_truthfully(
         Scope::Partial
     };
     let of_subresource = |gvk: &&Gvk| {
-        targets
-            .iter()
-            .any(|target| target.resource.gvk == **gvk && target.resource.gvr.is_subresource())
+        let mut targets = of_kind(gvk).iter();
+        targets.any(|target| target.resource.gvr.is_subresource())
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();

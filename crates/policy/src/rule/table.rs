@@ -111,6 +111,10 @@ rules! {
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
+    NewerFunction "newer-function":
+        "a function or macro that the API server of --kubernetes-version does not have",
+        words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
+        "Do without the function, or wait for the cluster's upgrade: the message names the version that has it.";
     NoCrds "no-crds":
         "nothing that --crds names holds a CustomResourceDefinition",
         words("`kubectl vap check policies/ --crds policies/`, where no file has a CustomResourceDefinition."),
