@@ -18,7 +18,6 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use golden::PLAIN;
-use vap_status_controller::cli::check::finding::RULES;
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::cli::test::report::TestReport;
@@ -29,15 +28,7 @@ fn report(paths: &[&str]) -> TestReport {
         paths: paths.iter().map(PathBuf::from).collect(),
         crds: Vec::new(),
     };
-    let report = test::run(&options, &mut std::io::empty()).unwrap();
-    for found in &report.findings {
-        assert!(
-            RULES.iter().any(|(rule, _)| *rule == found.rule),
-            "{} is no rule",
-            found.rule
-        );
-    }
-    report
+    test::run(&options, &mut std::io::empty()).unwrap()
 }
 
 #[track_caller]

@@ -15,8 +15,9 @@ use e2e::control_plane::ControlPlane;
 use e2e::{corpus, live};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{Api, PostParams};
+use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::typecheck::{Profile, type_check};
+use vap_status_controller::status::warnings::warnings;
 
 /// How many policies are given to kube-controller-manager.
 const N_POLICIES: usize = 60;
@@ -46,7 +47,7 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
             (policy, expected)
         })
         .collect();
-    candidates.sort_by_key(|(_, expected)| expected.warnings.is_empty());
+    candidates.sort_by_key(|(_, expected)| expected.findings.is_empty());
 
     let mut created = BTreeMap::new();
     for (n, (mut policy, expected)) in candidates.into_iter().enumerate() {
@@ -77,10 +78,9 @@ async fn the_upstream_profile_gives_what_kcm_writes() {
             .into_iter()
             .map(|warning| (warning.field_ref, normalize(&warning.warning, expected)))
             .collect();
-        let wanted: Vec<_> = expected
-            .warnings
-            .iter()
-            .map(|warning| (warning.field_ref.clone(), warning.warning.clone()))
+        let wanted: Vec<_> = warnings(&expected.findings)
+            .into_iter()
+            .map(|warning| (warning.field_ref.clone(), warning.text()))
             .collect();
         n_warned += usize::from(!wanted.is_empty());
         assert_eq!(actual, wanted, "{name}");
@@ -114,7 +114,7 @@ async fn wait_for_status(api: &Api<ValidatingAdmissionPolicy>, name: &str) -> St
 /// Replaces the nanoseconds in type names by `#`, as `e2e/oracle` does.
 fn normalize(
     warning: &str,
-    expected: &vap_status_controller::policy::typecheck::TypeCheck,
+    expected: &vap_status_controller::policy::analysis::TypeCheck,
 ) -> String {
     let kinds = expected
         .checked

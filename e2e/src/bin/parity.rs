@@ -12,8 +12,8 @@ use e2e::parity::schemas::Schemas;
 use e2e::parity::{
     admit, bench, compile, decided, documents, eval, five_kinds, pair, share, typecheck, write_line,
 };
+use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
-use vap_status_controller::policy::typecheck::Profile;
 
 /// Our engine behind the oracle's subcommands, and the comparison of the two.
 #[derive(Parser)]
