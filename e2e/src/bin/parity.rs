@@ -8,6 +8,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use e2e::cases;
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
     admit, bench, compile, decided, documents, eval, five_kinds, pair, share, typecheck, write_line,
@@ -107,6 +108,13 @@ enum Command {
         at_least: Option<f64>,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Make policies, CustomResourceDefinitions and cases from a seed.
+    Generate {
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// The directory to write them to.
+        out: PathBuf,
     },
     /// Compare the answers of the oracle and of our engine.
     Share {
@@ -325,6 +333,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             };
             let line = pair::run(&pair, out)?;
             at_least.is_none_or(|ratio| line.ratio >= ratio)
+        }
+        Command::Generate { seed, out } => {
+            cases::write(&out, seed, cases::Counts::default())?;
+            true
         }
         Command::Share {
             kind,
