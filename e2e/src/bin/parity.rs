@@ -9,6 +9,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::cases;
+use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
     admit, bench, compile, decided, documents, eval, five_kinds, pair, share, typecheck, write_line,
@@ -115,6 +116,24 @@ enum Command {
         seed: u64,
         /// The directory to write them to.
         out: PathBuf,
+    },
+    /// What inputs reach, one item a line; fails if `--complete` is given and something is not reached.
+    Coverage {
+        /// Fail if they do not reach what generated inputs must.
+        #[arg(long)]
+        complete: bool,
+        /// Files of cases of single expressions.
+        #[arg(long, value_name = "CASES")]
+        eval: Vec<PathBuf>,
+        /// Files of cases of admission.
+        #[arg(long, value_name = "CASES")]
+        admit: Vec<PathBuf>,
+        /// Files or directories of policies.
+        #[arg(long, value_name = "PATH")]
+        policies: Vec<PathBuf>,
+        /// Files or directories of CustomResourceDefinitions.
+        #[arg(long, value_name = "PATH")]
+        crds: Vec<PathBuf>,
     },
     /// Compare the answers of the oracle and of our engine.
     Share {
@@ -337,6 +356,34 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
         Command::Generate { seed, out } => {
             cases::write(&out, seed, cases::Counts::default())?;
             true
+        }
+        Command::Coverage {
+            complete,
+            eval,
+            admit,
+            policies,
+            crds,
+        } => {
+            let coverage = Coverage::of(&Inputs {
+                eval,
+                admit,
+                policies,
+                crds,
+            })?;
+            if complete {
+                for (sort, n) in coverage.counts() {
+                    writeln!(out, "reached: {n:4} of sort {sort}")?;
+                }
+                for item in coverage.missing() {
+                    writeln!(out, "not reached: {item}")?;
+                }
+                coverage.missing().is_empty()
+            } else {
+                for item in coverage.items() {
+                    writeln!(out, "{item}")?;
+                }
+                true
+            }
         }
         Command::Share {
             kind,

@@ -114,10 +114,10 @@ fn condition(
         return use_of(choices, names);
     }
     match choices.below(20) {
-        0..=4 => choices.pick(pieces::TRUE).to_owned(),
-        5..=7 => choices.pick(pieces::FALSE).to_owned(),
-        8 | 9 => choices.pick(pieces::FAILING).to_owned(),
-        10 => choices.pick(pieces::BROKEN).to_owned(),
+        0..=6 => choices.pick(pieces::TRUE).to_owned(),
+        7..=9 => choices.pick(pieces::FALSE).to_owned(),
+        10 => choices.pick(pieces::FAILING).to_owned(),
+        11 if choices.chance(50) => choices.pick(pieces::BROKEN).to_owned(),
         11..=13 => choices.pick(pieces::REQUEST).to_owned(),
         14 | 15 => {
             let depth = 1 + u32::try_from(choices.below(2)).unwrap_or_default();
@@ -138,7 +138,7 @@ fn policy(
     operation: &str,
     params: Option<Params>,
 ) -> Value {
-    let mut spec = json!({"matchConstraints": constraints(choices, subject, operation, 90)});
+    let mut spec = json!({"matchConstraints": constraints(choices, subject, operation, 94)});
     match choices.below(4) {
         0 => spec["failurePolicy"] = json!("Fail"),
         1 => spec["failurePolicy"] = json!("Ignore"),
@@ -255,10 +255,10 @@ fn constraints(
         excluded["resourceNames"] = json!([choices.pick(&["web", "other"])]);
         constraints["excludeResourceRules"] = json!([excluded]);
     }
-    if choices.chance(12) {
+    if choices.chance(8) {
         constraints["namespaceSelector"] = selector(choices);
     }
-    if choices.chance(12) {
+    if choices.chance(8) {
         constraints["objectSelector"] = selector(choices);
     }
     if choices.chance(20) {
@@ -418,8 +418,8 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
             {"user": "system:serviceaccount:default:web", "decision": "allow"},
         ]);
     }
-    if choices.chance(6) {
-        let budgets = [0, 1, 3, 10, 30, 100, 1000, 5000];
+    if choices.chance(10) {
+        let budgets = [0, 1, 2, 3, 5, 8, 13, 30, 100, 1000, 5000];
         case["costBudget"] = json!(budgets[choices.below(budgets.len())]);
     }
     if choices.chance(5) && operation != "CONNECT" {

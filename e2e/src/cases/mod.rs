@@ -63,7 +63,7 @@ impl Default for Counts {
             crds: 60,
             policies: 1500,
             eval: 4000,
-            admit: 1000,
+            admit: 1500,
         }
     }
 }

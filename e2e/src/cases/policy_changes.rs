@@ -121,7 +121,7 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
     let subject = pick(choices, subjects)?;
     let own = rule_of(choices, &subject.resource);
     let gvr = &subject.resource.gvr;
-    let rules = match choices.below(14) {
+    let rules = match choices.below(15) {
         0 | 1 => json!([own]),
         2 => {
             let other = pick(choices, subjects)?;
@@ -141,7 +141,6 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
                 json!(["pods/status", "pods"]),
                 json!(["pods/*"]),
                 json!(["*/status"]),
-                json!(["*/*"]),
                 json!(["deployments/*", "deployments"]),
                 json!(["pods/ephemeralcontainers"]),
                 json!(["nodes/proxy"]),
@@ -179,6 +178,7 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
         )]),
         11 => json!([own.clone(), own]),
         12 => json!([]),
+        13 => json!([rule(json!(["", "apps"]), json!(["v1"]), json!(["*/*"]))]),
         _ => json!([rule(
             json!(["admissionregistration.k8s.io"]),
             json!(["v1"]),
