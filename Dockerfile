@@ -11,6 +11,7 @@ WORKDIR /src
 COPY rust-toolchain.toml ./
 RUN rustup target add "$(uname -m)-unknown-linux-musl"
 COPY Cargo.toml Cargo.lock ./
+COPY crates crates
 COPY src src
 # The manifest names a bench and the workspace another member: all that cargo wants of them is that they are there.
 COPY benches benches

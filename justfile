@@ -13,7 +13,7 @@ fmt *args:
 lint *args:
     @./dev lint {{args}}
 
-# unit, case and layering tests; no cluster
+# unit and case tests; no cluster
 test *args:
     @./dev test {{args}}
 

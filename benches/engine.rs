@@ -126,17 +126,17 @@ fn bindings(object: &Json) -> Bindings {
 }
 
 /// The object as the `cel` crate has it.
-fn peer_value(json: &Json) -> cel::Value {
+fn peer_value(json: &Json) -> cel_rust::Value {
     match json {
-        Json::String(text) => cel::Value::from(text.as_str()),
-        Json::Number(number) => cel::Value::Int(number.as_i64().unwrap_or_default()),
-        Json::Bool(value) => cel::Value::Bool(*value),
-        Json::Null => cel::Value::Null,
-        Json::Array(items) => cel::Value::from(items.iter().map(peer_value).collect::<Vec<_>>()),
+        Json::String(text) => cel_rust::Value::from(text.as_str()),
+        Json::Number(number) => cel_rust::Value::Int(number.as_i64().unwrap_or_default()),
+        Json::Bool(value) => cel_rust::Value::Bool(*value),
+        Json::Null => cel_rust::Value::Null,
+        Json::Array(items) => cel_rust::Value::from(items.iter().map(peer_value).collect::<Vec<_>>()),
         Json::Object(fields) => {
             let fields = fields.iter();
             let fields = fields.map(|(name, value)| (name.clone(), peer_value(value)));
-            cel::Value::from(fields.collect::<HashMap<_, _>>())
+            cel_rust::Value::from(fields.collect::<HashMap<_, _>>())
         }
     }
 }
@@ -170,7 +170,7 @@ fn parse(criterion: &mut Criterion) {
             bencher.iter(|| syntax::parse(black_box(text)));
         });
         group.bench_function(format!("{name}, crate cel"), |bencher| {
-            bencher.iter(|| cel::Program::compile(black_box(text)).unwrap());
+            bencher.iter(|| cel_rust::Program::compile(black_box(text)).unwrap());
         });
         group.bench_function(format!("{name}, crate cel-core"), |bencher| {
             bencher.iter(|| cel_core::parse(black_box(text)));
@@ -228,8 +228,8 @@ fn eval(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| program.eval(&bindings, Limits::of_cost(PER_CALL_LIMIT)));
         });
-        let peer = cel::Program::compile(text).unwrap();
-        let mut context = cel::Context::default();
+        let peer = cel_rust::Program::compile(text).unwrap();
+        let mut context = cel_rust::Context::default();
         context.add_variable_from_value("object", peer_value(&object));
         // The crate may be without a function.
         if peer.execute(&context).is_ok() {

@@ -26,11 +26,11 @@ case $target in
     cat config/samples/sound.yaml config/samples/sound_probe.yaml > "$seeds/probe.yaml"
     ;;
   regex)
-    grep -rhoE "(matches|find|findAll)\('[^']*'" tests/cases src/cel/regex | sort -u | sed -E "s/^[a-zA-Z]+\('(.*)'$/\1/" \
+    grep -rhoE "(matches|find|findAll)\('[^']*'" tests/cases crates/regexp/src | sort -u | sed -E "s/^[a-zA-Z]+\('(.*)'$/\1/" \
       | while IFS= read -r pattern; do
           printf '%s\nabc-12.3 é\n' "$pattern" > "$seeds/$(printf %s "$pattern" | cksum | cut -d' ' -f1)"
         done
-    grep -oE 'check(_valid|_error)?\("[^"]+"' src/cel/regex/*.rs | sed -E 's/^[^"]*"(.*)"$/\1/; s/\\\\/\\/g' | sort -u \
+    grep -oE 'check(_valid|_error)?\("[^"]+"' crates/regexp/src/*.rs | sed -E 's/^[^"]*"(.*)"$/\1/; s/\\\\/\\/g' | sort -u \
       | while IFS= read -r pattern; do
           printf '%s\naabbab\n' "$pattern" > "$seeds/$(printf %s "$pattern" | cksum | cut -d' ' -f1)"
         done

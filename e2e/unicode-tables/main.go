@@ -1,7 +1,7 @@
-// Command unicode-tables prints src/cel/regex/unicode_tables.rs: the tables of Go's package unicode that
+// Command unicode-tables prints crates/regexp/src/unicode_tables.rs: the tables of Go's package unicode that
 // regular expressions depend on, as the API server's Go has them.
 //
-//	go run ./e2e/unicode-tables/main.go > src/cel/regex/unicode_tables.rs
+//	go run ./e2e/unicode-tables/main.go > crates/regexp/src/unicode_tables.rs
 //
 // Use the Go release that builds the API server: a newer one may know a newer Unicode.
 package main

@@ -1,0 +1,115 @@
+//! The type checker: a parsed expression and an environment in, types and references out.
+//!
+//! Takes an [`Ast`] and an [`Env`]; gives a [`CheckedAst`] with a type for each expression, and the
+//! findings in cel-go's words. The check goes on after an error, whose expression is of the error type.
+//!
+//! Source: cel-go `checker/checker.go`, `checker/errors.go`.
+
+mod infer;
+mod overload;
+mod substitution;
+
+use std::sync::Arc;
+
+use super::ast::{Ast, ExprId};
+use super::diagnostic::Diagnostics;
+use super::env::Env;
+use super::source::SourceMap;
+use super::syntax::run_on_deep_stack;
+use super::types::Type;
+
+/// What an expression was resolved to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reference {
+    /// A variable or type, by its full name.
+    Ident(Arc<str>),
+    /// A function, by its full name, with the ids of all overloads that the arguments allow.
+    Function {
+        /// The name of the function.
+        name: &'static str,
+        /// The ids of the overloads.
+        overloads: Box<[&'static str]>,
+        /// Whether what looks like the receiver is a part of the function's name.
+        namespaced: bool,
+    },
+}
+
+/// A checked expression: the tree with its side tables.
+#[derive(Debug)]
+pub struct CheckedAst {
+    ast: Arc<Ast>,
+    types: Vec<Option<Type>>,
+    references: Vec<Option<Reference>>,
+}
+
+impl CheckedAst {
+    /// The tree.
+    #[must_use]
+    pub fn ast(&self) -> &Arc<Ast> {
+        &self.ast
+    }
+
+    /// The type of `id`; `dyn` where the check has not come by.
+    #[must_use]
+    pub fn type_of(&self, id: ExprId) -> Type {
+        self.known_type(id).cloned().unwrap_or(Type::Dyn)
+    }
+
+    /// The type of `id`, if the check has come by.
+    #[must_use]
+    pub fn known_type(&self, id: ExprId) -> Option<&Type> {
+        self.types.get(id.index())?.as_ref()
+    }
+
+    /// [`CheckedAst::type_of`], by reference.
+    #[must_use]
+    pub fn type_at(&self, id: ExprId) -> &Type {
+        static UNCHECKED: Type = Type::Dyn;
+        match self.types.get(id.index()) {
+            Some(Some(type_)) => type_,
+            _ => &UNCHECKED,
+        }
+    }
+
+    /// What `id` was resolved to.
+    #[must_use]
+    pub fn reference(&self, id: ExprId) -> Option<&Reference> {
+        self.references.get(id.index())?.as_ref()
+    }
+
+    /// The type of the whole expression.
+    #[must_use]
+    pub fn output_type(&self) -> Type {
+        self.type_of(self.ast.root())
+    }
+}
+
+/// Trees deeper than this are checked on a thread of their own, and walked so later.
+pub(crate) const SHALLOW_DEPTH: u32 = 60;
+
+/// Whether the check of `ast` takes so much of the stack that it is done on a thread of its own.
+#[must_use]
+pub fn is_deep(ast: &Ast) -> bool {
+    ast.depth() > SHALLOW_DEPTH
+}
+
+/// Checks `ast`, which was parsed from `text`, in `env`.
+#[must_use]
+pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics) {
+    run_on_deep_stack(is_deep(ast), || infer::Checker::new(ast, text, env).run())
+}
+
+/// Where an expression is, for findings; the lines are indexed only if there are any.
+#[derive(Debug)]
+struct Places<'a> {
+    text: &'a str,
+    source: Option<SourceMap>,
+}
+
+impl Places<'_> {
+    fn location(&mut self, offset: u32) -> super::source::Location {
+        self.source
+            .get_or_insert_with(|| SourceMap::new(self.text))
+            .location(offset)
+    }
+}

@@ -1,0 +1,185 @@
+//! Calls: from a function's name and the types of its arguments to its overloads.
+//!
+//! Source: cel-go `checker/checker.go` (`checkCall`, `resolveOverload`).
+
+use super::Reference;
+use super::infer::Checker;
+use super::substitution::{instantiate, is_exact};
+use crate::ast::ExprId;
+use crate::decls::Function;
+use crate::diagnostic::Code;
+use crate::types::Type;
+
+impl Checker<'_> {
+    pub(super) fn check_call(
+        &mut self,
+        id: ExprId,
+        name: &str,
+        target: Option<ExprId>,
+        args: &[ExprId],
+    ) {
+        if name == "_?._" {
+            self.check_opt_select(id, target, args);
+            return;
+        }
+        for &arg in args {
+            self.check(arg);
+        }
+        let env = self.env;
+        let Some(target) = target else {
+            match env.lookup_function(name.strip_prefix('.').unwrap_or(name)) {
+                Some(function) => self.resolve_call(id, function, None, args, false),
+                None => {
+                    self.report_undeclared(id, name);
+                    self.set_type(id, Type::Error);
+                }
+            }
+            return;
+        };
+        // `a.b.c()` is a call of `a.b.c` where that is a function, else of `c` on `a.b`.
+        if self.may_be_qualified(target)
+            && let Some(prefix) = self.ast.qualified_name(target)
+        {
+            let qualified = format!("{}.{name}", prefix.strip_prefix('.').unwrap_or(&prefix));
+            if let Some(function) = env.lookup_function(&qualified) {
+                self.resolve_call(id, function, None, args, true);
+                return;
+            }
+        }
+        self.check(target);
+        match env.lookup_function(name) {
+            Some(function) => self.resolve_call(id, function, Some(target), args, false),
+            None => {
+                self.set_type(id, Type::Error);
+                self.report_undeclared(id, name);
+            }
+        }
+    }
+
+    fn resolve_call(
+        &mut self,
+        id: ExprId,
+        function: &Function,
+        target: Option<ExprId>,
+        args: &[ExprId],
+        namespaced: bool,
+    ) {
+        let arg_types: Vec<Type> = target
+            .iter()
+            .chain(args)
+            .map(|&arg| self.type_of(arg))
+            .collect();
+        if matches!(function.name, "_&&_" | "_||_") {
+            self.resolve_logical(id, function, args, &arg_types);
+            return;
+        }
+        let mut overloads = Vec::new();
+        let mut result: Option<Type> = None;
+        for overload in &function.overloads {
+            if overload.is_member() != target.is_some() {
+                continue;
+            }
+            let variables: Vec<_> = overload
+                .type_params
+                .iter()
+                .map(|&param| (param, self.substitution.new_variable()))
+                .collect();
+            if overload.args.len() != arg_types.len() {
+                continue;
+            }
+            let (matches, declared_result) = if variables.is_empty() {
+                (
+                    self.substitution
+                        .is_assignable_list(&arg_types, &overload.args),
+                    overload.result.clone(),
+                )
+            } else {
+                let candidates: Vec<_> = overload
+                    .args
+                    .iter()
+                    .map(|arg| instantiate(arg, &variables))
+                    .collect();
+                (
+                    self.substitution
+                        .is_assignable_list(&arg_types, &candidates),
+                    instantiate(&overload.result, &variables),
+                )
+            };
+            if !matches {
+                continue;
+            }
+            overloads.push(overload.row.id);
+            let overload_result = self.substitution.resolve(&declared_result);
+            result = Some(match result {
+                None => overload_result,
+                Some(first) if !first.is_dyn() && !is_exact(&overload_result, &first) => Type::Dyn,
+                Some(first) => first,
+            });
+        }
+        match result {
+            Some(type_) => {
+                self.set_type(id, type_);
+                let overloads = overloads.into();
+                self.set_reference(
+                    id,
+                    Reference::Function {
+                        name: function.name,
+                        overloads,
+                        namespaced,
+                    },
+                );
+            }
+            None => {
+                let message =
+                    self.no_matching_overload(function.name, target.is_some(), &arg_types);
+                self.report(id, Code::NoMatchingOverload, message);
+                self.set_type(id, Type::Error);
+            }
+        }
+    }
+
+    /// `&&` and `||`: each operand must be a bool, and each that is not is a finding of its own.
+    fn resolve_logical(
+        &mut self,
+        id: ExprId,
+        function: &Function,
+        args: &[ExprId],
+        arg_types: &[Type],
+    ) {
+        let mut type_ = Type::Bool;
+        for (&arg, arg_type) in args.iter().zip(arg_types) {
+            if !self.substitution.is_assignable(arg_type, &Type::Bool) {
+                self.report_mismatch(arg, &Type::Bool, arg_type);
+                type_ = Type::Error;
+            }
+        }
+        if type_ == Type::Bool {
+            let overloads = function
+                .overloads
+                .iter()
+                .map(|overload| overload.row.id)
+                .collect();
+            self.set_reference(
+                id,
+                Reference::Function {
+                    name: function.name,
+                    overloads,
+                    namespaced: false,
+                },
+            );
+        }
+        self.set_type(id, type_);
+    }
+
+    fn no_matching_overload(&self, function: &str, is_member: bool, arg_types: &[Type]) -> String {
+        let shown: Vec<_> = arg_types
+            .iter()
+            .map(|arg| self.substitution.resolve_to_dyn(arg).to_string())
+            .collect();
+        let signature = match shown.split_first() {
+            Some((receiver, args)) if is_member => format!("{receiver}.({})", args.join(", ")),
+            _ => format!("({})", shown.join(", ")),
+        };
+        format!("found no matching overload for '{function}' applied to '{signature}'")
+    }
+}

@@ -1,0 +1,400 @@
+//! The walk over the tree: costs add up, sizes and paths are passed on.
+//!
+//! Source: cel-go `checker/cost.go`, `coster`.
+
+use std::sync::Arc;
+
+use super::extensions;
+use super::factors::{
+    CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
+    STRUCT_CREATE_BASE_COST,
+};
+use super::facts::{EntrySize, Facts, LocalVariable};
+use super::node::{Call, CostEstimator};
+use super::path::{PathId, PathStep, Paths};
+use super::size::{CostEstimate, SizeEstimate};
+use super::standard;
+use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
+use crate::checker::{CheckedAst, Reference, SHALLOW_DEPTH};
+use crate::syntax::run_on_deep_stack;
+use crate::types::Type;
+
+/// What the platform chooses of the cost model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CostOptions {
+    /// Whether `has()` costs a unit of its own (`PresenceTestHasCost`).
+    pub presence_test_has_cost: bool,
+}
+
+impl Default for CostOptions {
+    fn default() -> Self {
+        Self {
+            presence_test_has_cost: true,
+        }
+    }
+}
+
+/// Estimates what evaluating `checked` costs.
+///
+/// The estimate of an expression with findings means nothing.
+///
+/// Source: cel-go `checker/cost.go`, `Cost`.
+#[must_use]
+pub fn estimate<E: CostEstimator + ?Sized>(
+    checked: &CheckedAst,
+    estimator: &E,
+    options: CostOptions,
+) -> CostEstimate {
+    let ast: &Ast = checked.ast();
+    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
+        let mut coster = Coster {
+            checked,
+            ast,
+            estimator,
+            options,
+            paths: Paths::default(),
+            facts: vec![Facts::default(); ast.len()],
+            scopes: Vec::new(),
+        };
+        coster.cost(ast.root())
+    })
+}
+
+/// The empty range, from which unions are made.
+const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
+
+/// The empty range, from which unions are made.
+const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
+
+/// The state of one estimate.
+pub(super) struct Coster<'a, E: ?Sized> {
+    pub(super) checked: &'a CheckedAst,
+    pub(super) ast: &'a Ast,
+    pub(super) estimator: &'a E,
+    options: CostOptions,
+    pub(super) paths: Paths,
+    pub(super) facts: Vec<Facts>,
+    /// The variables of the comprehensions around the current expression, innermost last.
+    pub(super) scopes: Vec<LocalVariable>,
+}
+
+/// The parts of a call whose costs are known.
+struct CostedCall<'b> {
+    target: Option<ExprId>,
+    args: &'b [ExprId],
+    arg_costs: &'b [CostEstimate],
+}
+
+impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
+    fn cost(&mut self, id: ExprId) -> CostEstimate {
+        let ast = self.ast;
+        match ast.expr(id) {
+            Expr::Unspecified => CostEstimate::default(),
+            Expr::Literal(_) => CostEstimate::fixed(CONST_COST),
+            Expr::Ident(name) => {
+                let name = self.resolved_name(id).unwrap_or(name);
+                self.cost_ident(id, name)
+            }
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => match self.resolved_name(id) {
+                Some(name) => self.cost_ident(id, name),
+                None if *test_only => self.cost_presence_test(*operand),
+                None => self.cost_select(id, *operand, field),
+            },
+            Expr::Call { target, args, .. } => self.cost_call(id, *target, args),
+            Expr::List { elements, .. } => self.cost_list(id, elements),
+            Expr::Map(entries) => self.cost_map(id, entries),
+            Expr::Struct { fields, .. } => {
+                let mut sum = CostEstimate::fixed(STRUCT_CREATE_BASE_COST);
+                for field in fields {
+                    sum = sum.plus(self.cost(field.value));
+                }
+                sum
+            }
+            Expr::Comprehension(fold) if self.is_bind(fold) => self.cost_bind(id, fold),
+            Expr::Comprehension(fold) => self.cost_comprehension(id, fold),
+        }
+    }
+
+    /// The full name of the variable or type that a name, or a chain of selections, stands for.
+    pub(super) fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
+        match self.checked.reference(id) {
+            Some(Reference::Ident(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn cost_ident(&mut self, id: ExprId, name: &Arc<str>) -> CostEstimate {
+        let path = match self.local(name) {
+            Some(variable) => variable.path,
+            None => Some(self.paths.add(None, PathStep::Variable(Arc::clone(name)))),
+        };
+        self.set_path(id, path);
+        CostEstimate::fixed(SELECT_AND_IDENT_COST)
+    }
+
+    fn cost_presence_test(&mut self, operand: ExprId) -> CostEstimate {
+        let own = u64::from(self.options.presence_test_has_cost);
+        self.cost(operand).plus(CostEstimate::fixed(own))
+    }
+
+    fn cost_select(&mut self, id: ExprId, operand: ExprId, field: &Arc<str>) -> CostEstimate {
+        let mut sum = self.cost(operand);
+        if matches!(
+            self.checked.type_at(operand),
+            Type::Map(_) | Type::Struct(_) | Type::Param(_)
+        ) {
+            sum = sum.plus(CostEstimate::fixed(SELECT_AND_IDENT_COST));
+        }
+        self.extend_path(id, operand, PathStep::Field(Arc::clone(field)));
+        sum
+    }
+
+    fn cost_list(&mut self, id: ExprId, elements: &[ExprId]) -> CostEstimate {
+        let mut sum = CostEstimate::fixed(LIST_CREATE_BASE_COST);
+        let mut item_size = NO_SIZE;
+        for &element in elements {
+            sum = sum.plus(self.cost(element));
+            item_size = item_size.union(self.size_or_unknown(element));
+        }
+        let entry = EntrySize {
+            is_list: true,
+            key: SizeEstimate::fixed(1),
+            value: non_empty(item_size, elements.len()),
+        };
+        self.set_entry(id, Some(entry));
+        sum
+    }
+
+    fn cost_map(&mut self, id: ExprId, entries: &[MapEntry]) -> CostEstimate {
+        let mut sum = CostEstimate::fixed(MAP_CREATE_BASE_COST);
+        let (mut key_size, mut value_size) = (NO_SIZE, NO_SIZE);
+        for entry in entries {
+            sum = sum.plus(self.cost(entry.key));
+            sum = sum.plus(self.cost(entry.value));
+            key_size = key_size.union(self.size_or_unknown(entry.key));
+            value_size = value_size.union(self.size_or_unknown(entry.value));
+        }
+        let entry = EntrySize {
+            is_list: false,
+            key: non_empty(key_size, entries.len()),
+            value: non_empty(value_size, entries.len()),
+        };
+        self.set_entry(id, Some(entry));
+        sum
+    }
+
+    fn cost_call(&mut self, id: ExprId, target: Option<ExprId>, args: &[ExprId]) -> CostEstimate {
+        let Some(Reference::Function {
+            name,
+            overloads,
+            namespaced,
+        }) = self.checked.reference(id)
+        else {
+            return CostEstimate::default();
+        };
+        if *name == "dyn"
+            && let [arg] = args
+        {
+            let cost = self.cost(*arg).plus(CostEstimate::fixed(1));
+            self.copy_sizes(id, *arg);
+            return cost;
+        }
+        let arg_costs: Vec<_> = args.iter().map(|arg| self.cost(*arg)).collect();
+        // What looks like the receiver of a function with a dotted name is a part of that name.
+        let target = target.filter(|_| !namespaced);
+        let target_cost = target.map_or_else(CostEstimate::default, |target| self.cost(target));
+        let call = CostedCall {
+            target,
+            args,
+            arg_costs: &arg_costs,
+        };
+        self.set_index_path(id, overloads, args);
+        let (cost, size) = self.overloads_estimate(id, name, overloads, &call);
+        self.set_size(id, size);
+        self.set_joined_entry(id, overloads, args);
+        target_cost.plus(cost)
+    }
+
+    /// The range that holds the estimates of all overloads, and the size of the result.
+    fn overloads_estimate(
+        &self,
+        id: ExprId,
+        function: &str,
+        overloads: &[&str],
+        call: &CostedCall<'_>,
+    ) -> (CostEstimate, Option<SizeEstimate>) {
+        let args: Vec<_> = call.args.iter().map(|arg| self.node(*arg)).collect();
+        let target = call.target.map(|target| self.node(target));
+        let mut cost = NO_COST;
+        let mut size: Option<SizeEstimate> = None;
+        for overload in overloads {
+            let one = Call {
+                function,
+                overload,
+                target: target.as_ref(),
+                args: &args,
+            };
+            let estimate = extensions::call_estimate(&one, self.estimator)
+                .or_else(|| self.estimator.estimate_call_cost(&one))
+                .map_or_else(
+                    || standard::call_estimate(&one, call.arg_costs),
+                    |own| own.with(standard::sum(call.arg_costs)),
+                );
+            cost = cost.union(estimate.cost);
+            size = match (size, estimate.result_size) {
+                (Some(size), Some(other)) => Some(size.union(other)),
+                (size, other) => size.or(other),
+            };
+            if let ("index_list" | "index_map", [container, ..]) = (*overload, call.args) {
+                size = self.entry(*container).map(|entry| entry.value);
+            }
+            size = size.or_else(|| self.size(id));
+        }
+        (cost, size)
+    }
+
+    /// The path of what is looked up in a list or map; where it may be either, that of a map.
+    fn set_index_path(&mut self, id: ExprId, overloads: &[&str], args: &[ExprId]) {
+        let step = overloads.iter().rev().find_map(|overload| match *overload {
+            "index_list" => Some(PathStep::Items),
+            "index_map" => Some(PathStep::Values),
+            _ => None,
+        });
+        if let (Some(step), [container, ..]) = (step, args) {
+            self.extend_path(id, *container, step);
+        }
+    }
+
+    /// What one of two lists or maps, or both in one, holds.
+    fn set_joined_entry(&mut self, id: ExprId, overloads: &[&str], args: &[ExprId]) {
+        let is_joined = overloads.iter().any(|overload| {
+            matches!(
+                *overload,
+                "conditional" | "add_list" | "add_string" | "add_bytes"
+            )
+        });
+        if let ([_, one, other] | [one, other], true) = (args, is_joined) {
+            let entries = self.entry(*one).zip(self.entry(*other));
+            self.set_entry(id, entries.map(|(one, other)| one.union(other)));
+        }
+    }
+
+    /// Whether the fold does nothing but bind a name.
+    fn is_bind(&self, fold: &Comprehension) -> bool {
+        /// The accumulator of the macros of the language, under its former name.
+        const ACCUMULATOR: &str = "__result__";
+        matches!(self.ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty())
+            && *self.ast.expr(fold.loop_condition) == Expr::Literal(Literal::Bool(false))
+            && *fold.accu_var != *ACCUMULATOR
+    }
+
+    fn cost_bind(&mut self, id: ExprId, fold: &Comprehension) -> CostEstimate {
+        let mut sum = self.cost(fold.iter_range);
+        sum = sum.plus(self.cost(fold.accu_init));
+        let n_outer = self.scopes.len();
+        self.push_accumulator(fold);
+        sum = sum.plus(self.cost(fold.result));
+        self.scopes.truncate(n_outer);
+        self.copy_sizes(id, fold.result);
+        sum
+    }
+
+    fn cost_comprehension(&mut self, id: ExprId, fold: &Comprehension) -> CostEstimate {
+        let mut sum = self.cost(fold.iter_range);
+        sum = sum.plus(self.cost(fold.accu_init));
+        let n_outer = self.scopes.len();
+        self.push_accumulator(fold);
+        let n_loop = self.scopes.len();
+        self.push_iteration(fold);
+        let loop_cost = self.cost(fold.loop_condition);
+        let step_cost = self.cost(fold.loop_step);
+        self.scopes.truncate(n_loop);
+        sum = sum.plus(self.cost(fold.result));
+        self.scopes.truncate(n_outer);
+
+        let n_steps = self.size_or_unknown(fold.iter_range);
+        sum = sum.plus(n_steps.times_cost(step_cost.plus(loop_cost)));
+        match self.ast.expr(fold.accu_init) {
+            Expr::Literal(_) => {
+                let size = self.size(fold.accu_init);
+                self.set_size(id, size);
+            }
+            Expr::List { .. } | Expr::Map(_) => {
+                self.set_size(id, Some(n_steps));
+                let entry = self.entry(fold.loop_step);
+                self.set_entry(id, entry);
+            }
+            _ => {}
+        }
+        sum
+    }
+
+    fn push_accumulator(&mut self, fold: &Comprehension) {
+        let variable = LocalVariable {
+            name: Arc::clone(&fold.accu_var),
+            path: self.path_of(fold.accu_init),
+            size: self.size(fold.accu_init),
+            entry: self.entry(fold.accu_init),
+        };
+        self.scopes.push(variable);
+    }
+
+    /// Source: cel-go `checker/cost.go`, `pushIterKey`, `pushIterValue`, `pushIterSingle`.
+    fn push_iteration(&mut self, fold: &Comprehension) {
+        let entry = self.entry(fold.iter_range);
+        let is_list = match entry {
+            Some(entry) => entry.is_list,
+            None => matches!(self.checked.type_at(fold.iter_range), Type::List(_)),
+        };
+        let before = self.path_of(fold.iter_range);
+        let key = if is_list {
+            PathStep::Indices
+        } else {
+            PathStep::Keys
+        };
+        let value = if is_list {
+            PathStep::Items
+        } else {
+            PathStep::Values
+        };
+        let key_size = entry.map(|entry| entry.key);
+        let value_size = entry.map(|entry| entry.value);
+        match &fold.iter_var2 {
+            Some(var2) => {
+                self.push_variable(&fold.iter_var, before, key, key_size);
+                self.push_variable(var2, before, value, value_size);
+            }
+            None if is_list => self.push_variable(&fold.iter_var, before, value, value_size),
+            None => self.push_variable(&fold.iter_var, before, key, key_size),
+        }
+    }
+
+    fn push_variable(
+        &mut self,
+        name: &Arc<str>,
+        before: Option<PathId>,
+        step: PathStep,
+        size: Option<SizeEstimate>,
+    ) {
+        let path = Some(self.paths.add(before, step));
+        self.scopes.push(LocalVariable {
+            name: Arc::clone(name),
+            path,
+            size,
+            entry: None,
+        });
+    }
+}
+
+/// The range that was made of `n_parts`; nothing has the size 0.
+fn non_empty(size: SizeEstimate, n_parts: usize) -> SizeEstimate {
+    if n_parts == 0 {
+        SizeEstimate::fixed(0)
+    } else {
+        size
+    }
+}

@@ -1,0 +1,183 @@
+//! What is learnt of expressions on the walk: paths, sizes, and the sizes of what lists and maps hold.
+//!
+//! Source: cel-go `checker/cost.go` (`coster.exprPaths`, `computedSizes`, `computedEntrySizes`,
+//! `localVar`).
+
+use std::sync::Arc;
+
+use super::estimate::Coster;
+use super::node::{AstNode, CostEstimator};
+use super::path::{Path, PathId, PathStep};
+use super::size::SizeEstimate;
+use crate::ast::{Expr, ExprId, Literal};
+use crate::types::{Primitive, Type};
+
+/// What is learnt of an expression on the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) path: Option<PathId>,
+    /// The size, where a rule of the walk gives one.
+    pub(super) size: Option<SizeEstimate>,
+    pub(super) entry: Option<EntrySize>,
+}
+
+/// The sizes of what a list or map holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EntrySize {
+    pub(super) is_list: bool,
+    /// The size of the keys, or indices.
+    pub(super) key: SizeEstimate,
+    /// The size of the values, or items.
+    pub(super) value: SizeEstimate,
+}
+
+impl EntrySize {
+    pub(super) fn union(self, other: Self) -> Self {
+        Self {
+            is_list: self.is_list,
+            key: self.key.union(other.key),
+            value: self.value.union(other.value),
+        }
+    }
+}
+
+/// A variable of a comprehension.
+#[derive(Debug)]
+pub(super) struct LocalVariable {
+    pub(super) name: Arc<str>,
+    pub(super) path: Option<PathId>,
+    pub(super) size: Option<SizeEstimate>,
+    pub(super) entry: Option<EntrySize>,
+}
+
+impl<E: CostEstimator + ?Sized> Coster<'_, E> {
+    pub(super) fn local(&self, name: &str) -> Option<&LocalVariable> {
+        self.scopes
+            .iter()
+            .rev()
+            .find(|variable| *variable.name == *name)
+    }
+
+    /// The variable of a comprehension that `id` names.
+    pub(super) fn local_of(&self, id: ExprId) -> Option<&LocalVariable> {
+        match self.ast.expr(id) {
+            Expr::Ident(name) => self.local(self.resolved_name(id).unwrap_or(name)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn facts(&self, id: ExprId) -> Facts {
+        self.facts.get(id.index()).copied().unwrap_or_default()
+    }
+
+    pub(super) fn path_of(&self, id: ExprId) -> Option<PathId> {
+        match self.local_of(id) {
+            Some(variable) => variable.path,
+            None => self.facts(id).path,
+        }
+    }
+
+    pub(super) fn path(&self, id: ExprId) -> Path<'_> {
+        self.paths.path(self.path_of(id))
+    }
+
+    pub(super) fn set_path(&mut self, id: ExprId, path: Option<PathId>) {
+        if let Some(facts) = self.facts.get_mut(id.index()) {
+            facts.path = path;
+        }
+    }
+
+    pub(super) fn extend_path(&mut self, id: ExprId, operand: ExprId, step: PathStep) {
+        let before = self.path_of(operand);
+        let path = self.paths.add(before, step);
+        self.set_path(id, Some(path));
+    }
+
+    pub(super) fn set_size(&mut self, id: ExprId, size: Option<SizeEstimate>) {
+        if let Some(facts) = self.facts.get_mut(id.index()) {
+            facts.size = size.or(facts.size);
+        }
+    }
+
+    pub(super) fn entry(&self, id: ExprId) -> Option<EntrySize> {
+        let own = self.facts(id).entry;
+        own.or_else(|| self.local_of(id)?.entry)
+    }
+
+    pub(super) fn set_entry(&mut self, id: ExprId, entry: Option<EntrySize>) {
+        if let Some(facts) = self.facts.get_mut(id.index()) {
+            facts.entry = entry.or(facts.entry);
+        }
+    }
+
+    pub(super) fn copy_sizes(&mut self, id: ExprId, from: ExprId) {
+        let (size, entry) = (self.size(from), self.entry(from));
+        self.set_size(id, size);
+        self.set_entry(id, entry);
+    }
+
+    pub(super) fn size_or_unknown(&self, id: ExprId) -> SizeEstimate {
+        self.size(id).unwrap_or(SizeEstimate::UNKNOWN)
+    }
+
+    /// The size of `id`, by the best that is known: what the walk found, the literal itself, what the
+    /// platform says, the type, the container that a variable goes through.
+    ///
+    /// Source: cel-go `checker/cost.go`, `computeSize`.
+    pub(super) fn size(&self, id: ExprId) -> Option<SizeEstimate> {
+        let expr = self.ast.expr(id);
+        let known = self.facts(id).size.or_else(|| literal_size(expr));
+        known
+            .or_else(|| {
+                let node = AstNode {
+                    path: self.path(id),
+                    type_: self.checked.type_at(id),
+                    expr: Some(expr),
+                    computed_size: None,
+                };
+                self.estimator.estimate_size(&node)
+            })
+            .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
+            .or_else(|| self.local_of(id)?.size)
+    }
+
+    pub(super) fn node(&self, id: ExprId) -> AstNode<'_> {
+        AstNode {
+            path: self.path(id),
+            type_: self.checked.type_at(id),
+            expr: Some(self.ast.expr(id)),
+            computed_size: self.size(id),
+        }
+    }
+}
+
+/// Source: cel-go `checker/cost.go`, `computeExprSize`.
+fn literal_size(expr: &Expr) -> Option<SizeEstimate> {
+    let size = match expr {
+        Expr::Literal(Literal::String(text)) => text.chars().count(),
+        Expr::Literal(Literal::Bytes(bytes)) => bytes.len(),
+        Expr::Literal(_) => 1,
+        Expr::List { elements, .. } => elements.len(),
+        Expr::Map(entries) => entries.len(),
+        _ => return None,
+    };
+    Some(SizeEstimate::fixed(u64::try_from(size).unwrap_or(u64::MAX)))
+}
+
+/// Whether all values of the type have the same size.
+///
+/// Source: cel-go `checker/cost.go`, `isScalar`.
+fn is_scalar(type_: &Type) -> bool {
+    match type_ {
+        Type::Bool
+        | Type::Double
+        | Type::Duration
+        | Type::Int
+        | Type::Timestamp
+        | Type::Uint
+        | Type::Wrapper(Primitive::Bool | Primitive::Double | Primitive::Int | Primitive::Uint) => {
+            true
+        }
+        optional => optional.optional_value().is_some_and(is_scalar),
+    }
+}

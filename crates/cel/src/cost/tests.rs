@@ -1,0 +1,135 @@
+//! Tests of the walk that need an estimator of their own; `tests/cases/cost` has the others.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::decls::Variable;
+use crate::env::{Env, Library};
+use crate::types::Type;
+use crate::{checker, stdlib, syntax};
+
+/// Knows the cost of one overload, and the greatest size of every string.
+struct OneOverload {
+    id: &'static str,
+    cost: fn(&Call<'_>) -> CostEstimate,
+    max_size: Option<u64>,
+}
+
+impl SizeEstimator for OneOverload {
+    fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+        let max = self.max_size?;
+        (*node.type_() == Type::String).then_some(SizeEstimate::new(0, max))
+    }
+}
+
+impl CostEstimator for OneOverload {
+    fn estimate_call_cost(&self, call: &Call<'_>) -> Option<CallEstimate> {
+        (call.overload == self.id).then(|| CallEstimate::of_cost((self.cost)(call)))
+    }
+}
+
+fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst {
+    let mut library = Library::default();
+    for rows in stdlib::TABLES {
+        library.add_overloads(rows);
+    }
+    let declared = variables.iter();
+    let env = Env::new(Arc::new(library))
+        .extend(declared.map(|(name, type_)| Variable::new(*name, type_.clone())));
+    let (ast, found) = syntax::parse(expression);
+    let ast = Arc::new(ast.unwrap_or_else(|| panic!("{}", found.render(expression))));
+    let (checked, found) = checker::check(&ast, expression, &env);
+    assert!(found.is_empty(), "{}", found.render(expression));
+    checked
+}
+
+/// Source: cel-go `checker/cost_test.go`, `TestCost`, "estimated function call".
+#[test]
+fn a_platform_knows_the_cost_of_a_function() {
+    let estimator = OneOverload {
+        id: "timestamp_to_year",
+        cost: |_| CostEstimate::fixed(7),
+        max_size: None,
+    };
+    let checked = checked("input.getFullYear()", &[("input", Type::Timestamp)]);
+    let estimate = estimate(&checked, &estimator, CostOptions::default());
+    assert_eq!(estimate, CostEstimate::fixed(8));
+}
+
+/// Source: cel-go `checker/cost_test.go`, `TestCost`, "str concat custom cost estimate".
+#[test]
+fn a_platform_knows_better_what_a_standard_function_costs() {
+    let estimator = OneOverload {
+        id: "contains_string",
+        cost: |call| {
+            let cost = |node: &AstNode<'_>| size_of(&UnknownSizes, node).by_factor(0.2);
+            match (call.target, call.args) {
+                (Some(text), [part]) => cost(text).times(cost(part)),
+                _ => CostEstimate::default(),
+            }
+        },
+        max_size: Some(10),
+    };
+    let checked = checked(
+        "'abcdefg'.contains(str1 + str2)",
+        &[("str1", Type::String), ("str2", Type::String)],
+    );
+    let estimate = estimate(&checked, &estimator, CostOptions::default());
+    assert_eq!(estimate, CostEstimate::new(2, 12));
+}
+
+#[test]
+fn deep_trees_are_walked() {
+    let deep = format!("{}x{}", "-(".repeat(200), ")".repeat(200));
+    let checked = checked(&deep, &[("x", Type::Int)]);
+    let estimate = estimate(&checked, &UnknownSizes, CostOptions::default());
+    assert_eq!(estimate, CostEstimate::fixed(201));
+}
+
+#[test]
+fn products_of_nested_loops_saturate() {
+    let mut expression = "true".to_owned();
+    for n in 0..30 {
+        expression = format!("l.all(x{n}, {expression})");
+    }
+    let checked = checked(&expression, &[("l", Type::list(Type::Int))]);
+    let estimate = estimate(&checked, &UnknownSizes, CostOptions::default());
+    assert_eq!(estimate, CostEstimate::new(2, u64::MAX));
+}
+
+#[test]
+fn paths_begin_with_the_variable() {
+    struct Seen(std::sync::Mutex<Vec<String>>);
+    impl SizeEstimator for Seen {
+        fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+            let steps = node.path().steps();
+            let path: Vec<_> = steps.into_iter().map(PathStep::as_str).collect();
+            self.0.lock().unwrap().push(path.join("."));
+            None
+        }
+    }
+    impl CostEstimator for Seen {
+        fn estimate_call_cost(&self, _call: &Call<'_>) -> Option<CallEstimate> {
+            None
+        }
+    }
+    let text = Type::String;
+    let map = Type::map(text.clone(), Type::list(text));
+    let checked = checked(
+        "m.all(k, m[k].all(v, v == m.x[0]) || k == 'a')",
+        &[("m", map)],
+    );
+    let seen = Seen(std::sync::Mutex::default());
+    let _ = estimate(&checked, &seen, CostOptions::default());
+    let seen = seen.0.into_inner().unwrap();
+    for path in [
+        "m",
+        "m.@keys",
+        "m.@values",
+        "m.@values.@items",
+        "m.x",
+        "m.x.@items",
+    ] {
+        assert!(seen.iter().any(|other| other == path), "{path} of {seen:?}");
+    }
+}

@@ -1,0 +1,206 @@
+//! Comprehensions.
+//!
+//! Source: cel-go `interpreter/interpretable.go`, `evalFold`, `folder`.
+
+use super::machine::{Machine, fatal};
+use super::node::{Fold, Local, Node, Which};
+use crate::value::{EvalError, List, Map, Value};
+
+/// How many turns of comprehensions go by from one look at the interruption to the next.
+///
+/// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `CheckFrequency`.
+const CHECK_FREQUENCY: u32 = 100;
+
+/// The variables of a comprehension.
+#[derive(Debug)]
+pub(super) struct Frame<'p> {
+    first: Value,
+    second: Value,
+    accumulator: Accumulator<'p>,
+}
+
+/// The accumulator, which is evaluated when it is first read.
+#[derive(Debug)]
+enum Accumulator<'p> {
+    None,
+    Initial(&'p Node),
+    Ready(Result<Value, EvalError>),
+}
+
+impl Default for Frame<'_> {
+    fn default() -> Self {
+        Self {
+            first: Value::Null,
+            second: Value::Null,
+            accumulator: Accumulator::None,
+        }
+    }
+}
+
+impl<'p> Machine<'p> {
+    /// The variable of a comprehension, where it has a value already.
+    #[inline]
+    pub(super) fn held_local(&self, local: Local) -> Option<&Value> {
+        let frame = self.frames.get(local.slot)?;
+        match local.which {
+            Which::First => Some(&frame.first),
+            Which::Second => Some(&frame.second),
+            Which::Accumulator => match &frame.accumulator {
+                Accumulator::Ready(value) => value.as_ref().ok(),
+                Accumulator::None | Accumulator::Initial(_) => None,
+            },
+        }
+    }
+
+    /// The value of a variable of a comprehension.
+    ///
+    /// Source: cel-go `interpreter/interpretable.go`, `folder.ResolveName`.
+    pub(super) fn local(&mut self, local: Local) -> Result<Value, EvalError> {
+        let Some(frame) = self.frames.get(local.slot) else {
+            return Err(EvalError::no_such_overload());
+        };
+        match local.which {
+            Which::First => Ok(frame.first.clone()),
+            Which::Second => Ok(frame.second.clone()),
+            Which::Accumulator => match &frame.accumulator {
+                Accumulator::Ready(value) => value.clone(),
+                Accumulator::None => Err(EvalError::no_such_overload()),
+                Accumulator::Initial(node) => {
+                    let initial = fatal(self.eval(node))?.map(|value| match value {
+                        Value::List(list) if list.is_empty() => Value::List(List::growing()),
+                        Value::Map(map) if map.is_empty() => Value::Map(Map::growing()),
+                        other => other,
+                    });
+                    self.set_accumulator(local.slot, initial.clone());
+                    initial
+                }
+            },
+        }
+    }
+
+    fn set_accumulator(&mut self, slot: usize, value: Result<Value, EvalError>) {
+        if let Some(frame) = self.frames.get_mut(slot) {
+            frame.accumulator = Accumulator::Ready(value);
+        }
+    }
+
+    /// Evaluates a comprehension, without the cost of itself.
+    pub(super) fn fold(&mut self, fold: &'p Fold) -> Result<Value, EvalError> {
+        let range = self.eval(&fold.range)?;
+        if let Some(frame) = self.frames.get_mut(fold.slot) {
+            frame.accumulator = Accumulator::Initial(&fold.init);
+        }
+        let result = self.fold_over(fold, &range);
+        if let Some(frame) = self.frames.get_mut(fold.slot) {
+            *frame = Frame::default();
+        }
+        result.map(Value::frozen)
+    }
+
+    fn fold_over(&mut self, fold: &'p Fold, range: &Value) -> Result<Value, EvalError> {
+        let mut before = self.tracker.n_steps();
+        match range {
+            Value::List(list) => {
+                let mut one = |n: usize, element: Value| {
+                    let (first, second) = if fold.has_two_vars {
+                        (Value::Int(i64::try_from(n).unwrap_or(i64::MAX)), element)
+                    } else {
+                        (element, Value::Null)
+                    };
+                    self.turn(fold, first, second, &mut before)
+                };
+                if let Some(elements) = list.as_slice() {
+                    for (n, element) in elements.iter().enumerate() {
+                        if !one(n, element.clone())? {
+                            break;
+                        }
+                    }
+                } else {
+                    for (n, element) in list.iter().take(list.len()).enumerate() {
+                        if !one(n, element)? {
+                            break;
+                        }
+                    }
+                }
+            }
+            // What no look-up finds is among the entries all the same.
+            Value::Map(map) if fold.has_two_vars && map.source().is_none() => {
+                for (key, value) in map.entries()? {
+                    if !self.turn(fold, key, value, &mut before)? {
+                        break;
+                    }
+                }
+            }
+            Value::Map(map) => {
+                for key in map.keys()? {
+                    let second = if fold.has_two_vars {
+                        map.get(&key)
+                    } else {
+                        Value::Null
+                    };
+                    if !self.turn(fold, key, second, &mut before)? {
+                        break;
+                    }
+                }
+            }
+            other if fold.has_two_vars => {
+                return Err(EvalError::new(format!(
+                    "unsupported comprehension range type: {}",
+                    other.go_type()
+                )));
+            }
+            other => {
+                return Err(EvalError::new(format!(
+                    "got '{}', expected iterable type",
+                    other.go_type()
+                )));
+            }
+        }
+        self.eval(&fold.result)
+    }
+
+    /// One turn; `false` if the condition does not hold, and nothing was done.
+    fn turn(
+        &mut self,
+        fold: &'p Fold,
+        first: Value,
+        second: Value,
+        before: &mut usize,
+    ) -> Result<bool, EvalError> {
+        let start = self.tracker.n_steps();
+        if let Some(frame) = self.frames.get_mut(fold.slot) {
+            frame.first = first;
+            frame.second = second;
+        }
+        if let Ok(Value::Bool(false)) = fatal(self.eval(&fold.condition))? {
+            return Ok(false);
+        }
+        let next = fatal(self.eval(&fold.step))?;
+        self.set_accumulator(fold.slot, next);
+        self.check_interruption()?;
+        // What this turn has left behind stays for the next; what the one before has left does not.
+        let n_kept = self.tracker.n_steps();
+        if n_kept >= start {
+            self.tracker.forget(*before, start);
+            *before = self
+                .tracker
+                .n_steps()
+                .saturating_sub(n_kept.saturating_sub(start));
+        } else {
+            *before = n_kept;
+        }
+        Ok(true)
+    }
+
+    /// Source: cel-go `cel/program.go`, `interruptActivation`.
+    fn check_interruption(&mut self) -> Result<(), EvalError> {
+        self.n_turns = self.n_turns.wrapping_add(1);
+        if self.n_turns.is_multiple_of(CHECK_FREQUENCY)
+            && let Some(is_interrupted) = self.limits.is_interrupted
+            && is_interrupted()
+        {
+            return Err(EvalError::cancelled("operation interrupted"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,581 @@
+//! The interpreter: evaluates the steps of a plan.
+//!
+//! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cost::{self, Costing, Tracker};
+use super::fold::Frame;
+use super::node::{
+    Attribute, Call, Kind, ListNode, MapEntryNode, Member, MessageNode, Node, Root, Target,
+};
+use super::stack::Stack;
+use super::{Activation, Limits, Program};
+use crate::decls::Context;
+use crate::syntax::run_on_deep_stack;
+use crate::value::{EvalError, Key, Map, Value};
+
+/// One evaluation of a program.
+pub(super) struct Machine<'p> {
+    pub(super) activation: &'p dyn Activation,
+    pub(super) tracker: Tracker,
+    /// The variables of comprehensions, by their slots.
+    pub(super) frames: Vec<Frame<'p>>,
+    pub(super) limits: Limits<'p>,
+    pub(super) n_turns: u32,
+    pub(super) presence_test_has_cost: bool,
+    pub(super) context: Context,
+    pub(super) stack: Stack,
+}
+
+impl<'p> Machine<'p> {
+    pub(super) fn new(
+        program: &'p Program,
+        activation: &'p dyn Activation,
+        limits: Limits<'p>,
+    ) -> Self {
+        Self::with(
+            activation,
+            limits,
+            program.n_folds,
+            program.presence_test_has_cost,
+        )
+    }
+
+    pub(super) fn with(
+        activation: &'p dyn Activation,
+        limits: Limits<'p>,
+        n_folds: usize,
+        presence_test_has_cost: bool,
+    ) -> Self {
+        Self {
+            activation,
+            tracker: Tracker::new(limits.cost),
+            frames: std::iter::repeat_with(Frame::default)
+                .take(n_folds)
+                .collect(),
+            limits,
+            n_turns: 0,
+            presence_test_has_cost,
+            context: Context::new(limits.work.map(Arc::clone)),
+            stack: Stack::here(),
+        }
+    }
+
+    pub(super) fn cost(&self) -> u64 {
+        self.tracker.cost()
+    }
+
+    /// Evaluates `node` and accounts for it.
+    pub(super) fn eval(&mut self, node: &'p Node) -> Result<Value, EvalError> {
+        if self.stack.is_used_up() {
+            return self.on_deep_stack(|machine| machine.eval(node));
+        }
+        match &node.kind {
+            Kind::Constant(value) => {
+                self.tracker.done(node.id)?;
+                Ok(value.clone())
+            }
+            Kind::Failure(error) => {
+                self.tracker.done(node.id)?;
+                Err(error.clone())
+            }
+            Kind::Attribute(attribute) => match self.eval_path(node, attribute) {
+                Some(result) => result,
+                None => self.eval_attribute(node, attribute, false),
+            },
+            Kind::Presence(attribute) => match self.eval_path(node, attribute) {
+                Some(result) => result,
+                None => self.eval_attribute(node, attribute, true),
+            },
+            Kind::And(terms) => self.eval_logic(node, terms, false),
+            Kind::Or(terms) => self.eval_logic(node, terms, true),
+            Kind::Equal(args, cost) => self.eval_equality(node, args, cost, false),
+            Kind::NotEqual(args, cost) => self.eval_equality(node, args, cost, true),
+            Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, cost),
+            Kind::Call(call) => self.eval_call(node, call),
+            Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
+            Kind::OptionalOrValue(args) => self.eval_optional_or(node, args, true),
+            Kind::Member(member) => self.eval_member(node, member),
+            Kind::List(list) => self.eval_list(node, list),
+            Kind::Map(entries) => self.eval_map(node, entries),
+            Kind::Message(message) => self.eval_message(node, message),
+            Kind::Fold(fold) => {
+                let result = fatal(self.fold(fold))?;
+                self.tracker.drop_step(fold.range.id);
+                self.tracker.done(node.id)?;
+                result
+            }
+        }
+    }
+
+    /// Runs `work` where there is more stack.
+    #[cold]
+    pub(super) fn on_deep_stack<T: Send>(
+        &mut self,
+        work: impl Fn(&mut Self) -> T + Send + Sync,
+    ) -> T {
+        let outer = self.stack;
+        let machine = Mutex::new(self);
+        run_on_deep_stack(true, || {
+            let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
+            machine.stack = Stack::deep();
+            let result = machine.stack.enter(|| work(&mut machine));
+            machine.stack = outer;
+            result
+        })
+    }
+
+    fn eval_member(&mut self, node: &'p Node, member: &'p Member) -> Result<Value, EvalError> {
+        let value = fatal(self.eval(&member.arg))?;
+        let result = match value {
+            Ok(value) => Value::Bool(member.set.contains(&Key::new(&value)?)),
+            Err(error) => {
+                self.tracker.done(node.id)?;
+                return Err(error);
+            }
+        };
+        self.tracker.done(node.id)?;
+        Ok(result)
+    }
+
+    fn eval_attribute(
+        &mut self,
+        node: &'p Node,
+        attribute: &'p Attribute,
+        test_only: bool,
+    ) -> Result<Value, EvalError> {
+        let resolved = fatal(self.resolve(attribute))?;
+        match &attribute.root {
+            Root::Conditional(_, conditional) => {
+                self.tracker.drop_step(conditional.falsy.id());
+                self.tracker.drop_step(conditional.truthy.id());
+                self.tracker.drop_step(conditional.condition.id);
+            }
+            Root::Variable(..) | Root::Local(..) | Root::Relative(..) => {
+                self.tracker.drop_step(attribute.id());
+                self.tracker.add_select();
+            }
+        }
+        if test_only && !self.presence_test_has_cost {
+            self.tracker.subtract_select();
+        }
+        self.tracker.done(node.id)?;
+        match resolved?.value {
+            Value::Optional(optional) if test_only => Ok(Value::Bool(optional.get().is_some())),
+            Value::Error(error) => Err(error),
+            value => Ok(value),
+        }
+    }
+
+    /// `&&` and `||`: the value `decisive` of a term wins over errors of those before it.
+    fn eval_logic(
+        &mut self,
+        node: &'p Node,
+        terms: &'p [Node],
+        decisive: bool,
+    ) -> Result<Value, EvalError> {
+        let mut result = Ok(Value::Bool(!decisive));
+        for term in terms {
+            match self.eval(term) {
+                Ok(Value::Bool(value)) if value == decisive => {
+                    result = Ok(Value::Bool(decisive));
+                    break;
+                }
+                Ok(Value::Bool(_)) => {}
+                Ok(_) => {
+                    if result.is_ok() {
+                        result = Err(EvalError::no_such_overload());
+                    }
+                }
+                Err(error) if error.ends_evaluation() => return Err(error),
+                Err(error) => {
+                    if result.is_ok() {
+                        result = Err(error);
+                    }
+                }
+            }
+        }
+        for term in terms {
+            self.tracker.drop_step(term.id);
+        }
+        self.tracker.done(node.id)?;
+        result
+    }
+
+    /// Accounts for a call whose arguments are `args`, if all of `nodes` were evaluated.
+    fn account(
+        &mut self,
+        node: &Node,
+        nodes: &[Node],
+        args: &[Value],
+        costing: &Costing,
+        result: &Result<Value, EvalError>,
+    ) -> Result<(), EvalError> {
+        if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
+            self.tracker
+                .add(costing.cost(args, result, self.context.work())?);
+        }
+        self.tracker.done(node.id)
+    }
+
+    fn eval_equality(
+        &mut self,
+        node: &'p Node,
+        nodes: &'p [Node; 2],
+        costing: &Costing,
+        negated: bool,
+    ) -> Result<Value, EvalError> {
+        let [left, right] = nodes;
+        let left = fatal(self.eval(left))?;
+        let right = fatal(self.eval(right))?;
+        let (args, result) = match (left, right) {
+            (Ok(left), Ok(right)) => {
+                let equal = fatal(left.equals_within(&right, self.context.work()))?;
+                let result = match equal {
+                    Ok(equal) => Ok(Value::Bool(equal != negated)),
+                    // Values that cannot be compared are not equal.
+                    Err(_) if negated => Ok(Value::Bool(true)),
+                    Err(error) => Err(error),
+                };
+                ([left, right], result)
+            }
+            (left, right) => failed_pair(left, right),
+        };
+        self.account(node, nodes, &args, costing, &result)?;
+        result
+    }
+
+    /// Errors and values other than `false` are true.
+    fn eval_not_strictly_false(
+        &mut self,
+        node: &'p Node,
+        arg: &'p Node,
+        costing: &Costing,
+    ) -> Result<Value, EvalError> {
+        let value = fatal(self.eval(arg))?;
+        let result = match value {
+            Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
+            Ok(_) | Err(_) => Ok(Value::Bool(true)),
+        };
+        if self.tracker.take_step(arg.id) {
+            self.tracker
+                .add(costing.cost(&[], &result, self.context.work())?);
+        }
+        self.tracker.done(node.id)?;
+        result
+    }
+
+    fn eval_call(&mut self, node: &'p Node, call: &'p Call) -> Result<Value, EvalError> {
+        match &*call.args {
+            [] => self.finish_call(node, call, &[]),
+            [arg] => match self.eval(arg) {
+                Ok(arg) => self.finish_call(node, call, &[arg]),
+                Err(error) => self.fail_call(node, call, &[], error),
+            },
+            [left, right] => {
+                let left = match self.eval(left) {
+                    Ok(left) => left,
+                    Err(error) => return self.fail_first(node, call, right, error),
+                };
+                match self.eval(right) {
+                    Ok(right) => self.finish_call(node, call, &[left, right]),
+                    Err(error) => self.fail_call(node, call, &[left], error),
+                }
+            }
+            nodes => {
+                let mut args = Vec::with_capacity(nodes.len());
+                for arg in nodes {
+                    match self.eval(arg) {
+                        Ok(value) => args.push(value),
+                        Err(error) => return self.fail_call(node, call, &args, error),
+                    }
+                }
+                self.finish_call(node, call, &args)
+            }
+        }
+    }
+
+    fn finish_call(
+        &mut self,
+        node: &Node,
+        call: &'p Call,
+        args: &[Value],
+    ) -> Result<Value, EvalError> {
+        if self.is_search_beyond_limit(call, args) {
+            let not_searched = Err(EvalError::no_such_overload());
+            self.account(node, &call.args, args, &call.costing, &not_searched)?;
+            // The cost was not counted after all.
+            return apply(&self.context, node, call, args);
+        }
+        let result = match apply(&self.context, node, call, args) {
+            // A function may give an error that an optional held.
+            Ok(Value::Error(error)) => Err(error),
+            Err(error) if error.ends_evaluation() => return Err(error),
+            other => other,
+        };
+        self.account(node, &call.args, args, &call.costing, &result)?;
+        result
+    }
+
+    /// The first of two arguments has failed; the second is evaluated where upstream does that.
+    #[cold]
+    fn fail_first(
+        &mut self,
+        node: &'p Node,
+        call: &'p Call,
+        right: &'p Node,
+        error: EvalError,
+    ) -> Result<Value, EvalError> {
+        if error.ends_evaluation() {
+            return Err(error);
+        }
+        let right = if call.evaluates_all {
+            fatal(self.eval(right))?.unwrap_or_else(Value::Error)
+        } else {
+            Value::Null
+        };
+        let result = Err(error.clone());
+        let args = [Value::Error(error), right];
+        self.account(node, &call.args, &args, &call.costing, &result)?;
+        result
+    }
+
+    /// The argument after `args` has failed.
+    #[cold]
+    fn fail_call(
+        &mut self,
+        node: &Node,
+        call: &'p Call,
+        args: &[Value],
+        error: EvalError,
+    ) -> Result<Value, EvalError> {
+        if error.ends_evaluation() {
+            return Err(error);
+        }
+        let mut args = args.to_vec();
+        args.push(Value::Error(error.clone()));
+        let result = Err(error);
+        self.account(node, &call.args, &args, &call.costing, &result)?;
+        result
+    }
+
+    /// Whether the call searches in a long text, or for a long pattern that is not known before, at a cost
+    /// that exceeds the limit.
+    ///
+    /// Upstream searches first and counts then, which comes to the same, but a pattern of megabytes takes
+    /// seconds and much memory to be made ready, and a text of megabytes comes to millions of parts.
+    fn is_search_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
+        let is_long = |n: usize, max: usize| match args.get(n) {
+            Some(Value::String(text)) => text.len() > max,
+            _ => false,
+        };
+        let is_long = match &*call.function {
+            "matches" | "find" | "findAll" => is_long(0, 100_000) || is_long(1, 1_000),
+            // What these cost is told by the text alone too.
+            "split" | "replace" => is_long(0, 100_000),
+            _ => false,
+        };
+        if !is_long {
+            return false;
+        }
+        let not_searched = Err(EvalError::no_such_overload());
+        let cost = call.costing.cost(args, &not_searched, self.context.work());
+        cost.is_ok_and(|cost| self.tracker.exceeds(cost))
+    }
+
+    fn eval_optional_or(
+        &mut self,
+        node: &'p Node,
+        [left, right]: &'p [Node; 2],
+        unwrap: bool,
+    ) -> Result<Value, EvalError> {
+        let result = match fatal(self.eval(left))? {
+            Ok(Value::Optional(optional)) => match optional.get() {
+                Some(Value::Error(error)) if unwrap => Err(error.clone()),
+                Some(held) if unwrap => Ok(held.clone()),
+                Some(_) => Ok(Value::Optional(optional)),
+                None => fatal(self.eval(right))?,
+            },
+            other => other,
+        };
+        self.tracker.done(node.id)?;
+        result
+    }
+
+    fn eval_list(&mut self, node: &'p Node, list: &'p ListNode) -> Result<Value, EvalError> {
+        let result = fatal(self.list_of(list))?;
+        self.tracker
+            .take_steps(list.elements.iter().map(|element| element.id));
+        self.tracker.add(cost::LIST_COST);
+        self.tracker.done(node.id)?;
+        result
+    }
+
+    fn list_of(&mut self, list: &'p ListNode) -> Result<Value, EvalError> {
+        let mut elements = Vec::with_capacity(list.elements.len());
+        for (n, element) in list.elements.iter().enumerate() {
+            let value = self.eval(element)?;
+            if list.optional.get(n).copied().unwrap_or(false) {
+                let Value::Optional(optional) = &value else {
+                    return Err(EvalError::new(format!(
+                        "cannot initialize optional list element from non-optional value {}",
+                        value.to_go_string()
+                    )));
+                };
+                elements.extend(optional.get().cloned());
+            } else {
+                elements.push(value.frozen());
+            }
+        }
+        Ok(Value::list(elements))
+    }
+
+    fn eval_map(
+        &mut self,
+        node: &'p Node,
+        entries: &'p [MapEntryNode],
+    ) -> Result<Value, EvalError> {
+        let result = fatal(self.map_of(entries))?;
+        let ids = entries
+            .iter()
+            .flat_map(|entry| [entry.key.id, entry.value.id]);
+        self.tracker.take_steps(ids);
+        self.tracker.add(cost::MAP_COST);
+        self.tracker.done(node.id)?;
+        result
+    }
+
+    fn map_of(&mut self, entries: &'p [MapEntryNode]) -> Result<Value, EvalError> {
+        let mut map = Map::default();
+        for entry in entries {
+            let key = self.eval(&entry.key)?;
+            let value = self.eval(&entry.value)?;
+            if entry.optional {
+                match optional_entry(&key.to_go_string(), &value)? {
+                    Some(held) => map.insert(key, held.clone())?,
+                    None => map.remove(&key)?,
+                }
+            } else {
+                map.insert(key.frozen(), value.frozen())?;
+            }
+        }
+        Ok(Value::Map(map))
+    }
+
+    fn eval_message(
+        &mut self,
+        node: &'p Node,
+        message: &'p MessageNode,
+    ) -> Result<Value, EvalError> {
+        let result = fatal(self.message_of(message))?;
+        self.tracker
+            .take_steps(message.fields.iter().map(|(_, value, _)| value.id));
+        self.tracker.add(cost::MESSAGE_COST);
+        self.tracker.done(node.id)?;
+        result
+    }
+
+    fn message_of(&mut self, message: &'p MessageNode) -> Result<Value, EvalError> {
+        let mut fields = Vec::with_capacity(message.fields.len());
+        for (name, value, optional) in &message.fields {
+            let value = self.eval(value)?;
+            fields.retain(|(set, _): &(&str, Value)| *set != &**name);
+            if *optional {
+                if let Some(held) = optional_entry(name, &value)? {
+                    fields.push((name, held.clone()));
+                }
+            } else {
+                fields.push((name, value.frozen()));
+            }
+        }
+        message.message.make(&fields)
+    }
+}
+
+/// What an entry written with `?` holds.
+fn optional_entry<'v>(name: &str, value: &'v Value) -> Result<Option<&'v Value>, EvalError> {
+    match value {
+        Value::Optional(optional) => Ok(optional.get()),
+        _ => Err(EvalError::new(format!(
+            "cannot initialize optional entry '{name}' from non-optional value {}",
+            value.to_go_string()
+        ))),
+    }
+}
+
+/// Parts the errors that end the evaluation from those that are values.
+pub(super) fn fatal<T>(result: Result<T, EvalError>) -> Result<Result<T, EvalError>, EvalError> {
+    match result {
+        Err(error) if error.ends_evaluation() => Err(error),
+        other => Ok(other),
+    }
+}
+
+/// A value, with a stand-in if there is none but an error.
+fn split(result: Result<Value, EvalError>) -> (Value, Option<EvalError>) {
+    match result {
+        Ok(value) => (value, None),
+        Err(error) => (Value::Error(error.clone()), Some(error)),
+    }
+}
+
+/// The arguments of a call of which one has failed, and its result: the first error.
+fn failed_pair(
+    left: Result<Value, EvalError>,
+    right: Result<Value, EvalError>,
+) -> ([Value; 2], Result<Value, EvalError>) {
+    let (left, first) = split(left);
+    let (right, second) = split(right);
+    let error = first.or(second).unwrap_or_else(EvalError::no_such_overload);
+    ([left, right], Err(error))
+}
+
+/// Calls the implementation.
+///
+/// Source: cel-go `interpreter/interpretable.go`, `evalUnary.Eval` and the like; `common/decls/decls.go`,
+/// `FunctionDecl.Bindings`.
+fn apply(context: &Context, node: &Node, call: &Call, args: &[Value]) -> Result<Value, EvalError> {
+    match &call.target {
+        Target::Singleton(implementation, traits) => {
+            let first = args.first().map(Value::traits).unwrap_or_default();
+            if first.has(*traits) {
+                implementation(context, args)
+            } else if first.has(crate::value::Traits::RECEIVER) {
+                Err(EvalError::no_such_overload())
+            } else {
+                Err(missing(node, call, args))
+            }
+        }
+        Target::Overload(implementation, guard) => match guard {
+            Some(overload) if !matches_signature(args, &overload.args) => {
+                Err(EvalError::no_such_overload_of(&call.function, args))
+            }
+            _ => implementation(context, args),
+        },
+        Target::Dispatch(overloads) => {
+            let found = overloads.iter().find(|(_, overload, unguarded)| {
+                args.len() == overload.args.len()
+                    && (*unguarded || matches_signature(args, &overload.args))
+            });
+            match found {
+                Some((implementation, ..)) => implementation(context, args),
+                None => Err(EvalError::no_such_overload_of(&call.function, args)),
+            }
+        }
+        Target::Specialized(specialized) => specialized(context, args),
+        Target::Missing => Err(missing(node, call, args)),
+    }
+}
+
+fn matches_signature(args: &[Value], types: &[crate::types::Type]) -> bool {
+    args.len() == types.len() && args.iter().zip(types).all(|(arg, of)| arg.is_of(of))
+}
+
+fn missing(node: &Node, call: &Call, args: &[Value]) -> EvalError {
+    if args.len() > 2 {
+        EvalError::new(format!("no such overload: {} {}", call.function, node.id))
+    } else {
+        EvalError::new(format!("no such overload: {}", call.function))
+    }
+}

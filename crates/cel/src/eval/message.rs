@@ -1,0 +1,268 @@
+//! Object literals: the well-known protobuf messages, which are values of the language.
+//!
+//! Source: cel-go `common/types/provider.go`, `Registry.NewValue`; `common/types/pb/type.go`,
+//! `unwrap`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::native::{Native, json_object};
+use crate::types::{OPTIONAL_TYPE, StructType, Type};
+use crate::value::{EvalError, Map, Opaque, Timestamp, Value};
+
+/// A message that a literal makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Any,
+    Duration,
+    Timestamp,
+    Empty,
+    Struct,
+    StructEntry,
+    Value,
+    List,
+    /// A message around one value, by its name and what the value is.
+    Wrapper(&'static str, Native),
+}
+
+/// The messages around one value.
+const WRAPPERS: [(&str, Native); 9] = [
+    ("google.protobuf.BoolValue", Native::Bool),
+    ("google.protobuf.BytesValue", Native::Bytes),
+    ("google.protobuf.DoubleValue", Native::Float64),
+    ("google.protobuf.FloatValue", Native::Float32),
+    ("google.protobuf.Int32Value", Native::Int32),
+    ("google.protobuf.Int64Value", Native::Int64),
+    ("google.protobuf.StringValue", Native::String),
+    ("google.protobuf.UInt32Value", Native::Uint32),
+    ("google.protobuf.UInt64Value", Native::Uint64),
+];
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
+/// The fields of a literal, each of a name of its own, in order.
+struct Fields<'a> {
+    message: &'static str,
+    fields: &'a [(&'a str, Value)],
+}
+
+impl<'a> Fields<'a> {
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        let mut fields = self.fields.iter();
+        fields
+            .find(|(field, _)| *field == name)
+            .map(|(_, value)| value)
+    }
+
+    /// Source: cel-go `common/types/provider.go`, `fieldTypeConversionError`.
+    fn conversion_error(&self, field: &str, error: &EvalError) -> EvalError {
+        EvalError::new(format!(
+            "field type conversion error for {}.{field} value type: {}",
+            self.message,
+            error.message()
+        ))
+    }
+
+    /// Source: cel-go `common/types/provider.go`, `unsupportedTypeConversionError`.
+    fn unsupported(&self, field: &str, value: &Value) -> EvalError {
+        let type_ = match value {
+            Value::Optional(_) => OPTIONAL_TYPE.to_owned(),
+            other => other.type_().declared_string(),
+        };
+        let message = self.message;
+        EvalError::new(format!(
+            "unsupported field type for {message}.{field}: {type_}"
+        ))
+    }
+
+    fn convert(&self, field: &str, value: &Value, native: Native) -> Result<Value, EvalError> {
+        native
+            .convert(value)
+            .map_err(|error| self.conversion_error(field, &error))
+    }
+
+    fn int(&self, name: &str, native: Native) -> Result<i64, EvalError> {
+        match self.get(name) {
+            None => Ok(0),
+            Some(value) => Ok(self.convert(name, value, native)?.as_int().unwrap_or(0)),
+        }
+    }
+}
+
+impl Message {
+    pub(super) fn new(name: &str) -> Option<Self> {
+        let wrapper = WRAPPERS.iter().find(|(wrapper, _)| *wrapper == name);
+        if let Some((name, native)) = wrapper {
+            return Some(Self::Wrapper(name, *native));
+        }
+        Some(match name.strip_prefix("google.protobuf.")? {
+            "Any" => Self::Any,
+            "Duration" => Self::Duration,
+            "Timestamp" => Self::Timestamp,
+            "Empty" => Self::Empty,
+            "Struct" => Self::Struct,
+            "Struct.FieldsEntry" => Self::StructEntry,
+            "Value" => Self::Value,
+            "ListValue" => Self::List,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Any => "google.protobuf.Any",
+            Self::Duration => "google.protobuf.Duration",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::Empty => "google.protobuf.Empty",
+            Self::Struct => "google.protobuf.Struct",
+            Self::StructEntry => "google.protobuf.Struct.FieldsEntry",
+            Self::Value => "google.protobuf.Value",
+            Self::List => "google.protobuf.ListValue",
+            Self::Wrapper(name, _) => name,
+        }
+    }
+
+    /// The value that the message with the fields `fields` is.
+    pub(super) fn make(self, fields: &[(&str, Value)]) -> Result<Value, EvalError> {
+        let fields = Fields {
+            message: self.name(),
+            fields,
+        };
+        match self {
+            Self::Wrapper(_, native) => match fields.get("value") {
+                None => Ok(zero(native)),
+                Some(value) => fields.convert("value", value, native),
+            },
+            Self::List => match fields.get("values") {
+                None => Ok(Value::list([])),
+                Some(values @ Value::List(_)) => fields.convert("values", values, Native::JsonList),
+                Some(other) => Err(fields.unsupported("values", other)),
+            },
+            Self::Struct => match fields.get("fields") {
+                None => Ok(Value::Map(Map::default())),
+                Some(Value::Map(map)) => {
+                    json_object(map).map_err(|error| fields.conversion_error("fields", &error))
+                }
+                Some(other) => Err(fields.unsupported("fields", other)),
+            },
+            Self::Value => {
+                // One of the fields at most is set: the last.
+                let mut json = Value::Null;
+                for (name, value) in fields.fields {
+                    json = fields.convert(name, value, json_kind(name))?;
+                    if *name == "null_value" {
+                        json = Value::Null;
+                    }
+                }
+                Ok(json)
+            }
+            Self::Duration => {
+                let seconds = fields.int("seconds", Native::Int64)?;
+                let nanos = fields.int("nanos", Native::Int32)?;
+                Ok(Value::Duration(saturated_nanos(seconds, nanos)))
+            }
+            Self::Timestamp => {
+                let seconds = fields.int("seconds", Native::Int64)?;
+                let nanos = fields.int("nanos", Native::Int32)?;
+                let whole = nanos.div_euclid(NANOS_PER_SECOND);
+                let rest = u32::try_from(nanos.rem_euclid(NANOS_PER_SECOND));
+                let seconds = seconds.checked_add(whole);
+                Ok(Value::Timestamp(Timestamp {
+                    seconds: seconds.ok_or_else(|| EvalError::fixed("timestamp overflow"))?,
+                    nanos: rest.unwrap_or(0),
+                    offset_seconds: 0,
+                }))
+            }
+            Self::Any => Err(any_error(&fields)?),
+            Self::Empty => Ok(Value::opaque(Plain("google.protobuf.Empty"))),
+            Self::StructEntry => Ok(Value::opaque(Plain("google.protobuf.Struct.FieldsEntry"))),
+        }
+    }
+}
+
+/// What a wrapper is whose value is not set.
+fn zero(native: Native) -> Value {
+    match native {
+        Native::Bool => Value::Bool(false),
+        Native::Bytes | Native::Byte => Value::bytes(Vec::new()),
+        Native::Float32 | Native::Float64 => Value::Double(0.0),
+        Native::Int32 | Native::Int64 | Native::Enum => Value::Int(0),
+        Native::String => Value::from(""),
+        Native::Uint32 | Native::Uint64 => Value::Uint(0),
+        Native::Json | Native::JsonList | Native::JsonObject => Value::Null,
+    }
+}
+
+/// What the fields of `google.protobuf.Value` hold.
+fn json_kind(field: &str) -> Native {
+    match field {
+        "bool_value" => Native::Bool,
+        "list_value" => Native::JsonList,
+        "null_value" => Native::Enum,
+        "number_value" => Native::Float64,
+        "string_value" => Native::String,
+        _ => Native::JsonObject,
+    }
+}
+
+/// A duration that is too long is the longest.
+///
+/// Source: google.golang.org/protobuf `types/known/durationpb`, `Duration.AsDuration`.
+fn saturated_nanos(seconds: i64, nanos: i64) -> i64 {
+    let all = i128::from(seconds) * i128::from(NANOS_PER_SECOND) + i128::from(nanos);
+    i64::try_from(all).unwrap_or(if seconds < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The error in place of an `Any`, whose contents no environment of the API server knows.
+///
+/// Source: cel-go `common/types/provider.go`, `Registry.NativeToValue`.
+fn any_error(fields: &Fields<'_>) -> Result<EvalError, EvalError> {
+    let mut text = String::from("unsupported conversion to ref.Val: (*dynamicpb.Message)");
+    for (name, native) in [("type_url", Native::String), ("value", Native::Bytes)] {
+        let Some(value) = fields.get(name) else {
+            continue;
+        };
+        let shown = match fields.convert(name, value, native)? {
+            Value::String(url) => url.to_string(),
+            Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            _ => continue,
+        };
+        if shown.is_empty() {
+            continue;
+        }
+        if text.ends_with('"') {
+            text.push(' ');
+        }
+        // Writing to a text does not fail.
+        let _ = write!(text, "{name}:{shown:?}");
+    }
+    Ok(EvalError::new(text))
+}
+
+/// A message without fields that can be seen.
+#[derive(Debug)]
+struct Plain(&'static str);
+
+impl Opaque for Plain {
+    fn type_(&self) -> Type {
+        Type::Struct(StructType::undeclared(Arc::<str>::from(self.0)))
+    }
+
+    fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        Ok(other
+            .downcast::<Self>()
+            .is_some_and(|other| other.0 == self.0))
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(String::new())
+    }
+
+    fn native_type(&self) -> &'static str {
+        "proto.Message"
+    }
+
+    fn through_native(&self) -> Result<(), EvalError> {
+        Ok(())
+    }
+}

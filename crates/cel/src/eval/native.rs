@@ -1,0 +1,289 @@
+//! Conversions of values to what the fields of a protobuf message hold, with upstream's errors.
+//!
+//! What a field holds is given as a value again: of JSON the numbers are doubles, and what JSON has no form
+//! for is a text.
+//!
+//! Source: cel-go `common/types`, `ConvertToNative` of each type.
+
+use crate::base64;
+use crate::civil::{format_rfc3339, format_seconds};
+use crate::value::{EvalError, Map, Value};
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Native {
+    /// `bool`.
+    Bool,
+    /// `[]uint8`.
+    Bytes,
+    /// An element of [`Native::Bytes`], which no value is.
+    Byte,
+    /// `float32`.
+    Float32,
+    /// `float64`.
+    Float64,
+    /// `int32`.
+    Int32,
+    /// `int64`.
+    Int64,
+    /// `uint32`.
+    Uint32,
+    /// `uint64`.
+    Uint64,
+    /// `string`.
+    String,
+    /// The number of an enumeration's value.
+    Enum,
+    /// Any JSON.
+    Json,
+    /// A JSON array.
+    JsonList,
+    /// A JSON object.
+    JsonObject,
+}
+
+/// The greatest integer that JSON can have as a number.
+///
+/// Source: cel-go `common/types/json_value.go`, `maxIntJSON`.
+const MAX_JSON_INT: u64 = (1 << 53) - 1;
+
+impl Native {
+    /// Go's name.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::Bytes => "[]uint8",
+            Self::Byte => "uint8",
+            Self::Float32 => "float32",
+            Self::Float64 => "float64",
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Uint32 => "uint32",
+            Self::Uint64 => "uint64",
+            Self::String => "string",
+            Self::Enum => "protoreflect.EnumNumber",
+            Self::Json => "*structpb.Value",
+            Self::JsonList => "*structpb.ListValue",
+            Self::JsonObject => "*structpb.Struct",
+        }
+    }
+
+    /// What a field of this kind holds when it is set to `value`.
+    pub(super) fn convert(self, value: &Value) -> Result<Value, EvalError> {
+        match value {
+            Value::Null => self.convert_null(),
+            Value::Bool(_) => self.convert_bool(value),
+            Value::Int(number) => self.convert_int(*number),
+            Value::Uint(number) => self.convert_uint(*number),
+            Value::Double(number) => self.convert_double(*number),
+            Value::String(_) => self.convert_string(value),
+            Value::Bytes(bytes) => self.convert_bytes(value, bytes),
+            Value::Duration(nanos) if self == Self::Json => Ok(format_seconds(*nanos).into()),
+            Value::Duration(_) => Err(self.no_conversion("'Duration'")),
+            Value::Timestamp(at) if self == Self::Json => Ok(format_rfc3339(*at).into()),
+            Value::Timestamp(_) => Err(self.no_conversion("'Timestamp'")),
+            Value::List(list) => self.convert_list(list.iter()),
+            Value::Map(map) => self.convert_map(map),
+            Value::Type(_) => Err(EvalError::fixed("type conversion not supported for 'type'")),
+            Value::Optional(optional) => match optional.get() {
+                Some(held) => self.convert(held),
+                None => Err(EvalError::fixed("optional.none() dereference")),
+            },
+            Value::Opaque(opaque) => match opaque.text() {
+                Some(text) if self == Self::String => Ok(text.into()),
+                _ => {
+                    let name = opaque.type_().type_name();
+                    let (_, name) = name.rsplit_once('.').unwrap_or(("", &name));
+                    Err(self.no_conversion(&format!("'{name}'")))
+                }
+            },
+            Value::Error(error) => Err(error.clone()),
+        }
+    }
+
+    /// The error of most types; `from` is as each of them writes its name.
+    fn no_conversion(self, from: &str) -> EvalError {
+        EvalError::new(format!(
+            "type conversion error from {from} to '{}'",
+            self.name()
+        ))
+    }
+
+    /// The error of integers.
+    fn unsupported(self, from: &str) -> EvalError {
+        EvalError::new(format!(
+            "unsupported type conversion from '{from}' to {}",
+            self.name()
+        ))
+    }
+
+    fn convert_null(self) -> Result<Value, EvalError> {
+        match self {
+            Self::Json => Ok(Value::Null),
+            _ => Err(self.no_conversion("'null_type'")),
+        }
+    }
+
+    fn convert_bool(self, value: &Value) -> Result<Value, EvalError> {
+        match self {
+            Self::Bool | Self::Json => Ok(value.clone()),
+            _ => Err(self.no_conversion("bool")),
+        }
+    }
+
+    fn convert_int(self, number: i64) -> Result<Value, EvalError> {
+        match self {
+            Self::Int32 | Self::Enum if i32::try_from(number).is_err() => {
+                Err(EvalError::fixed("integer overflow"))
+            }
+            Self::Int32 | Self::Int64 | Self::Enum => Ok(Value::Int(number)),
+            Self::Json => Ok(json_number(
+                #[expect(clippy::cast_precision_loss, reason = "it is exact where it is used")]
+                {
+                    number as f64
+                },
+                number.unsigned_abs(),
+                || number.to_string(),
+            )),
+            _ => Err(self.unsupported("int")),
+        }
+    }
+
+    fn convert_uint(self, number: u64) -> Result<Value, EvalError> {
+        match self {
+            Self::Uint32 if u32::try_from(number).is_err() => {
+                Err(EvalError::fixed("unsigned integer overflow"))
+            }
+            Self::Uint32 | Self::Uint64 => Ok(Value::Uint(number)),
+            Self::Json => Ok(json_number(
+                #[expect(clippy::cast_precision_loss, reason = "it is exact where it is used")]
+                {
+                    number as f64
+                },
+                number,
+                || number.to_string(),
+            )),
+            _ => Err(self.unsupported("uint")),
+        }
+    }
+
+    fn convert_double(self, number: f64) -> Result<Value, EvalError> {
+        match self {
+            Self::Float64 | Self::Json => Ok(Value::Double(number)),
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the field is of this precision"
+            )]
+            Self::Float32 => Ok(Value::Double(f64::from(number as f32))),
+            _ => Err(self.no_conversion("Double")),
+        }
+    }
+
+    fn convert_string(self, value: &Value) -> Result<Value, EvalError> {
+        match self {
+            Self::String | Self::Json => Ok(value.clone()),
+            _ => Err(EvalError::new(format!(
+                "unsupported native conversion from string to '{}'",
+                self.name()
+            ))),
+        }
+    }
+
+    fn convert_bytes(self, value: &Value, bytes: &[u8]) -> Result<Value, EvalError> {
+        match self {
+            Self::Bytes => Ok(value.clone()),
+            Self::Json => Ok(base64::encode(bytes).into()),
+            _ => Err(self.no_conversion("Bytes")),
+        }
+    }
+
+    fn convert_list(self, elements: impl Iterator<Item = Value>) -> Result<Value, EvalError> {
+        let elem = match self {
+            Self::Json | Self::JsonList => Self::Json,
+            Self::Bytes => Self::Byte,
+            _ => return Err(self.no_conversion("list")),
+        };
+        let elements = elements.map(|element| elem.convert(&element));
+        let elements = elements.collect::<Result<Vec<_>, _>>()?;
+        if self == Self::Bytes {
+            // Only an empty list comes here: nothing is converted to a byte.
+            return Ok(Value::bytes(Vec::new()));
+        }
+        Ok(Value::list(elements))
+    }
+
+    fn convert_map(self, map: &Map) -> Result<Value, EvalError> {
+        match self {
+            Self::Json | Self::JsonObject => json_object(map),
+            Self::JsonList => match map.keys()?.first() {
+                // Upstream takes the keys for names of fields of the message.
+                Some(key) => Err(EvalError::new(format!(
+                    "type conversion error, no such field '{}' in type 'structpb.ListValue'",
+                    upper_camel_case(&key.to_go_string())
+                ))),
+                None => Ok(Value::list([])),
+            },
+            _ => Err(self.no_conversion("map")),
+        }
+    }
+}
+
+/// The map as a JSON object.
+pub(super) fn json_object(map: &Map) -> Result<Value, EvalError> {
+    let entries = map.entries()?.into_iter();
+    let entries = entries
+        .map(|(key, value)| Ok((Native::String.convert(&key)?, Native::Json.convert(&value)?)));
+    Value::map(entries.collect::<Result<Vec<_>, EvalError>>()?)
+}
+
+fn json_number(number: f64, magnitude: u64, text: impl Fn() -> String) -> Value {
+    if magnitude <= MAX_JSON_INT {
+        Value::Double(number)
+    } else {
+        text().into()
+    }
+}
+
+/// Source: github.com/stoewer/go-strcase `camel.go`, `UpperCamelCase`, for names of one word.
+fn upper_camel_case(name: &str) -> String {
+    let mut chars = name.chars();
+    match chars.next() {
+        Some(first) => first.to_uppercase().chain(chars).collect(),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_base64_in_json() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"a", "YQ=="),
+            (b"ab", "YWI="),
+            (b"abc", "YWJj"),
+            (b"\xff\xfe\xfd\xfc", "//79/A=="),
+        ] {
+            assert_eq!(base64::encode(bytes), text);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let error = |native: Native, value: Value| native.convert(&value).unwrap_err().to_string();
+        assert_eq!(
+            error(Native::Int32, Value::Int(1 << 31)),
+            "integer overflow"
+        );
+        assert_eq!(
+            error(Native::Float32, Value::from("a")),
+            "unsupported native conversion from string to 'float32'"
+        );
+        assert_eq!(
+            error(Native::Bytes, Value::list([Value::Int(1)])),
+            "unsupported type conversion from 'int' to uint8"
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! The plan: what is evaluated.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use super::cost::Costing;
+use super::{Specialized, message};
+use crate::decls::{Implementation, Overload};
+use crate::value::{EvalError, Key, Traits, Value};
+
+/// A step of the plan.
+///
+/// `id` is that of the expression, by which the accounting of costs finds it; an attribute's is that of
+/// its last qualifier.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) id: u32,
+    pub(super) kind: Kind,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Constant(Value),
+    /// A constant that is an error, which is one only when it is reached.
+    Failure(EvalError),
+    Attribute(Box<Attribute>),
+    /// `has()` of an attribute whose last qualifier tests for presence.
+    Presence(Box<Attribute>),
+    And(Box<[Node]>),
+    Or(Box<[Node]>),
+    Equal(Box<[Node; 2]>, Costing),
+    NotEqual(Box<[Node; 2]>, Costing),
+    NotStrictlyFalse(Box<Node>, Costing),
+    Call(Box<Call>),
+    OptionalOr(Box<[Node; 2]>),
+    OptionalOrValue(Box<[Node; 2]>),
+    /// `in` of a list of constants.
+    Member(Box<Member>),
+    List(Box<ListNode>),
+    Map(Box<[MapEntryNode]>),
+    Message(Box<MessageNode>),
+    Fold(Box<Fold>),
+}
+
+impl Node {
+    pub(super) fn new(id: u32, kind: Kind) -> Self {
+        Self { id, kind }
+    }
+
+    pub(super) fn empty() -> Self {
+        Self::new(0, Kind::Constant(Value::Null))
+    }
+
+    pub(super) fn constant(&self) -> Option<&Value> {
+        match &self.kind {
+            Kind::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// A value that is looked up among constants.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) arg: Node,
+    pub(super) set: HashSet<Key>,
+}
+
+/// A call of a function.
+pub(super) struct Call {
+    pub(super) function: Arc<str>,
+    pub(super) args: Box<[Node]>,
+    pub(super) target: Target,
+    /// Whether all arguments are evaluated before errors among them count.
+    pub(super) evaluates_all: bool,
+    pub(super) costing: Costing,
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({:?})", self.function, self.args)
+    }
+}
+
+/// What a call calls.
+pub(super) enum Target {
+    /// Nothing: there is no implementation.
+    Missing,
+    /// One function for all overloads, for first arguments with these traits.
+    Singleton(Implementation, Traits),
+    /// The one overload that the check found, with its signature unless it is not looked at.
+    Overload(Implementation, Option<Arc<Overload>>),
+    /// The first of several overloads whose signature the arguments have.
+    Dispatch(Box<[(Implementation, Arc<Overload>, bool)]>),
+    /// What was made of the call in planning.
+    Specialized(Specialized),
+}
+
+/// A list literal.
+#[derive(Debug)]
+pub(super) struct ListNode {
+    pub(super) elements: Box<[Node]>,
+    /// The elements written with `?`, if there are any.
+    pub(super) optional: Box<[bool]>,
+}
+
+/// An entry of a map literal.
+#[derive(Debug)]
+pub(super) struct MapEntryNode {
+    pub(super) key: Node,
+    pub(super) value: Node,
+    pub(super) optional: bool,
+}
+
+/// An object literal.
+#[derive(Debug)]
+pub(super) struct MessageNode {
+    pub(super) message: message::Message,
+    pub(super) fields: Box<[(Arc<str>, Node, bool)]>,
+}
+
+/// A comprehension.
+#[derive(Debug)]
+pub(super) struct Fold {
+    /// The place of its variables.
+    pub(super) slot: usize,
+    pub(super) has_two_vars: bool,
+    pub(super) range: Node,
+    pub(super) init: Node,
+    pub(super) condition: Node,
+    pub(super) step: Node,
+    pub(super) result: Node,
+}
+
+/// A variable, or the result of an expression, and what is selected from it.
+#[derive(Debug)]
+pub(super) struct Attribute {
+    pub(super) root: Root,
+    pub(super) qualifiers: Vec<Qualifier>,
+    pub(super) shape: Shape,
+}
+
+/// How an attribute is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// By walking from a variable along constant keys.
+    Path,
+    /// As a path, at the end of which a key is tested for.
+    Test,
+    /// Step by step.
+    Other,
+}
+
+/// What an attribute begins with.
+#[derive(Debug)]
+pub(super) enum Root {
+    Variable(u32, Arc<str>),
+    Local(u32, Local),
+    Relative(u32, Node),
+    Conditional(u32, Box<ConditionalRoot>),
+}
+
+/// `condition ? truthy : falsy`.
+#[derive(Debug)]
+pub(super) struct ConditionalRoot {
+    pub(super) condition: Node,
+    pub(super) truthy: Attribute,
+    pub(super) falsy: Attribute,
+}
+
+/// A variable of a comprehension.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Local {
+    pub(super) slot: usize,
+    pub(super) which: Which,
+}
+
+/// Which variable of a comprehension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Which {
+    First,
+    Second,
+    Accumulator,
+}
+
+impl Attribute {
+    pub(super) fn new(root: Root) -> Self {
+        let shape = match root {
+            Root::Variable(..) | Root::Local(..) => Shape::Path,
+            Root::Relative(..) | Root::Conditional(..) => Shape::Other,
+        };
+        Self {
+            root,
+            qualifiers: Vec::new(),
+            shape,
+        }
+    }
+
+    /// The id by which the accounting of costs finds the attribute.
+    ///
+    /// Source: cel-go `interpreter/attributes.go`, `Attribute.ID`.
+    pub(super) fn id(&self) -> u32 {
+        match &self.root {
+            Root::Conditional(id, conditional) => {
+                let (truthy, falsy) = (conditional.truthy.id(), conditional.falsy.id());
+                if truthy == falsy { truthy } else { *id }
+            }
+            Root::Variable(id, _) | Root::Local(id, _) | Root::Relative(id, _) => {
+                self.qualifiers.last().map_or(*id, |last| last.id)
+            }
+        }
+    }
+
+    /// Appends a qualifier; to a conditional it is appended on both sides.
+    pub(super) fn qualify(&mut self, qualifier: Qualifier) {
+        match &mut self.root {
+            Root::Conditional(_, conditional) => {
+                conditional.truthy.qualify(qualifier.clone());
+                conditional.falsy.qualify(qualifier);
+            }
+            Root::Variable(..) | Root::Local(..) | Root::Relative(..) => {
+                self.shape = match (self.shape, &qualifier.key) {
+                    (Shape::Path, QualifierKey::Constant(_)) if !qualifier.optional => Shape::Path,
+                    (Shape::Path, QualifierKey::Presence(_)) if !qualifier.optional => Shape::Test,
+                    _ => Shape::Other,
+                };
+                self.qualifiers.push(qualifier);
+            }
+        }
+    }
+}
+
+/// A selection, an index, or a test of one.
+#[derive(Clone, Debug)]
+pub(super) struct Qualifier {
+    pub(super) id: u32,
+    pub(super) optional: bool,
+    pub(super) key: QualifierKey,
+}
+
+/// By what is selected.
+#[derive(Clone, Debug)]
+pub(super) enum QualifierKey {
+    Constant(Value),
+    /// A test whether the key is there.
+    Presence(Value),
+    /// The value of an attribute.
+    Attribute(Arc<Attribute>),
+    /// The value of any other expression.
+    Node(Arc<Node>),
+}

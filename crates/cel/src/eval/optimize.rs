@@ -1,0 +1,148 @@
+//! What planning computes ahead: literals of constants, conversions of constants, membership in lists of
+//! constants.
+//!
+//! Source: cel-go `interpreter/decorators.go`, `decOptimize`.
+
+use std::collections::HashSet;
+
+use super::machine::Machine;
+use super::node::{Call, Kind, Member, Node};
+use super::{Bindings, Limits, PlanError};
+use crate::value::{EvalError, Key, Value, double_to_int, double_to_uint};
+
+/// The value of a step that uses no variables.
+fn value_of(node: &Node) -> Result<Value, EvalError> {
+    let bindings = Bindings::default();
+    Machine::with(&bindings, Limits::of_cost(u64::MAX), 0, true).eval(node)
+}
+
+/// The constant that `node` is; an error stays one, until it is reached.
+fn folded(node: &Node) -> Result<Node, PlanError> {
+    let kind = match value_of(node) {
+        Ok(value) => Kind::Constant(value),
+        Err(error) if error.ends_evaluation() => return Err(error.into()),
+        Err(error) => Kind::Failure(error),
+    };
+    Ok(Node::new(node.id, kind))
+}
+
+fn is_constant(node: &Node) -> bool {
+    node.constant().is_some()
+}
+
+/// A list literal, as a constant if all elements are.
+///
+/// Source: cel-go `interpreter/decorators.go`, `maybeBuildListLiteral`.
+pub(super) fn list(node: Node) -> Result<Node, PlanError> {
+    match &node.kind {
+        Kind::List(list) if list.elements.iter().all(is_constant) => folded(&node),
+        _ => Ok(node),
+    }
+}
+
+/// A map literal, as a constant if all keys and values are.
+///
+/// Source: cel-go `interpreter/decorators.go`, `maybeBuildMapLiteral`.
+pub(super) fn map(node: Node) -> Result<Node, PlanError> {
+    match &node.kind {
+        Kind::Map(entries)
+            if entries
+                .iter()
+                .all(|entry| is_constant(&entry.key) && is_constant(&entry.value)) =>
+        {
+            folded(&node)
+        }
+        _ => Ok(node),
+    }
+}
+
+/// Whether `function` converts types.
+///
+/// Source: cel-go `common/overloads/overloads.go`, `IsTypeConversionFunction`.
+pub(super) fn is_conversion(function: &str) -> bool {
+    matches!(
+        function,
+        "bool"
+            | "bytes"
+            | "double"
+            | "duration"
+            | "dyn"
+            | "int"
+            | "string"
+            | "timestamp"
+            | "type"
+            | "uint"
+    )
+}
+
+/// A conversion, as a constant if its argument is one; an error is one of planning.
+///
+/// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeConstUnary`.
+pub(super) fn conversion(node: Node) -> Result<Node, PlanError> {
+    match &node.kind {
+        Kind::Call(call) if matches!(&*call.args, [arg] if is_constant(arg)) => {
+            let value = value_of(&node)?;
+            Ok(Node::new(node.id, Kind::Constant(value)))
+        }
+        _ => Ok(node),
+    }
+}
+
+/// `in` of a list: of a constant list of scalars, a look-up.
+///
+/// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
+pub(super) fn membership(step: u32, call: Call) -> Result<Node, PlanError> {
+    let set = match call.args.get(1).and_then(Node::constant) {
+        Some(Value::List(list)) if list.is_empty() => {
+            return Ok(Node::new(step, Kind::Constant(Value::Bool(false))));
+        }
+        Some(Value::List(list)) => set_of(list.iter()),
+        _ => None,
+    };
+    match set {
+        None => Ok(Node::new(step, Kind::Call(Box::new(call)))),
+        Some(set) => {
+            let arg = call.args.into_iter().next();
+            let arg = arg.ok_or_else(|| PlanError::new("wrong number of operands"))?;
+            Ok(Node::new(step, Kind::Member(Box::new(Member { arg, set }))))
+        }
+    }
+}
+
+/// The keys that are equal to an element; `None` if some element cannot be looked up.
+///
+/// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as upstream, the number is converted to a double, also if that is another number"
+)]
+fn set_of(elements: impl Iterator<Item = Value>) -> Option<HashSet<Key>> {
+    let mut set = HashSet::new();
+    for element in elements {
+        let also = match &element {
+            Value::Bool(_) | Value::String(_) => [None, None],
+            Value::Double(value) => [
+                double_to_int(*value).map(Value::Int),
+                double_to_uint(*value).map(Value::Uint),
+            ],
+            Value::Int(value) => [
+                Some(Value::Double(*value as f64)),
+                u64::try_from(*value).ok().map(Value::Uint),
+            ],
+            Value::Uint(value) => [
+                Some(Value::Double(*value as f64)),
+                i64::try_from(*value).ok().map(Value::Int),
+            ],
+            _ => return None,
+        };
+        for value in std::iter::once(element).chain(also.into_iter().flatten()) {
+            // What is not even equal to itself cannot be found.
+            if let Ok(key) = Key::new(&value)
+                && key != Key::Never
+            {
+                set.insert(key);
+            }
+        }
+    }
+    Some(set)
+}

@@ -1,0 +1,515 @@
+//! The planner: from a checked expression to steps.
+//!
+//! Source: cel-go `interpreter/planner.go`.
+
+use std::sync::Arc;
+
+use super::cost::{self, Costing};
+use super::node::{
+    Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, MapEntryNode, MessageNode, Node,
+    Qualifier, QualifierKey, Root, Target, Which,
+};
+use super::{PlanError, Runtime, message, optimize};
+use crate::ast::{Comprehension, Expr, ExprId, Literal};
+use crate::checker::{CheckedAst, Reference};
+use crate::decls::{Binding, Function, Overload};
+use crate::env::{Env, Ident};
+use crate::types::{OPTIONAL_TYPE, Type};
+use crate::value::Value;
+
+/// Plans one expression.
+pub(super) struct Planner<'a> {
+    checked: &'a CheckedAst,
+    env: &'a Env,
+    runtime: &'a dyn Runtime,
+    /// The variables of the comprehensions around the expression, innermost last.
+    scopes: Vec<(Arc<str>, Local)>,
+    n_folds: usize,
+}
+
+type Planned = Result<Node, PlanError>;
+
+fn step_id(id: ExprId) -> u32 {
+    u32::try_from(id.index()).unwrap_or(u32::MAX)
+}
+
+fn literal(literal: &Literal) -> Value {
+    match literal {
+        Literal::Null => Value::Null,
+        Literal::Bool(value) => Value::Bool(*value),
+        Literal::Int(value) => Value::Int(*value),
+        Literal::Uint(value) => Value::Uint(*value),
+        Literal::Double(value) => Value::Double(*value),
+        Literal::String(text) => Value::String(Arc::clone(text)),
+        Literal::Bytes(bytes) => Value::Bytes(Arc::clone(bytes)),
+    }
+}
+
+/// Operands, as many as the function has.
+fn operands<const N: usize>(args: Vec<Node>) -> Result<Box<[Node; N]>, PlanError> {
+    let args: [Node; N] = args
+        .try_into()
+        .map_err(|_| PlanError::new("wrong number of operands"))?;
+    Ok(Box::new(args))
+}
+
+impl<'a> Planner<'a> {
+    pub(super) fn new(checked: &'a CheckedAst, env: &'a Env, runtime: &'a dyn Runtime) -> Self {
+        Self {
+            checked,
+            env,
+            runtime,
+            scopes: Vec::new(),
+            n_folds: 0,
+        }
+    }
+
+    /// The plan, and how many comprehensions it has.
+    pub(super) fn run(mut self) -> Result<(Node, usize), PlanError> {
+        let root = self.plan(self.checked.ast().root())?;
+        Ok((root, self.n_folds))
+    }
+
+    fn plan(&mut self, id: ExprId) -> Planned {
+        self.plan_expr(id).map_err(|error| error.within(id))
+    }
+
+    fn plan_expr(&mut self, id: ExprId) -> Planned {
+        let checked = self.checked;
+        let step = step_id(id);
+        match checked.ast().expr(id) {
+            Expr::Unspecified => Err(PlanError::new("unsupported expr: ")),
+            Expr::Literal(of) => Ok(Node::new(step, Kind::Constant(literal(of)))),
+            Expr::Ident(name) => match checked.reference(id) {
+                Some(Reference::Ident(full_name)) => self.plan_name(id, full_name),
+                _ => self.plan_name(id, name.trim_start_matches('.')),
+            },
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => match checked.reference(id) {
+                Some(Reference::Ident(full_name)) => self.plan_name(id, full_name),
+                _ => self.plan_select(id, *operand, field, *test_only),
+            },
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => self.plan_call(id, function, *target, args),
+            Expr::List {
+                elements,
+                optional_indices,
+            } => {
+                let mut optional = Vec::new();
+                if !optional_indices.is_empty() {
+                    optional.resize(elements.len(), false);
+                    for index in optional_indices {
+                        if let Some(slot) = optional.get_mut(*index as usize) {
+                            *slot = true;
+                        }
+                    }
+                }
+                let list = ListNode {
+                    elements: self.plan_all(elements)?.into(),
+                    optional: optional.into(),
+                };
+                self.folded(Node::new(step, Kind::List(Box::new(list))), optimize::list)
+            }
+            Expr::Map(entries) => {
+                let mut planned = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    planned.push(MapEntryNode {
+                        key: self.plan(entry.key)?,
+                        value: self.plan(entry.value)?,
+                        optional: entry.optional,
+                    });
+                }
+                self.folded(Node::new(step, Kind::Map(planned.into())), optimize::map)
+            }
+            Expr::Struct { type_name, fields } => {
+                let name = match checked.reference(id) {
+                    Some(Reference::Ident(full_name)) => full_name,
+                    _ => type_name,
+                };
+                let message = message::Message::new(name)
+                    .ok_or_else(|| PlanError::new(format!("unknown type: {type_name}")))?;
+                let mut planned = Vec::with_capacity(fields.len());
+                for field in fields {
+                    let value = self.plan(field.value)?;
+                    planned.push((Arc::clone(&field.field), value, field.optional));
+                }
+                let message = MessageNode {
+                    message,
+                    fields: planned.into(),
+                };
+                Ok(Node::new(step, Kind::Message(Box::new(message))))
+            }
+            Expr::Comprehension(fold) => self.plan_fold(step, fold),
+        }
+    }
+
+    /// `node`, computed ahead by `fold` if it is constant.
+    fn folded(&self, node: Node, fold: fn(Node) -> Planned) -> Planned {
+        if self.runtime.folds_constants() {
+            fold(node)
+        } else {
+            Ok(node)
+        }
+    }
+
+    fn plan_all(&mut self, ids: &[ExprId]) -> Result<Vec<Node>, PlanError> {
+        ids.iter().map(|id| self.plan(*id)).collect()
+    }
+
+    /// Source: cel-go `interpreter/planner.go`, `planCheckedIdent`.
+    fn plan_name(&mut self, id: ExprId, name: &str) -> Planned {
+        let step = step_id(id);
+        let local = self
+            .scopes
+            .iter()
+            .rev()
+            .find(|(variable, _)| **variable == *name);
+        let local = local.map(|(_, local)| *local);
+        if local.is_none()
+            && let Some(value) = self.env.library().constant(name)
+        {
+            return Ok(Node::new(step, Kind::Constant(Value::Int(value))));
+        }
+        // What is of the type of a type is taken for the name of one, also if it is a variable.
+        if matches!(self.checked.type_of(id), Type::Type(_)) {
+            let of = self
+                .type_named(name)
+                .ok_or_else(|| PlanError::new(format!("reference to undefined type: {name}")))?;
+            return Ok(Node::new(step, Kind::Constant(Value::Type(Arc::new(of)))));
+        }
+        let root = match local {
+            Some(local) => Root::Local(step, local),
+            None => Root::Variable(step, name.into()),
+        };
+        Ok(attribute_node(Attribute::new(root)))
+    }
+
+    /// The type that the run-time knows by `name`.
+    ///
+    /// Source: cel-go `common/types/provider.go`, `NewRegistry`, `Registry.FindIdent`.
+    fn type_named(&self, name: &str) -> Option<Type> {
+        let is_well_known_message = self.env.library().message(name).is_some_and(|message| {
+            !matches!(
+                message.to_type(),
+                Type::Struct(_) | Type::Duration | Type::Timestamp
+            )
+        });
+        if is_well_known_message {
+            return None;
+        }
+        match self.env.lookup_ident(name)? {
+            Ident::TypeName(Type::List(_)) => Some(Type::list(Type::Dyn)),
+            Ident::TypeName(Type::Map(_)) => Some(Type::map(Type::Dyn, Type::Dyn)),
+            Ident::TypeName(Type::Opaque(opaque)) if *opaque.name == *OPTIONAL_TYPE => {
+                Some(Type::opaque(OPTIONAL_TYPE, Vec::new()))
+            }
+            Ident::TypeName(of) => Some(of),
+            Ident::Variable(_) => None,
+        }
+    }
+
+    /// `node` as an attribute, to which qualifiers can be appended.
+    ///
+    /// Source: cel-go `interpreter/planner.go`, `relativeAttr`.
+    fn into_attribute(node: Node) -> (Attribute, bool) {
+        match node.kind {
+            Kind::Attribute(attribute) => (*attribute, false),
+            Kind::Presence(attribute) => (*attribute, true),
+            kind => {
+                let id = node.id;
+                (
+                    Attribute::new(Root::Relative(id, Node::new(id, kind))),
+                    false,
+                )
+            }
+        }
+    }
+
+    fn plan_select(
+        &mut self,
+        id: ExprId,
+        operand: ExprId,
+        field: &Arc<str>,
+        test_only: bool,
+    ) -> Planned {
+        let (mut attribute, is_test) = Self::into_attribute(self.plan(operand)?);
+        let key = Value::String(Arc::clone(field));
+        // A selection from a test is itself a test.
+        let is_test = is_test || test_only;
+        attribute.qualify(Qualifier {
+            id: step_id(id),
+            optional: false,
+            key: if is_test {
+                QualifierKey::Presence(key)
+            } else {
+                QualifierKey::Constant(key)
+            },
+        });
+        let node_id = if test_only {
+            step_id(id)
+        } else {
+            attribute.id()
+        };
+        let kind = if is_test {
+            Kind::Presence(Box::new(attribute))
+        } else {
+            Kind::Attribute(Box::new(attribute))
+        };
+        Ok(Node::new(node_id, kind))
+    }
+
+    /// Source: cel-go `interpreter/planner.go`, `planCallIndex`.
+    fn plan_index(id: ExprId, args: Vec<Node>, optional: bool) -> Planned {
+        let [operand, index] = *operands::<2>(args)?;
+        let (mut attribute, is_test) = Self::into_attribute(operand);
+        let key = match index.kind {
+            Kind::Constant(value) => {
+                if !matches!(
+                    value,
+                    Value::String(_)
+                        | Value::Int(_)
+                        | Value::Uint(_)
+                        | Value::Bool(_)
+                        | Value::Double(_)
+                ) {
+                    return Err(PlanError::new(format!(
+                        "invalid qualifier type: {}",
+                        value.go_type()
+                    )));
+                }
+                if is_test {
+                    QualifierKey::Presence(value)
+                } else {
+                    QualifierKey::Constant(value)
+                }
+            }
+            Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(Arc::new(*key)),
+            kind => QualifierKey::Node(Arc::new(Node::new(index.id, kind))),
+        };
+        attribute.qualify(Qualifier {
+            id: step_id(id),
+            optional,
+            key,
+        });
+        Ok(if is_test {
+            let node_id = attribute.id();
+            Node::new(node_id, Kind::Presence(Box::new(attribute)))
+        } else {
+            attribute_node(attribute)
+        })
+    }
+
+    fn plan_call(
+        &mut self,
+        id: ExprId,
+        function: &Arc<str>,
+        target: Option<ExprId>,
+        args: &[ExprId],
+    ) -> Planned {
+        let (function, target, overload): (Arc<str>, _, &str) = match self.checked.reference(id) {
+            Some(Reference::Function {
+                name,
+                overloads,
+                namespaced,
+            }) => {
+                let only = match &**overloads {
+                    [only] => only,
+                    _ => "",
+                };
+                ((*name).into(), target.filter(|_| !namespaced), only)
+            }
+            _ => (Arc::clone(function), target, ""),
+        };
+        let mut planned = Vec::with_capacity(args.len().saturating_add(1));
+        for arg in target.iter().chain(args) {
+            planned.push(self.plan(*arg)?);
+        }
+        let step = step_id(id);
+        match &*function {
+            "_&&_" => Ok(Node::new(step, Kind::And(planned.into()))),
+            "_||_" => Ok(Node::new(step, Kind::Or(planned.into()))),
+            "_?:_" | "_?_:_" => plan_conditional(step, planned),
+            // The overload is known, whatever the check has found.
+            "_==_" => {
+                let cost = self.costing(&function, "equals");
+                Ok(Node::new(step, Kind::Equal(operands(planned)?, cost)))
+            }
+            "_!=_" => {
+                let cost = self.costing(&function, "not_equals");
+                Ok(Node::new(step, Kind::NotEqual(operands(planned)?, cost)))
+            }
+            "_[_]" => Self::plan_index(id, planned, false),
+            "_?._" | "_[?_]" => Self::plan_index(id, planned, true),
+            "or" if matches!(overload, "" | "optional_or_optional") && planned.len() == 2 => {
+                Ok(Node::new(step, Kind::OptionalOr(operands(planned)?)))
+            }
+            "orValue"
+                if matches!(overload, "" | "optional_orValue_value") && planned.len() == 2 =>
+            {
+                Ok(Node::new(step, Kind::OptionalOrValue(operands(planned)?)))
+            }
+            "@not_strictly_false" => {
+                let [arg] = *operands::<1>(planned)?;
+                let cost = self.costing(&function, overload);
+                Ok(Node::new(step, Kind::NotStrictlyFalse(Box::new(arg), cost)))
+            }
+            _ => self.plan_function(step, function, overload, planned),
+        }
+    }
+
+    fn costing(&self, function: &str, overload: &str) -> Costing {
+        Costing {
+            own: self.runtime.call_cost(function, overload),
+            plain: cost::plain_call_cost(overload),
+        }
+    }
+
+    fn plan_function(
+        &self,
+        step: u32,
+        function: Arc<str>,
+        overload: &str,
+        args: Vec<Node>,
+    ) -> Planned {
+        let (target, evaluates_all) = match self.env.lookup_function(&function) {
+            Some(declared) => target_of(declared, overload, args.len()),
+            None => (Target::Missing, true),
+        };
+        if args.is_empty() && matches!(target, Target::Missing) {
+            return Err(PlanError::new(format!("no such overload: {function}()")));
+        }
+        let costing = self.costing(&function, overload);
+        let mut call = Call {
+            function,
+            args: args.into(),
+            target,
+            evaluates_all,
+            costing,
+        };
+        if overload == "in_list" && self.runtime.folds_constants() {
+            return optimize::membership(step, call);
+        }
+        if optimize::is_conversion(&call.function) {
+            let node = Node::new(step, Kind::Call(Box::new(call)));
+            return self.folded(node, optimize::conversion);
+        }
+        let constants: Vec<Option<&Value>> = call.args.iter().map(Node::constant).collect();
+        let specialized = self
+            .runtime
+            .specialize(&call.function, overload, &constants)?;
+        if let Some(specialized) = specialized {
+            call.target = Target::Specialized(specialized);
+            call.evaluates_all = false;
+        }
+        Ok(Node::new(step, Kind::Call(Box::new(call))))
+    }
+
+    /// Source: cel-go `interpreter/planner.go`, `planComprehension`.
+    fn plan_fold(&mut self, step: u32, fold: &Comprehension) -> Planned {
+        let slot = self.n_folds;
+        self.n_folds = self.n_folds.saturating_add(1);
+        let init = self.plan(fold.accu_init)?;
+        let range = self.plan(fold.iter_range)?;
+        let n_outer = self.scopes.len();
+        let local = |which| Local { slot, which };
+        if let Some(second) = &fold.iter_var2 {
+            self.scopes.push((Arc::clone(second), local(Which::Second)));
+        }
+        self.scopes
+            .push((Arc::clone(&fold.iter_var), local(Which::First)));
+        self.scopes
+            .push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
+        let condition = self.plan(fold.loop_condition)?;
+        let body = self.plan(fold.loop_step)?;
+        self.scopes.truncate(n_outer);
+        self.scopes
+            .push((Arc::clone(&fold.accu_var), local(Which::Accumulator)));
+        let result = self.plan(fold.result)?;
+        self.scopes.truncate(n_outer);
+        let fold = Fold {
+            slot,
+            has_two_vars: fold.iter_var2.is_some(),
+            range,
+            init,
+            condition,
+            step: body,
+            result,
+        };
+        Ok(Node::new(step, Kind::Fold(Box::new(fold))))
+    }
+}
+
+fn attribute_node(attribute: Attribute) -> Node {
+    Node::new(attribute.id(), Kind::Attribute(Box::new(attribute)))
+}
+
+/// Source: cel-go `interpreter/planner.go`, `planCallConditional`.
+fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
+    let [condition, truthy, falsy] = *operands::<3>(args)?;
+    let (truthy, _) = Planner::into_attribute(truthy);
+    let (falsy, _) = Planner::into_attribute(falsy);
+    let conditional = ConditionalRoot {
+        condition,
+        truthy,
+        falsy,
+    };
+    Ok(attribute_node(Attribute::new(Root::Conditional(
+        step,
+        Box::new(conditional),
+    ))))
+}
+
+/// What a call of `function` calls, and whether all arguments are evaluated before errors count.
+///
+/// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionDecl.Bindings`.
+fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, bool) {
+    let guard = |overload: &Overload| {
+        let unguarded = overload.row.unguarded;
+        (!unguarded).then(|| Arc::new(overload.clone()))
+    };
+    let mut bound = Vec::new();
+    for candidate in &function.overloads {
+        match candidate.row.binding {
+            Binding::None => {}
+            Binding::Singleton(implementation, traits) => {
+                return (Target::Singleton(implementation, traits), n_args == 2);
+            }
+            Binding::Overload(implementation) => {
+                if candidate.row.id == overload {
+                    let evaluates_all = n_args == 2 && !candidate.row.in_order;
+                    return (
+                        Target::Overload(implementation, guard(candidate)),
+                        evaluates_all,
+                    );
+                }
+                bound.push((implementation, candidate));
+            }
+        }
+    }
+    match &*bound {
+        [] => (Target::Missing, true),
+        [(implementation, only)] => {
+            let evaluates_all = n_args == 2 && !only.row.in_order;
+            (
+                Target::Overload(*implementation, guard(only)),
+                evaluates_all,
+            )
+        }
+        several => {
+            let dispatched = several
+                .iter()
+                .map(|(implementation, candidate)| {
+                    let overload = Arc::new((*candidate).clone());
+                    (*implementation, overload, candidate.row.unguarded)
+                })
+                .collect();
+            (Target::Dispatch(dispatched), false)
+        }
+    }
+}

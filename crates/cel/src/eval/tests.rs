@@ -1,0 +1,211 @@
+//! Tests of evaluation: what is particular to the order of evaluation, errors and costs.
+//!
+//! The values and costs are those of upstream, but that presence tests cost one more here, as they do where
+//! the API server's options are not set. All functions are held against upstream by `parity eval`.
+
+use std::sync::Arc;
+
+use super::{Bindings, Evaluation, Limits, PlainRuntime, PlanError, Program};
+use crate::checker;
+use crate::decls::Variable;
+use crate::env::{Env, Library};
+use crate::ext;
+use crate::stdlib;
+use crate::syntax;
+use crate::types::Type;
+
+fn env() -> Env {
+    let mut library: Library = stdlib::library();
+    library.add_overloads(ext::optional::VERSION_0);
+    library.add_overloads(ext::optional::VERSION_2);
+    library.add_overloads(ext::two_var::ROWS);
+    Env::new(library.into()).extend([
+        Variable::new("o", Type::Dyn),
+        Variable::new("unbound", Type::Dyn),
+    ])
+}
+
+fn plan(text: &str) -> Result<Program, PlanError> {
+    let env = env();
+    let (ast, found) = syntax::parse(text);
+    assert!(found.is_empty(), "{}", found.render(text));
+    let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
+    assert!(found.is_empty(), "{}", found.render(text));
+    Program::plan(&checked, &env, &PlainRuntime)
+}
+
+fn eval_within(text: &str, limit: u64) -> Evaluation {
+    let object = r#"{"a":{"b":1},"l":[1,2,3],"s":"text","e":[]}"#;
+    let mut bindings = Bindings::default();
+    bindings.bind("o", serde_json::from_str(object).unwrap());
+    plan(text).unwrap().eval(&bindings, Limits::of_cost(limit))
+}
+
+fn eval(text: &str) -> Evaluation {
+    eval_within(text, u64::MAX)
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str, cost: u64) {
+    let evaluation = eval(text);
+    let found = match &evaluation.result {
+        Ok(value) => value.to_go_string(),
+        Err(error) => format!("error: {error}"),
+    };
+    assert_eq!(
+        (found.as_str(), evaluation.cost),
+        (expected, cost),
+        "{text}"
+    );
+}
+
+#[track_caller]
+fn check_plan_error(text: &str, message: &str) {
+    assert_eq!(plan(text).unwrap_err().message(), message, "{text}");
+}
+
+#[test]
+fn logic_absorbs_errors() {
+    check("o.x == 1 || o.a.b == 1", "true", 7);
+    check("o.a.b == 1 || o.x == 1", "true", 4);
+    check("o.x == 1 && o.a.b == 2", "false", 7);
+    check("o.x == 1 || o.a.b == 2", "error: no such key: x", 7);
+    check("o.a.b || true", "true", 3);
+    check("o.a.b || false", "error: no such overload", 3);
+    check("unbound || true", "true", 1);
+    check("unbound && true", "error: no such attribute(s): unbound", 1);
+}
+
+#[test]
+fn a_conditional_evaluates_one_branch() {
+    check("o.a.b == 1 ? 'yes' : o.x", "yes", 4);
+    // A name in a branch is free, as is the conditional itself.
+    check(
+        "true ? o : o.x",
+        "{a: {b: 1}, e: [], l: [1, 2, 3], s: text}",
+        0,
+    );
+    check("true ? o.a.b : o", "1", 2);
+    check("o.a.b ? 1 : 2", "error: no such overload", 3);
+}
+
+#[test]
+fn presence() {
+    check("has(o.a.b)", "true", 3);
+    check("has(o.a.x)", "false", 3);
+    check("has(o.x.b)", "error: no such key: x", 2);
+    // What has no fields has none that is missing.
+    check("has(o.s.x)", "false", 3);
+}
+
+#[test]
+fn indexes() {
+    check("o.l[1]", "2", 3);
+    check("o.l[1.0]", "2", 3);
+    check("o.l[o.a.b]", "2", 5);
+    check("o.l[3]", "error: index out of bounds: 3", 3);
+    check(
+        "o.l['a']",
+        "error: unsupported index type 'string' in list",
+        3,
+    );
+    check("o.l[1.5]", "error: unsupported index value 1.5 in list", 3);
+    check("o[o.l]", "error: invalid qualifier type: []interface {}", 3);
+    check_plan_error("o[dyn(null)]", "invalid qualifier type: types.Null");
+}
+
+#[test]
+fn optional_selections() {
+    check("o.?a.?b", "optional(1)", 3);
+    check("o.?x.b", "optional.none()", 1);
+    check("o.?x.orValue('d')", "d", 1);
+    check("o.l[?5]", "optional.none()", 2);
+    check("[?o.?x, ?o.?s]", "[text]", 13);
+    check("{?'k': o.?x}", "{}", 31);
+}
+
+#[test]
+fn constants_are_folded() {
+    check("[1, 2, 3]", "[1, 2, 3]", 0);
+    check("o.a.b in [1, 2]", "true", 3);
+    check("o.a.b in [1.0, 2.5]", "true", 3);
+    check("o.a.b in []", "false", 0);
+    check("int('12')", "12", 0);
+    check_plan_error("int('x')", "type conversion error from 'string' to 'int'");
+    check_plan_error(
+        "true || int('x') == 1",
+        "type conversion error from 'string' to 'int'",
+    );
+}
+
+#[test]
+fn arguments_after_an_error() {
+    // Two arguments are evaluated both, of three those up to the error.
+    check("o.x + o.a.b", "error: no such key: x", 6);
+    check("[o.x, o.a.b]", "error: no such key: x", 12);
+}
+
+#[test]
+fn comprehensions() {
+    check("o.l.map(x, x * 2)", "[2, 4, 6]", 45);
+    check("o.l.filter(x, x > 1)", "[2, 3]", 35);
+    check("o.l.exists(x, x == 2)", "true", 18);
+    check("o.l.all(x, x / 0 == 1 || x > 0)", "true", 27);
+    check("o.l.exists_one(x, x == 2)", "true", 12);
+    check("o.e.map(x, x)", "[]", 3);
+    check(
+        "o.a.b.map(x, x)",
+        "error: got 'types.Int', expected iterable type",
+        3,
+    );
+    check("o.l.transformMap(i, x, i + x)", "{0: 1, 1: 3, 2: 5}", 21);
+    check("o.a.map(k, k)", "[b]", 16);
+}
+
+#[test]
+fn an_accumulator_is_evaluated_when_it_is_read() {
+    // The bound name is not used, so that the error is not met.
+    check("optional.of(1).optMap(x, 5)", "optional(5)", 3);
+    check("optional.none().optMap(x, o.x)", "optional.none()", 3);
+    // As upstream, an empty list that is bound to a name grows.
+    check(
+        "optional.of([]).optMap(x, x + [1] + x)",
+        "optional([1, 1])",
+        9,
+    );
+}
+
+#[test]
+fn the_limit_is_noticed_after_the_step() {
+    let evaluation = eval_within("o.l.map(x, [x, x, x]).size() > 0", 20);
+    assert_eq!(
+        evaluation.result.unwrap_err().message(),
+        "operation cancelled: actual cost limit exceeded"
+    );
+    assert!(evaluation.cost > 20 && evaluation.cost < 40);
+    // Not even an operator that absorbs errors absorbs this one.
+    assert!(
+        eval_within("o.l.map(x, x).size() > 0 || true", 5)
+            .result
+            .is_err()
+    );
+}
+
+#[test]
+fn values_of_maps() {
+    check("{'a': 1, 'a': 2}", "{a: 2}", 0);
+    check("{dyn(1): 'a', dyn(2u): 'b'}[dyn(2)]", "b", 2);
+    check("{dyn(1): 'a', dyn(1.0): 'b', dyn(1u): 'c'}.size()", "3", 1);
+    check_plan_error(
+        "{b'a': 1}",
+        "internal error: runtime error: hash of unhashable type types.Bytes",
+    );
+}
+
+#[test]
+fn names_of_types_that_are_variables() {
+    // Upstream takes a variable that holds a type for the name of one.
+    check_plan_error("[int].map(t, t)", "reference to undefined type: t");
+    check("type(o.l) == list", "true", 4);
+    check("google.protobuf.Int32Value{value: 4}", "4", 40);
+}

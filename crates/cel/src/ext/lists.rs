@@ -1,0 +1,392 @@
+//! The lists extension, up to version 3.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::go_sort;
+use super::hashing::Values;
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::value::{EvalError, List as ListValue, ListSource, Traits, Value};
+use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestamp, Uint};
+
+const SOURCE: &str = "cel-go ext/lists.go, listsLib.CompileOptions";
+
+/// What a list can do.
+///
+/// Source: cel-go `common/types/traits/traits.go`, `ListerType`.
+const LISTER: Traits = Traits::ADDER
+    .and(Traits::CONTAINER)
+    .and(Traits::INDEXER)
+    .and(Traits::ITERABLE)
+    .and(Traits::SIZER);
+
+const T: Sig = Param("T");
+const LIST_T: Sig = List(&T);
+
+/// What every version has.
+pub static VERSION_0: &[OverloadRow] =
+    &[
+        OverloadRow::member("slice", "list_slice", &[LIST_T, Int, Int], LIST_T, SOURCE)
+            .evaluated_by(slice),
+    ];
+
+/// What version 1 adds.
+pub static VERSION_1: &[OverloadRow] = &[
+    OverloadRow::member("flatten", "list_flatten", &[List(&LIST_T)], LIST_T, SOURCE)
+        .evaluated_by(flatten)
+        .without_guards(),
+    OverloadRow::member(
+        "flatten",
+        "list_flatten_int",
+        &[List(&Dyn), Int],
+        List(&Dyn),
+        SOURCE,
+    )
+    .evaluated_by(flatten)
+    .without_guards(),
+];
+
+/// What version 2 adds.
+pub static VERSION_2: &[OverloadRow] = &[
+    OverloadRow::member("sort", "list_int_sort", &[List(&Int)], List(&Int), SOURCE)
+        .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_uint_sort",
+        &[List(&Uint)],
+        List(&Uint),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_double_sort",
+        &[List(&Double)],
+        List(&Double),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_bool_sort",
+        &[List(&Bool)],
+        List(&Bool),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_google.protobuf.Duration_sort",
+        &[List(&Duration)],
+        List(&Duration),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_google.protobuf.Timestamp_sort",
+        &[List(&Timestamp)],
+        List(&Timestamp),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_string_sort",
+        &[List(&String)],
+        List(&String),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "sort",
+        "list_bytes_sort",
+        &[List(&Bytes)],
+        List(&Bytes),
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_int_sortByAssociatedKeys",
+        &[LIST_T, List(&Int)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_uint_sortByAssociatedKeys",
+        &[LIST_T, List(&Uint)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_double_sortByAssociatedKeys",
+        &[LIST_T, List(&Double)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_bool_sortByAssociatedKeys",
+        &[LIST_T, List(&Bool)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_google.protobuf.Duration_sortByAssociatedKeys",
+        &[LIST_T, List(&Duration)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_google.protobuf.Timestamp_sortByAssociatedKeys",
+        &[LIST_T, List(&Timestamp)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_string_sortByAssociatedKeys",
+        &[LIST_T, List(&String)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::member(
+        "@sortByAssociatedKeys",
+        "list_bytes_sortByAssociatedKeys",
+        &[LIST_T, List(&Bytes)],
+        LIST_T,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort_by_keys, LISTER),
+    OverloadRow::global("lists.range", "lists_range", &[Int], List(&Int), SOURCE)
+        .evaluated_by(range),
+    OverloadRow::member("reverse", "list_reverse", &[LIST_T], LIST_T, SOURCE).evaluated_by(reverse),
+    OverloadRow::member("distinct", "list_distinct", &[LIST_T], LIST_T, SOURCE)
+        .evaluated_by(distinct),
+];
+
+/// The greatest number of elements of a list that is made in memory.
+///
+/// Differs: upstream goes on until memory ends, and counts the cost of what is made afterwards.
+const MAX_LEN: usize = 10_000_000;
+
+const TOO_LONG: &str = "list is too long";
+
+type Result<T = Value> = std::result::Result<T, EvalError>;
+
+fn list_arg(args: &[Value], n: usize) -> Result<&ListValue> {
+    args.get(n)
+        .and_then(Value::as_list)
+        .ok_or(EvalError::no_such_overload())
+}
+
+fn int_arg(args: &[Value], n: usize) -> Result<i64> {
+    args.get(n)
+        .and_then(Value::as_int)
+        .ok_or(EvalError::no_such_overload())
+}
+
+fn check_len(len: usize) -> Result<()> {
+    if len > MAX_LEN {
+        return Err(EvalError::cancelled(TOO_LONG));
+    }
+    Ok(())
+}
+
+/// Source: cel-go `ext/lists.go`, `slice`.
+fn slice(_: &Context, args: &[Value]) -> Result {
+    let (list, start, end) = (list_arg(args, 0)?, int_arg(args, 1)?, int_arg(args, 2)?);
+    let failed = |reason: &str| EvalError::new(format!("cannot slice({start}, {end}), {reason}"));
+    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
+        return Err(failed("negative indexes not supported"));
+    };
+    if from > to {
+        return Err(failed(
+            "start index must be less than or equal to end index",
+        ));
+    }
+    if list.len() < to {
+        return Err(failed(&format!("list is length {}", list.len())));
+    }
+    check_len(to - from)?;
+    let elements: Vec<Value> = (from..to).filter_map(|index| list.get(index)).collect();
+    Ok(Value::list(elements))
+}
+
+/// Source: cel-go `ext/lists.go`, `flatten`.
+fn flatten(_: &Context, args: &[Value]) -> Result {
+    let no_overload = || {
+        let types: Vec<_> = args
+            .iter()
+            .map(|arg| arg.type_().declared_string())
+            .collect();
+        let (of, depth) = types
+            .split_first()
+            .map_or(("", &[][..]), |(of, rest)| (of, rest));
+        EvalError::new(format!(
+            "no such overload: {of}.flatten({})",
+            depth.join(", ")
+        ))
+    };
+    let list = list_arg(args, 0).map_err(|_| no_overload())?;
+    let depth = match args.get(1) {
+        Some(_) => int_arg(args, 1).map_err(|_| no_overload())?,
+        None => 1,
+    };
+    let depth =
+        usize::try_from(depth).map_err(|_| EvalError::fixed("level must be non-negative"))?;
+    let mut flat = Vec::new();
+    // The lists that are being read, each inside of the one before.
+    let mut open = vec![(list.clone(), 0)];
+    while let Some((list, index)) = open.last_mut() {
+        let Some(element) = list.get(*index) else {
+            open.pop();
+            continue;
+        };
+        *index += 1;
+        match element {
+            Value::List(inner) if open.len() <= depth => open.push((inner, 0)),
+            element => {
+                check_len(flat.len() + 1)?;
+                flat.push(element);
+            }
+        }
+    }
+    Ok(Value::list(flat))
+}
+
+/// The numbers from zero to before another, made on access.
+#[derive(Debug)]
+struct Range(usize);
+
+impl ListSource for Range {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn get(&self, index: usize) -> Option<Value> {
+        let is_inside = index < self.0;
+        is_inside.then(|| Value::Int(i64::try_from(index).unwrap_or(i64::MAX)))
+    }
+}
+
+/// The numbers below this are made at once.
+const SHORT: usize = 1_000;
+
+/// Source: cel-go `ext/lists.go`, `genRange`.
+fn range(_: &Context, args: &[Value]) -> Result {
+    let len = usize::try_from(int_arg(args, 0)?).unwrap_or_default();
+    let source = Range(len);
+    if len <= SHORT {
+        let elements: Vec<Value> = (0..len).filter_map(|index| source.get(index)).collect();
+        return Ok(Value::list(elements));
+    }
+    Ok(Value::List(ListValue::from_source(Arc::new(source))))
+}
+
+/// Source: cel-go `ext/lists.go`, `reverseList`.
+fn reverse(_: &Context, args: &[Value]) -> Result {
+    let list = list_arg(args, 0)?;
+    check_len(list.len())?;
+    let mut elements: Vec<Value> = list.iter().collect();
+    elements.reverse();
+    Ok(Value::list(elements))
+}
+
+/// Source: cel-go `ext/lists.go`, `distinctList`.
+fn distinct(context: &Context, args: &[Value]) -> Result {
+    let list = list_arg(args, 0)?;
+    if list.is_empty() {
+        return Ok(Value::List(list.clone()));
+    }
+    check_len(list.len())?;
+    let mut seen = Values::default();
+    let mut distinct = Vec::new();
+    for element in list {
+        if !seen.contains(&element, |other, element| {
+            element.equals_within(other, context.work())
+        })? {
+            seen.insert(element.clone());
+            distinct.push(element);
+        }
+    }
+    Ok(Value::list(distinct))
+}
+
+fn sort(_: &Context, args: &[Value]) -> Result {
+    let list = list_arg(args, 0)?;
+    sorted(list, list)
+}
+
+fn sort_by_keys(_: &Context, args: &[Value]) -> Result {
+    sorted(list_arg(args, 0)?, list_arg(args, 1)?)
+}
+
+/// Whether values of this type can be ordered.
+fn is_comparable(value: &Value) -> bool {
+    match value {
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::String(_)
+        | Value::Bytes(_)
+        | Value::Duration(_)
+        | Value::Timestamp(_) => true,
+        Value::Opaque(opaque) => opaque.traits().has(Traits::COMPARER),
+        Value::Null
+        | Value::List(_)
+        | Value::Map(_)
+        | Value::Type(_)
+        | Value::Optional(_)
+        | Value::Error(_) => false,
+    }
+}
+
+/// The elements of `list` in the order of `keys`.
+///
+/// Source: cel-go `ext/lists.go`, `sortListByAssociatedKeys`.
+fn sorted(list: &ListValue, keys: &ListValue) -> Result {
+    if list.len() != keys.len() {
+        return Err(EvalError::new(format!(
+            "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but \
+             got {} and {} elements respectively",
+            list.len(),
+            keys.len()
+        )));
+    }
+    check_len(list.len())?;
+    let keys: Vec<Value> = keys.iter().collect();
+    let Some(first) = keys.first() else {
+        return Ok(Value::List(list.clone()));
+    };
+    if !is_comparable(first) {
+        return Err(EvalError::fixed("list elements must be comparable"));
+    }
+    let type_ = first.type_();
+    if keys.len() > 1 && keys.iter().any(|key| key.type_() != type_) {
+        return Err(EvalError::fixed("list elements must have the same type"));
+    }
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    go_sort::sort(&mut order, |a, b| match (keys.get(*a), keys.get(*b)) {
+        (Some(a), Some(b)) => a.compare(b) == Ok(Ordering::Less),
+        _ => false,
+    });
+    let elements: Vec<Value> = order
+        .into_iter()
+        .filter_map(|index| list.get(index))
+        .collect();
+    Ok(Value::list(elements))
+}

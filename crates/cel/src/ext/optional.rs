@@ -1,0 +1,212 @@
+//! Optional values, up to version 2.
+
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::value::{EvalError, Value};
+use Sig::{Bool, Dyn, Int, List, Map, Optional, Param, String};
+
+const SOURCE: &str = "cel-go cel/library.go, optionalLib.CompileOptions";
+
+const K: Sig = Param("K");
+const V: Sig = Param("V");
+const LIST_V: Sig = List(&V);
+const MAP_KV: Sig = Map(&K, &V);
+const OPTIONAL_V: Sig = Optional(&V);
+
+/// What every version has.
+pub static VERSION_0: &[OverloadRow] = &[
+    OverloadRow::global("optional.of", "optional_of", &[V], OPTIONAL_V, SOURCE).evaluated_by(of),
+    OverloadRow::global(
+        "optional.ofNonZeroValue",
+        "optional_ofNonZeroValue",
+        &[V],
+        OPTIONAL_V,
+        SOURCE,
+    )
+    .evaluated_by(of_non_zero),
+    OverloadRow::global("optional.none", "optional_none", &[], OPTIONAL_V, SOURCE)
+        .evaluated_by(none),
+    OverloadRow::member("value", "optional_value", &[OPTIONAL_V], V, SOURCE).evaluated_by(value),
+    OverloadRow::member("hasValue", "optional_hasValue", &[OPTIONAL_V], Bool, SOURCE)
+        .evaluated_by(has_value),
+    OverloadRow::member(
+        "or",
+        "optional_or_optional",
+        &[OPTIONAL_V, OPTIONAL_V],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::member(
+        "orValue",
+        "optional_orValue_value",
+        &[OPTIONAL_V, V],
+        V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_?._",
+        "select_optional_field",
+        &[Dyn, String],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[?_]",
+        "list_optindex_optional_int",
+        &[LIST_V, Int],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[?_]",
+        "optional_list_optindex_optional_int",
+        &[Optional(&LIST_V), Int],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[?_]",
+        "map_optindex_optional_value",
+        &[MAP_KV, K],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[?_]",
+        "optional_map_optindex_optional_value",
+        &[Optional(&MAP_KV), K],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[_]",
+        "optional_list_index_int",
+        &[Optional(&LIST_V), Int],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+    OverloadRow::global(
+        "_[_]",
+        "optional_map_index_value",
+        &[Optional(&MAP_KV), K],
+        OPTIONAL_V,
+        SOURCE,
+    ),
+];
+
+/// What version 2 adds.
+pub static VERSION_2: &[OverloadRow] = &[
+    OverloadRow::member("last", "list_last", &[LIST_V], OPTIONAL_V, SOURCE).evaluated_by(last),
+    OverloadRow::member("first", "list_first", &[LIST_V], OPTIONAL_V, SOURCE).evaluated_by(first),
+    OverloadRow::global(
+        "optional.unwrap",
+        "optional_unwrap",
+        &[List(&OPTIONAL_V)],
+        LIST_V,
+        SOURCE,
+    )
+    .evaluated_by(unwrap),
+    OverloadRow::member(
+        "unwrapOpt",
+        "optional_unwrapOpt",
+        &[List(&OPTIONAL_V)],
+        LIST_V,
+        SOURCE,
+    )
+    .evaluated_by(unwrap),
+];
+
+fn of(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [value] => Ok(Value::some(value.clone())),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+/// Source: cel-go `common/types`, `IsZeroValue` of each type.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Int(value) | Value::Duration(value) => *value == 0,
+        Value::Uint(value) => *value == 0,
+        Value::Double(value) => *value == 0.0,
+        Value::String(text) => text.is_empty(),
+        Value::Bytes(bytes) => bytes.is_empty(),
+        // The zero of Go is the first second of the year 1.
+        Value::Timestamp(at) => at.instant() == (crate::temporal::MIN_UNIX_SECONDS, 0),
+        Value::List(list) => list.source().is_none() && list.is_empty(),
+        Value::Map(map) => map.source().is_none() && map.is_empty(),
+        Value::Opaque(opaque) => opaque.is_zero(),
+        Value::Type(_) | Value::Optional(_) | Value::Error(_) => false,
+    }
+}
+
+fn of_non_zero(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [value] if is_zero(value) => Ok(Value::none()),
+        _ => of(context, args),
+    }
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "implementations have one signature"
+)]
+fn none(_: &Context, _: &[Value]) -> Result<Value, EvalError> {
+    Ok(Value::none())
+}
+
+fn value(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [Value::Optional(optional)] => match optional.get() {
+            Some(held) => Ok(held.clone()),
+            None => Err(EvalError::fixed("optional.none() dereference")),
+        },
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn has_value(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [Value::Optional(optional)] => Ok(optional.get().is_some().into()),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+/// The element of a list that `index` finds by the list's length.
+fn element(args: &[Value], index: fn(usize) -> usize) -> Result<Value, EvalError> {
+    match args {
+        [Value::List(list)] => Ok(list
+            .get(index(list.len()))
+            .map_or_else(Value::none, Value::some)),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn last(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    element(args, |len| len.saturating_sub(1))
+}
+
+fn first(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    element(args, |_| 0)
+}
+
+/// Source: cel-go `cel/library.go`, `optUnwrap`.
+fn unwrap(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    let [Value::List(list)] = args else {
+        return Err(EvalError::no_such_overload());
+    };
+    let mut held = Vec::new();
+    for element in list {
+        match &element {
+            Value::Optional(optional) => held.extend(optional.get().cloned()),
+            other => {
+                return Err(EvalError::new(format!(
+                    "value {} is not optional",
+                    other.to_go_string()
+                )));
+            }
+        }
+    }
+    Ok(Value::list(held))
+}

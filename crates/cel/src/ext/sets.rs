@@ -1,0 +1,101 @@
+//! The sets extension.
+
+use super::hashing::Values;
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::value::{EvalError, List as ListValue, Value};
+use Sig::{Bool, List, Param};
+
+const SOURCE: &str = "cel-go ext/sets.go, setsLib.CompileOptions";
+
+const T: Sig = Param("T");
+const LIST_T: Sig = List(&T);
+
+/// Lists taken as sets.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global(
+        "sets.contains",
+        "list_sets_contains_list",
+        &[LIST_T, LIST_T],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(contains),
+    OverloadRow::global(
+        "sets.equivalent",
+        "list_sets_equivalent_list",
+        &[LIST_T, LIST_T],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(equivalent),
+    OverloadRow::global(
+        "sets.intersects",
+        "list_sets_intersects_list",
+        &[LIST_T, LIST_T],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(intersects),
+];
+
+type Result<T = Value> = std::result::Result<T, EvalError>;
+
+fn two_lists(args: &[Value]) -> Result<(&ListValue, &ListValue)> {
+    match args {
+        [Value::List(left), Value::List(right)] => Ok((left, right)),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn values_of(list: &ListValue) -> Values {
+    let mut values = Values::default();
+    list.iter().for_each(|value| values.insert(value));
+    values
+}
+
+/// Source: cel-go `common/types/list.go`, `baseList.Contains`.
+fn is_equal(context: &Context) -> impl Fn(&Value, &Value) -> Result<bool> {
+    |element, sought| sought.equals_within(element, context.work())
+}
+
+/// Whether each element of `sublist` is in `list`.
+///
+/// Source: cel-go `ext/sets.go`, `setsContains`.
+fn contains_all(context: &Context, list: &ListValue, sublist: &ListValue) -> Result<bool> {
+    if sublist.is_empty() {
+        return Ok(true);
+    }
+    let values = values_of(list);
+    for element in sublist {
+        if !values.contains(&element, is_equal(context))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn contains(context: &Context, args: &[Value]) -> Result {
+    let (list, sublist) = two_lists(args)?;
+    contains_all(context, list, sublist).map(Value::Bool)
+}
+
+/// Source: cel-go `ext/sets.go`, `setsEquivalent`.
+fn equivalent(context: &Context, args: &[Value]) -> Result {
+    let (left, right) = two_lists(args)?;
+    Ok((contains_all(context, left, right)? && contains_all(context, right, left)?).into())
+}
+
+/// Source: cel-go `ext/sets.go`, `setsIntersects`.
+fn intersects(context: &Context, args: &[Value]) -> Result {
+    let (left, right) = two_lists(args)?;
+    if left.is_empty() {
+        return Ok(false.into());
+    }
+    let values = values_of(right);
+    for element in left {
+        if values.contains(&element, is_equal(context))? {
+            return Ok(true.into());
+        }
+    }
+    Ok(false.into())
+}

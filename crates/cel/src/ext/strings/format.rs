@@ -1,0 +1,574 @@
+//! `format`: a text with clauses such as `%d`, and the arguments that they write.
+//!
+//! The clauses are read the same way where a text is known to the check, so that [`interpolate`] is given
+//! what to do with each.
+//!
+//! Source: cel-go `ext/formatting.go`.
+
+use super::text::{MAX_LEN, TOO_LONG};
+use crate::go_text::quote;
+use crate::number_format;
+use crate::types::Type;
+use crate::value::{EvalError, List, Map, Value};
+
+/// What a clause writes of its argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// `%s`.
+    Text,
+    /// `%d`.
+    Decimal,
+    /// `%f`, with the number of digits behind the point.
+    Fixed(u64),
+    /// `%e`, with the number that is written as that of the digits behind the point.
+    Scientific(u64),
+    /// `%b`.
+    Binary,
+    /// `%x`, or `%X` for digits in upper case.
+    Hex {
+        /// Whether digits are in upper case.
+        upper: bool,
+    },
+    /// `%o`.
+    Octal,
+}
+
+impl Clause {
+    /// What is wrong with an argument of the type named `given`.
+    #[must_use]
+    pub fn refusal(self, given: &str) -> String {
+        let rule = match self {
+            Self::Text => {
+                "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, \
+                 types, durations, and timestamps"
+            }
+            Self::Decimal => "decimal clause can only be used on integers",
+            Self::Fixed(_) => "fixed-point clause can only be used on doubles",
+            Self::Scientific(_) => "scientific clause can only be used on doubles",
+            Self::Binary => "only integers and bools can be formatted as binary",
+            Self::Hex { .. } => "only integers, byte buffers, and strings can be formatted as hex",
+            Self::Octal => "octal clause can only be used on integers",
+        };
+        format!("{rule}, was given {given}")
+    }
+}
+
+/// The precision of a clause that has none.
+const DEFAULT_PRECISION: u64 = 6;
+
+/// Why a format cannot be read, or an argument not be written.
+pub trait FormatError {
+    /// The error with `message`, which is not about an argument.
+    fn of_format(message: String) -> Self;
+
+    /// The error with `words` before it.
+    #[must_use]
+    fn behind(self, words: &str) -> Self;
+}
+
+impl FormatError for EvalError {
+    fn of_format(message: String) -> Self {
+        Self::new(message)
+    }
+
+    fn behind(self, words: &str) -> Self {
+        if self.ends_evaluation() {
+            return self;
+        }
+        Self::new(format!("{words}: {self}"))
+    }
+}
+
+/// What clauses and arguments mean to [`interpolate`].
+pub trait Arguments {
+    /// The errors.
+    type Error: FormatError;
+
+    /// The number of arguments.
+    fn len(&self) -> usize;
+
+    /// Whether there are no arguments.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Asks for the argument at `index`, which may not be there.
+    ///
+    /// # Errors
+    ///
+    /// Where that is an error by itself.
+    fn request(&mut self, index: usize) -> Result<(), Self::Error>;
+
+    /// Writes the argument at `index`, which is there, as `clause` says.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written so.
+    fn write(&mut self, index: usize, clause: Clause) -> Result<String, Self::Error>;
+}
+
+/// The text `format` with its clauses replaced.
+///
+/// # Errors
+///
+/// Where a clause cannot be read, or an argument is missing or cannot be written.
+///
+/// Source: cel-go `ext/formatting.go`, `parseFormatString`.
+pub fn interpolate<A: Arguments>(format: &str, arguments: &mut A) -> Result<String, A::Error> {
+    let mut text = String::with_capacity(format.len());
+    let mut rest = format;
+    let mut index = 0;
+    while let Some((before, behind)) = rest.split_once('%') {
+        text.push_str(before);
+        if let Some(behind) = behind.strip_prefix('%') {
+            text.push('%');
+            rest = behind;
+            continue;
+        }
+        arguments.request(index)?;
+        if behind.is_empty() {
+            return Err(A::Error::of_format("unexpected end of string".to_owned()));
+        }
+        if index >= arguments.len() {
+            return Err(A::Error::of_format(format!("index {index} out of range")));
+        }
+        let (clause, behind) = parse_clause(behind).map_err(|message| {
+            A::Error::of_format(message).behind("could not parse formatting clause")
+        })?;
+        let written = arguments
+            .write(index, clause)
+            .map_err(|error| error.behind("error during formatting"))?;
+        text.push_str(&written);
+        rest = behind;
+        index += 1;
+    }
+    text.push_str(rest);
+    Ok(text)
+}
+
+/// The clause at the begin of `text`, which is not empty, and what is behind it.
+///
+/// Source: cel-go `ext/formatting.go`, `parseFormattingClause`, `parsePrecision`.
+fn parse_clause(text: &str) -> Result<(Clause, &str), String> {
+    let (precision, rest) = match text.strip_prefix('.') {
+        Some(behind) => {
+            let rest = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+            let digits = behind.strip_suffix(rest).unwrap_or_default();
+            (parse_precision(digits, rest)?, rest)
+        }
+        None => (DEFAULT_PRECISION, text),
+    };
+    let clause = match rest.as_bytes().first() {
+        Some(b's') => Clause::Text,
+        Some(b'd') => Clause::Decimal,
+        Some(b'f') => Clause::Fixed(precision),
+        Some(b'e') => Clause::Scientific(precision),
+        Some(b'b') => Clause::Binary,
+        Some(b'x') => Clause::Hex { upper: false },
+        Some(b'X') => Clause::Hex { upper: true },
+        Some(b'o') => Clause::Octal,
+        // Upstream takes a byte for a character.
+        Some(byte) => {
+            let verb = char::from(*byte);
+            return Err(format!("unrecognized formatting clause \"{verb}\""));
+        }
+        None => return Err("unexpected end of string".to_owned()),
+    };
+    Ok((clause, rest.get(1..).unwrap_or_default()))
+}
+
+fn parse_precision(digits: &str, behind: &str) -> Result<u64, String> {
+    let error = |reason: &str| Err(format!("error while parsing precision: {reason}"));
+    if behind.is_empty() {
+        return error("could not find end of precision specifier");
+    }
+    let reason = match digits.parse::<i64>() {
+        Ok(precision) => return Ok(precision.unsigned_abs()),
+        Err(_) if digits.is_empty() => "invalid syntax",
+        Err(_) => "value out of range",
+    };
+    let digits = quote(digits);
+    error(&format!(
+        "error while converting precision to integer: strconv.Atoi: parsing {digits}: {reason}"
+    ))
+}
+
+/// `format` with the elements of `list`.
+///
+/// # Errors
+///
+/// Where a clause cannot be read, or an element is missing or cannot be written.
+pub(super) fn format(format: &str, list: &List) -> Result<String, EvalError> {
+    interpolate(format, &mut Values { list, n_written: 0 })
+}
+
+/// The elements of a list as arguments.
+struct Values<'a> {
+    list: &'a List,
+    n_written: usize,
+}
+
+impl Arguments for Values<'_> {
+    type Error = EvalError;
+
+    fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    fn request(&mut self, index: usize) -> Result<(), EvalError> {
+        if index < self.list.len() {
+            return Ok(());
+        }
+        Err(EvalError::new(format!("index {index} out of range")))
+    }
+
+    fn write(&mut self, index: usize, clause: Clause) -> Result<String, EvalError> {
+        let value = self.list.get(index).unwrap_or(Value::Null);
+        let written = write(&value, clause)?;
+        self.n_written = self.n_written.saturating_add(written.len());
+        if self.n_written > MAX_LEN {
+            return Err(EvalError::cancelled(TOO_LONG));
+        }
+        Ok(written)
+    }
+}
+
+/// Source: cel-go `ext/formatting.go`, `stringFormatter`.
+fn write(value: &Value, clause: Clause) -> Result<String, EvalError> {
+    match clause {
+        Clause::Text => return text_of(value),
+        Clause::Decimal => match value {
+            Value::Int(value) => return Ok(value.to_string()),
+            Value::Uint(value) => return Ok(value.to_string()),
+            _ => {}
+        },
+        Clause::Fixed(precision) => {
+            if let Some(value) = double_of(value) {
+                return Ok(number_format::fixed(value, precision));
+            }
+        }
+        Clause::Scientific(width) => {
+            if let Some(value) = double_of(value) {
+                return Ok(number_format::scientific(value, width));
+            }
+        }
+        Clause::Binary => match value {
+            Value::Int(value) => return Ok(signed(*value, format!("{:b}", value.unsigned_abs()))),
+            Value::Uint(value) => return Ok(format!("{value:b}")),
+            Value::Bool(value) => return Ok(u8::from(*value).to_string()),
+            _ => {}
+        },
+        Clause::Hex { upper } => {
+            if let Some(hex) = hex_of(value) {
+                return Ok(if upper { hex.to_ascii_uppercase() } else { hex });
+            }
+        }
+        Clause::Octal => match value {
+            Value::Int(value) => return Ok(signed(*value, format!("{:o}", value.unsigned_abs()))),
+            Value::Uint(value) => return Ok(format!("{value:o}")),
+            _ => {}
+        },
+    }
+    Err(EvalError::new(clause.refusal(&value.type_().type_name())))
+}
+
+fn signed(value: i64, magnitude: String) -> String {
+    if value < 0 {
+        format!("-{magnitude}")
+    } else {
+        magnitude
+    }
+}
+
+fn hex_of(value: &Value) -> Option<String> {
+    let of_bytes = |bytes: &[u8]| {
+        let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        digits
+            .filter_map(|digit| char::from_digit(digit.into(), 16))
+            .collect()
+    };
+    Some(match value {
+        Value::Int(value) => signed(*value, format!("{:x}", value.unsigned_abs())),
+        Value::Uint(value) => format!("{value:x}"),
+        Value::String(text) => of_bytes(text.as_bytes()),
+        Value::Bytes(bytes) => of_bytes(bytes),
+        _ => return None,
+    })
+}
+
+/// A double, or a string that names what no literal can be.
+fn double_of(value: &Value) -> Option<f64> {
+    match value {
+        Value::Double(value) => Some(*value),
+        Value::String(text) => match &**text {
+            "NaN" => Some(f64::NAN),
+            "Infinity" => Some(f64::INFINITY),
+            "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Source: cel-go `ext/formatting.go`, `FormatString`.
+fn text_of(value: &Value) -> Result<String, EvalError> {
+    match value {
+        Value::List(_) => nested_text(value),
+        Value::Map(map) if map.is_plain() => nested_text(value),
+        Value::Null => Ok("null".to_owned()),
+        Value::Int(_)
+        | Value::Uint(_)
+        | Value::Double(_)
+        | Value::Bool(_)
+        | Value::String(_)
+        | Value::Timestamp(_)
+        | Value::Bytes(_)
+        | Value::Duration(_)
+        | Value::Type(_) => match value.convert_to(&Type::String) {
+            Ok(Value::String(text)) => Ok(text.to_string()),
+            Ok(_) => Err(EvalError::no_such_overload()),
+            Err(error) => {
+                let error = quote(error.message());
+                Err(EvalError::new(format!(
+                    "could not convert argument {error} to string"
+                )))
+            }
+        },
+        Value::Map(_) | Value::Optional(_) | Value::Opaque(_) | Value::Error(_) => Err(
+            EvalError::new(Clause::Text.refusal(&value.type_().type_name())),
+        ),
+    }
+}
+
+/// A value that holds no others as part of a list or map, as a literal of the language would be written.
+///
+/// Source: cel-go `ext/formatting.go`, `clauseForType`, `quoteForCEL`.
+fn part_text(value: &Value) -> Result<String, EvalError> {
+    Ok(match value {
+        Value::Timestamp(_) => format!("timestamp({})", quote(&text_of(value)?)),
+        Value::Duration(_) => format!("duration({})", quote(&text_of(value)?)),
+        Value::Double(number) if number.is_nan() => "\"NaN\"".to_owned(),
+        Value::Double(number) if number.is_infinite() => {
+            let sign = if *number < 0.0 { '-' } else { '+' };
+            format!("\"{sign}Inf\"")
+        }
+        Value::Double(number) => format!("{number:.6}"),
+        Value::String(text) => quote(text),
+        Value::Bytes(_) => format!("b{}", quote(&text_of(value)?)),
+        Value::Map(_) | Value::Optional(_) | Value::Opaque(_) | Value::Error(_) => {
+            return Err(no_function("", value));
+        }
+        _ => text_of(value)?,
+    })
+}
+
+fn no_function(about: &str, value: &Value) -> EvalError {
+    let name = value.type_().type_name();
+    EvalError::new(format!("no formatting function for {about}{name}"))
+}
+
+/// A list or map that is being written, and the number of its parts that are.
+struct Open {
+    parts: Parts,
+    n_written: usize,
+}
+
+enum Parts {
+    Elements(List),
+    /// In the order of their keys as they are written.
+    Entries(std::vec::IntoIter<(String, Value)>),
+}
+
+/// A list or map with all that it holds; written by a loop, since values may nest deeply.
+///
+/// Source: cel-go `ext/formatting.go`, `formatList`, `formatMap`.
+fn nested_text(value: &Value) -> Result<String, EvalError> {
+    let mut text = String::new();
+    let mut open = Vec::new();
+    begin(value, &mut text, &mut open)?;
+    while let Some(innermost) = open.last_mut() {
+        if text.len() > MAX_LEN {
+            return Err(EvalError::cancelled(TOO_LONG));
+        }
+        let (end, next) = match &mut innermost.parts {
+            Parts::Elements(list) => (
+                ']',
+                list.get(innermost.n_written).map(|value| (None, value)),
+            ),
+            Parts::Entries(entries) => ('}', entries.next().map(|(key, value)| (Some(key), value))),
+        };
+        let Some((key, value)) = next else {
+            text.push(end);
+            open.pop();
+            continue;
+        };
+        if innermost.n_written > 0 {
+            text.push_str(", ");
+        }
+        innermost.n_written += 1;
+        if let Some(key) = key {
+            text.push_str(&key);
+            text.push(':');
+        }
+        begin(&value, &mut text, &mut open)?;
+    }
+    Ok(text)
+}
+
+/// Writes a part, or opens it if it has parts of its own.
+fn begin(value: &Value, text: &mut String, open: &mut Vec<Open>) -> Result<(), EvalError> {
+    let parts = match value {
+        Value::List(list) => {
+            text.push('[');
+            Parts::Elements(list.clone())
+        }
+        Value::Map(map) if map.is_plain() => {
+            text.push('{');
+            Parts::Entries(sorted_entries(map)?.into_iter())
+        }
+        _ => {
+            text.push_str(&part_text(value)?);
+            return Ok(());
+        }
+    };
+    open.push(Open {
+        parts,
+        n_written: 0,
+    });
+    Ok(())
+}
+
+fn sorted_entries(map: &Map) -> Result<Vec<(String, Value)>, EvalError> {
+    let mut entries = Vec::with_capacity(map.len());
+    for (key, value) in map.entries()? {
+        let name = match &key {
+            Value::String(text) => quote(text),
+            Value::Bool(_) | Value::Int(_) | Value::Uint(_) => text_of(&key)?,
+            _ => return Err(no_function("map key of type ", &key)),
+        };
+        // Objects with a schema have keys that they do not find.
+        if map.source().is_some() && map.find(&key)?.is_none() {
+            return Err(EvalError::new(format!("could not find key: {name}")));
+        }
+        entries.push((name, value));
+    }
+    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(clauses: &str, args: Vec<Value>, expected: &str) {
+        let found = format(clauses, &List::new(args));
+        let found = found.unwrap_or_else(|error| error.to_string());
+        assert_eq!(found, expected, "{clauses}");
+    }
+
+    #[test]
+    fn numbers() {
+        let hex = vec![Value::Int(-255), Value::Int(255), Value::Uint(26)];
+        check("%x %X %x", hex, "-ff FF 1a");
+        check(
+            "%x|%x",
+            vec!["h\u{e9}".into(), Value::bytes(*b"\xff\x01")],
+            "68c3a9|ff01",
+        );
+        check(
+            "%o %b %b",
+            vec![Value::Int(-8), Value::Int(-5), true.into()],
+            "-10 -101 1",
+        );
+        check("%d%%", vec![Value::Uint(u64::MAX)], "18446744073709551615%");
+        check(
+            "%.2f %.0f",
+            vec![1234.567.into(), "NaN".into()],
+            "1,234.57 NaN",
+        );
+        check(
+            "%b",
+            vec![Value::Int(i64::MIN)],
+            &format!("-1{}", "0".repeat(63)),
+        );
+    }
+
+    #[test]
+    fn texts() {
+        let list = Value::list(vec![
+            Value::Int(1),
+            "a\n".into(),
+            1.5.into(),
+            Value::bytes(*b"x"),
+            Value::Null,
+            Value::Duration(5_400_000_000_000),
+            f64::INFINITY.into(),
+        ]);
+        let written = r#"[1, "a\n", 1.500000, b"x", null, duration("5400s"), "+Inf"]"#;
+        check("%s", vec![list], written);
+        let entries = [("b", Value::Int(2)), ("a", Value::list(vec![]))];
+        let map = Value::map(entries.map(|(key, value)| (key.into(), value))).unwrap();
+        check("%s %s", vec![map, 1e9.into()], r#"{"a":[], "b":2} 1e+09"#);
+    }
+
+    #[test]
+    fn errors() {
+        let one = || vec![Value::Int(1)];
+        check("%s %s", one(), "index 1 out of range");
+        check("%", one(), "unexpected end of string");
+        check("%", vec![], "index 0 out of range");
+        let clause = "could not parse formatting clause: ";
+        check(
+            "%q",
+            one(),
+            &format!("{clause}unrecognized formatting clause \"q\""),
+        );
+        check(
+            "%\u{e9}",
+            one(),
+            &format!("{clause}unrecognized formatting clause \"\u{c3}\""),
+        );
+        let precision = format!("{clause}error while parsing precision: ");
+        check(
+            "%.5",
+            one(),
+            &format!("{precision}could not find end of precision specifier"),
+        );
+        let atoi = format!(
+            "{precision}error while converting precision to integer: strconv.Atoi: parsing "
+        );
+        check("%.f", one(), &format!("{atoi}\"\": invalid syntax"));
+        let large = "9".repeat(20);
+        check(
+            &format!("%.{large}f"),
+            one(),
+            &format!("{atoi}\"{large}\": value out of range"),
+        );
+        check(
+            "%f",
+            one(),
+            "error during formatting: fixed-point clause can only be used on doubles, was given int",
+        );
+        check(
+            "%s",
+            vec![Value::bytes(*b"\xff")],
+            "error during formatting: could not convert argument \"invalid UTF-8 in bytes, cannot \
+             convert to string\" to string",
+        );
+        check(
+            "%s",
+            vec![Value::list(vec![Value::none()])],
+            "error during formatting: no formatting function for optional_type",
+        );
+    }
+
+    #[test]
+    fn what_is_long_or_deep() {
+        let long = Value::from("a".repeat(1 << 20));
+        check(&"%s".repeat(65), vec![long; 65], TOO_LONG);
+        let deep = (0..100_000).fold(Value::Null, |inner, _| Value::list(vec![inner]));
+        let written = format("%s", &List::new(vec![deep])).unwrap();
+        assert_eq!(written.len(), 200_004);
+    }
+}

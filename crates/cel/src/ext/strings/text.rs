@@ -1,0 +1,294 @@
+//! What the functions on strings compute. Positions are counted in code points.
+//!
+//! Source: cel-go `ext/strings.go`.
+
+use crate::value::{EvalError, List, count_code_points};
+
+/// The greatest length of a text that is made, in bytes.
+///
+/// Differs: upstream goes on until memory ends, and counts the cost of what is made afterwards.
+pub(super) const MAX_LEN: usize = 64 << 20;
+
+pub(super) const TOO_LONG: &str = "string is too long";
+
+fn out_of_range(index: i64) -> EvalError {
+    EvalError::new(format!("index out of range: {index}"))
+}
+
+/// The place in bytes of the code point at `index`, of the end if it is the number of code points.
+fn byte_index(text: &str, index: i64) -> Option<usize> {
+    let index = usize::try_from(index).ok()?;
+    if text.is_ascii() {
+        return (index <= text.len()).then_some(index);
+    }
+    text.char_indices()
+        .map(|(at, _)| at)
+        .chain([text.len()])
+        .nth(index)
+}
+
+/// The number of code points before the byte `at`.
+fn code_point_index(text: &str, at: usize) -> i64 {
+    let before = text.get(..at).unwrap_or(text);
+    i64::try_from(count_code_points(before)).unwrap_or(i64::MAX)
+}
+
+/// The code point at `index`, or nothing at the end.
+///
+/// Source: cel-go `ext/strings.go`, `charAt`.
+pub(super) fn char_at(text: &str, index: i64) -> Result<String, EvalError> {
+    let at = byte_index(text, index).ok_or_else(|| out_of_range(index))?;
+    let behind = text.get(at..).unwrap_or_default();
+    Ok(behind.chars().next().map(String::from).unwrap_or_default())
+}
+
+/// The place of `part` in `text` from `offset` on, or -1.
+///
+/// Source: cel-go `ext/strings.go`, `indexOfOffset`.
+pub(super) fn index_of(text: &str, part: &str, offset: i64) -> Result<i64, EvalError> {
+    if part.is_empty() {
+        return Ok(offset);
+    }
+    if offset < 0 {
+        return Err(out_of_range(offset));
+    }
+    let found = byte_index(text, offset).and_then(|from| {
+        let at = text.get(from..)?.find(part)?;
+        Some(code_point_index(text, from + at))
+    });
+    Ok(found.unwrap_or(-1))
+}
+
+/// The last place of `part` in `text` that is not behind `offset`, or -1.
+///
+/// Source: cel-go `ext/strings.go`, `lastIndexOf`, `lastIndexOfOffset`.
+pub(super) fn last_index_of(text: &str, part: &str, offset: Option<i64>) -> Result<i64, EvalError> {
+    let end = || code_point_index(text, text.len());
+    if part.is_empty() {
+        return Ok(offset.unwrap_or_else(end));
+    }
+    let Some(offset) = offset else {
+        return Ok(text.rfind(part).map_or(-1, |at| code_point_index(text, at)));
+    };
+    if offset < 0 {
+        return Err(out_of_range(offset));
+    }
+    let Some(from) = byte_index(text, offset).filter(|from| *from < text.len()) else {
+        return Ok(-1);
+    };
+    // A place that is not behind the offset ends at most so many bytes later.
+    let mut within = from.saturating_add(part.len()).min(text.len());
+    while !text.is_char_boundary(within) {
+        within -= 1;
+    }
+    let found = text.get(..within).and_then(|within| within.rfind(part));
+    Ok(found.map_or(-1, |at| code_point_index(text, at)))
+}
+
+/// `text` with the first `limit` of `old` replaced, with all of them if it is less than zero.
+///
+/// # Errors
+///
+/// Where the result would be too long.
+///
+/// Source: Go `strings.Replace`.
+pub(super) fn replace(text: &str, old: &str, new: &str, limit: i64) -> Result<String, EvalError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if new.len() > old.len() {
+        let n = text.matches(old).take(limit).count();
+        let grown = n.checked_mul(new.len() - old.len());
+        if grown
+            .and_then(|grown| grown.checked_add(text.len()))
+            .is_none_or(|len| len > MAX_LEN)
+        {
+            return Err(EvalError::cancelled(TOO_LONG));
+        }
+    }
+    Ok(text.replacen(old, new, limit))
+}
+
+/// The parts of `text` between `separator`, the last with all that is left if there would be more than
+/// `limit`; none if that is zero, and all of them if it is less.
+///
+/// Source: Go `strings.SplitN`.
+pub(super) fn split<'a>(text: &'a str, separator: &str, limit: i64) -> Vec<&'a str> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if limit == 0 {
+        return Vec::new();
+    }
+    if !separator.is_empty() {
+        return text.splitn(limit, separator).collect();
+    }
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let (part, behind) = if parts.len() + 1 == limit {
+            (rest, "")
+        } else {
+            rest.split_at_checked(c.len_utf8()).unwrap_or((rest, ""))
+        };
+        parts.push(part);
+        rest = behind;
+    }
+    parts
+}
+
+/// The code points of `text` from `start` to before `end`, or to the end of it.
+///
+/// Source: cel-go `ext/strings.go`, `substr`, `substrRange`.
+pub(super) fn substring(text: &str, start: i64, end: Option<i64>) -> Result<&str, EvalError> {
+    if let Some(end) = end
+        && start > end
+    {
+        let message = format!("invalid substring range. start: {start}, end: {end}");
+        return Err(EvalError::new(message));
+    }
+    let from = byte_index(text, start).ok_or_else(|| out_of_range(start))?;
+    let to = match end {
+        Some(end) => byte_index(text, end).ok_or_else(|| out_of_range(end))?,
+        None => text.len(),
+    };
+    Ok(text.get(from..to).unwrap_or_default())
+}
+
+/// The strings of `list`, with `separator` between them.
+///
+/// # Errors
+///
+/// Where an element is no string, or the result would be too long.
+///
+/// Source: cel-go `ext/strings.go`, `joinValSeparator`.
+pub(super) fn join(list: &List, separator: &str) -> Result<String, EvalError> {
+    let mut joined = String::new();
+    for (n, element) in list.iter().enumerate() {
+        if n > 0 {
+            joined.push_str(separator);
+        }
+        let Some(text) = element.as_str() else {
+            let shown = element.to_go_string();
+            return Err(EvalError::new(format!("join: invalid input: {shown}")));
+        };
+        if joined.len().saturating_add(text.len()) > MAX_LEN {
+            return Err(EvalError::cancelled(TOO_LONG));
+        }
+        joined.push_str(text);
+    }
+    Ok(joined)
+}
+
+/// `text` as a literal of the language would be written.
+///
+/// Source: cel-go `ext/strings.go`, `quote`.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '\u{7}' => quoted.push_str("\\a"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\u{b}' => quoted.push_str("\\v"),
+            '\\' => quoted.push_str("\\\\"),
+            '"' => quoted.push_str("\\\""),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    #[track_caller]
+    fn fails<T: std::fmt::Debug>(result: Result<T, EvalError>, expected: &str) {
+        assert_eq!(result.unwrap_err().message(), expected);
+    }
+
+    #[test]
+    fn characters() {
+        assert_eq!(char_at("t\u{e9}s", 1).unwrap(), "\u{e9}");
+        assert_eq!(char_at("t\u{e9}s", 3).unwrap(), "");
+        fails(char_at("t\u{e9}s", 4), "index out of range: 4");
+        fails(char_at("tes", -1), "index out of range: -1");
+    }
+
+    #[test]
+    fn places() {
+        let of = |text, part, offset| index_of(text, part, offset).unwrap();
+        assert_eq!(of("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", 3), 4);
+        assert_eq!(of("ta", "a", 2), -1);
+        assert_eq!(of("ta", "a", 99), -1);
+        assert_eq!(of("ta", "", -7), -7);
+        fails(index_of("ta", "a", -1), "index out of range: -1");
+    }
+
+    #[test]
+    fn last_places() {
+        let of = |text, part, offset| last_index_of(text, part, offset).unwrap();
+        assert_eq!(of("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", None), 4);
+        assert_eq!(of("ta\u{a9}o\u{a9}\u{3b1}T", "\u{a9}", Some(3)), 2);
+        assert_eq!(of("aaa", "aa", Some(1)), 1);
+        assert_eq!(of("aaa", "aa", Some(2)), 1);
+        assert_eq!(of("aaa", "aa", Some(3)), -1);
+        assert_eq!(of("a", "aa", Some(0)), -1);
+        assert_eq!(of("a\u{3b1}", "", None), 2);
+        assert_eq!(of("a", "", Some(9)), 9);
+        assert_eq!(of("", "a", None), -1);
+        fails(last_index_of("ta", "a", Some(-1)), "index out of range: -1");
+    }
+
+    #[test]
+    fn replacing() {
+        let of = |text, old, new, limit| replace(text, old, new, limit).unwrap();
+        assert_eq!(of("a\u{e9}", "", "-", -1), "-a-\u{e9}-");
+        assert_eq!(of("ab", "", "-", 1), "-ab");
+        assert_eq!(of("aaa", "a", "b", 2), "bba");
+        assert_eq!(of("aaa", "a", "b", 0), "aaa");
+        let long = "a".repeat(1 << 14);
+        fails(replace(&long, "", &long, -1), TOO_LONG);
+    }
+
+    #[test]
+    fn splitting() {
+        assert_eq!(split("a,b,c", ",", -1), ["a", "b", "c"]);
+        assert_eq!(split("a,b,c", ",", 2), ["a", "b,c"]);
+        assert_eq!(split("a,b,c", ",", 0), [""; 0]);
+        assert_eq!(split("", ",", -1), [""]);
+        assert_eq!(split("", "", -1), [""; 0]);
+        assert_eq!(split("\u{e9}bc", "", 2), ["\u{e9}", "bc"]);
+        assert_eq!(split("\u{e9}bc", "", -1), ["\u{e9}", "b", "c"]);
+    }
+
+    #[test]
+    fn parts() {
+        assert_eq!(substring("t\u{e9}st", 1, Some(3)).unwrap(), "\u{e9}s");
+        assert_eq!(substring("t\u{e9}st", 4, None).unwrap(), "");
+        fails(substring("t\u{e9}st", 5, None), "index out of range: 5");
+        fails(substring("test", 0, Some(5)), "index out of range: 5");
+        fails(
+            substring("test", 3, Some(1)),
+            "invalid substring range. start: 3, end: 1",
+        );
+    }
+
+    #[test]
+    fn joining() {
+        let list = List::new(vec!["a".into(), "b".into()]);
+        assert_eq!(join(&list, ", ").unwrap(), "a, b");
+        let list = List::new(vec!["a".into(), Value::Int(7)]);
+        fails(join(&list, ""), "join: invalid input: 7");
+        let long = Value::from("a".repeat(1 << 20));
+        fails(join(&List::new(vec![long; 65]), ""), TOO_LONG);
+    }
+
+    #[test]
+    fn quoting() {
+        assert_eq!(quoted("a\"\\\n\u{200b}\0"), "\"a\\\"\\\\\\n\u{200b}\0\"");
+    }
+}

@@ -1,0 +1,55 @@
+//! Comprehensions of two variables.
+
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::value::{EvalError, Value};
+use Sig::{Map, Param};
+
+const SOURCE: &str = "cel-go ext/comprehensions.go, compreV2Lib.CompileOptions";
+
+const K: Sig = Param("K");
+const V: Sig = Param("V");
+const MAP_KV: Sig = Map(&K, &V);
+
+/// What the macros that make maps expand to.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global(
+        "cel.@mapInsert",
+        "@mapInsert_map_key_value",
+        &[MAP_KV, K, V],
+        MAP_KV,
+        SOURCE,
+    )
+    .evaluated_by(insert),
+    OverloadRow::global(
+        "cel.@mapInsert",
+        "@mapInsert_map_map",
+        &[MAP_KV, MAP_KV],
+        MAP_KV,
+        SOURCE,
+    )
+    .evaluated_by(insert_all),
+];
+
+/// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
+fn insert(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [Value::Map(map), key, value] => map
+            .clone()
+            .with_entry(key.clone().frozen(), value.clone().frozen())
+            .map(Value::Map),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn insert_all(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [Value::Map(map), Value::Map(update)] => {
+            let mut map = map.clone();
+            for (key, value) in update.entries()? {
+                map = map.with_entry(key, value)?;
+            }
+            Ok(Value::Map(map))
+        }
+        _ => Err(EvalError::no_such_overload()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Texts as Go writes them: quotation, and bytes that are no UTF-8.
+//!
+//! Go's strings are bytes. Where one that is no UTF-8 becomes a string of CEL, each byte that belongs to no
+//! character becomes U+FFFD, as Go itself counts and prints such bytes.
+//!
+//! Source: Go `strconv/quote.go` (`Quote`), `unicode/utf8` (`DecodeRune`).
+
+use std::fmt::Write;
+
+use regexp::is_printable;
+
+/// `text` in double quotes, with what cannot be printed escaped.
+///
+/// Source: Go `strconv/quote.go`, `Quote`.
+#[must_use]
+pub fn quote(text: &str) -> String {
+    quote_bytes(text.as_bytes())
+}
+
+/// As [`quote`], of bytes that may be no UTF-8.
+#[must_use]
+pub fn quote_bytes(bytes: &[u8]) -> String {
+    let mut quoted = String::with_capacity(bytes.len() + 2);
+    quoted.push('"');
+    for chunk in bytes.utf8_chunks() {
+        chunk
+            .valid()
+            .chars()
+            .for_each(|c| push_escaped(&mut quoted, c));
+        for byte in chunk.invalid() {
+            push_hex(&mut quoted, *byte);
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn push_hex(quoted: &mut String, byte: u8) {
+    // Writing to a string does not fail.
+    let _ = write!(quoted, "\\x{byte:02x}");
+}
+
+fn push_escaped(quoted: &mut String, c: char) {
+    match c {
+        '"' => quoted.push_str("\\\""),
+        '\\' => quoted.push_str("\\\\"),
+        c if is_printable(c) => quoted.push(c),
+        '\u{7}' => quoted.push_str("\\a"),
+        '\u{8}' => quoted.push_str("\\b"),
+        '\u{c}' => quoted.push_str("\\f"),
+        '\n' => quoted.push_str("\\n"),
+        '\r' => quoted.push_str("\\r"),
+        '\t' => quoted.push_str("\\t"),
+        '\u{b}' => quoted.push_str("\\v"),
+        '\0'..' ' | '\u{7f}' => push_hex(quoted, u8::try_from(c).unwrap_or_default()),
+        '\u{80}'..='\u{ffff}' => {
+            let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+        }
+        _ => {
+            let _ = write!(quoted, "\\U{:08x}", u32::from(c));
+        }
+    }
+}
+
+/// `bytes` as text, with U+FFFD for each byte that belongs to no character.
+#[must_use]
+pub fn decode(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => {
+            let mut text = String::with_capacity(bytes.len());
+            for chunk in bytes.utf8_chunks() {
+                text.push_str(chunk.valid());
+                text.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
+            }
+            text
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting() {
+        assert_eq!(quote("a\"b\\c"), r#""a\"b\\c""#);
+        assert_eq!(
+            quote("\u{7}\u{8}\u{c}\n\r\t\u{b}\0\u{1f}\u{7f}"),
+            r#""\a\b\f\n\r\t\v\x00\x1f\x7f""#
+        );
+        assert_eq!(
+            quote("\u{e9}\u{1f600}\u{fffd}"),
+            "\"\u{e9}\u{1f600}\u{fffd}\""
+        );
+        assert_eq!(
+            quote("\u{a0}\u{200b}\u{e000}\u{10ffff}"),
+            r#""\u00a0\u200b\ue000\U0010ffff""#
+        );
+        assert_eq!(quote_bytes(b"a\xe2\x82z\xff"), r#""a\xe2\x82z\xff""#);
+    }
+
+    #[test]
+    fn decoding() {
+        assert_eq!(decode(b"a\xe2\x82z\xff"), "a\u{fffd}\u{fffd}z\u{fffd}");
+        assert_eq!(decode("\u{e9}".as_bytes()), "\u{e9}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Lists and maps: index, membership and size.
+
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::value::{EvalError, List as ValueList, Traits, Value};
+use Sig::{Bool, Bytes, Int, List, Map, Param, String};
+
+const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+
+const A: Sig = Param("A");
+const B: Sig = Param("B");
+const LIST_A: Sig = List(&A);
+const MAP_AB: Sig = Map(&A, &B);
+
+/// `[]`, `in` and `size`.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("_[_]", "index_list", &[LIST_A, Int], A, SOURCE),
+    OverloadRow::global("_[_]", "index_map", &[MAP_AB, A], B, SOURCE),
+    OverloadRow::global("@in", "in_list", &[A, LIST_A], Bool, SOURCE)
+        .evaluated_as_singleton(is_in, Traits::NONE),
+    OverloadRow::global("@in", "in_map", &[A, MAP_AB], Bool, SOURCE)
+        .evaluated_as_singleton(is_in, Traits::NONE),
+    OverloadRow::global("size", "size_bytes", &[Bytes], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::member("size", "bytes_size", &[Bytes], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::global("size", "size_list", &[LIST_A], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::member("size", "list_size", &[LIST_A], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::global("size", "size_map", &[MAP_AB], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::member("size", "map_size", &[MAP_AB], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::global("size", "size_string", &[String], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+    OverloadRow::member("size", "string_size", &[String], Int, SOURCE)
+        .evaluated_as_singleton(size, Traits::SIZER),
+];
+
+/// Source: cel-go `common/stdlib/standard.go`, `inAggregate`; `Contains` of each type.
+fn is_in(context: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    match args {
+        [element, Value::List(list)] => list_contains(context, list, element),
+        [key, Value::Map(map)] if map.traits().has(Traits::CONTAINER) => {
+            Ok(map.find(key)?.is_some().into())
+        }
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn list_contains(context: &Context, list: &ValueList, element: &Value) -> Result<Value, EvalError> {
+    if let Some(own) = list.source().and_then(|source| source.contains(element)) {
+        return own.map(Value::Bool);
+    }
+    for candidate in list {
+        match element.equals_within(&candidate, context.work()) {
+            Ok(true) => return Ok(true.into()),
+            Err(error) if error.ends_evaluation() => return Err(error),
+            // As upstream, elements that cannot be compared are passed over.
+            Ok(false) | Err(_) => {}
+        }
+    }
+    Ok(false.into())
+}
+
+fn size(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    let size = match args {
+        [value] => value.size(),
+        _ => None,
+    };
+    let size = size.ok_or(EvalError::no_such_overload())?;
+    Ok(Value::Int(i64::try_from(size).unwrap_or(i64::MAX)))
+}

@@ -1,0 +1,318 @@
+//! Equality and order.
+
+use std::cmp::Ordering;
+
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::value::{EvalError, Traits, Value};
+use Sig::{Bool, Bytes, Double, Duration, Int, Param, String, Timestamp, Uint};
+
+const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+
+const A: Sig = Param("A");
+
+/// `==`, `!=`, `<`, `<=`, `>` and `>=`.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("_==_", "equals", &[A, A], Bool, SOURCE),
+    OverloadRow::global("_!=_", "not_equals", &[A, A], Bool, SOURCE),
+    OverloadRow::global("_<_", "less_bool", &[Bool, Bool], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_int64", &[Int, Int], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_int64_double", &[Int, Double], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_int64_uint64", &[Int, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_uint64", &[Uint, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_uint64_double", &[Uint, Double], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_uint64_int64", &[Uint, Int], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_double", &[Double, Double], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_double_int64", &[Double, Int], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_double_uint64", &[Double, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_string", &[String, String], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_bytes", &[Bytes, Bytes], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_timestamp",
+        &[Timestamp, Timestamp],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_duration", &[Duration, Duration], Bool, SOURCE)
+        .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<=_", "less_equals_bool", &[Bool, Bool], Bool, SOURCE)
+        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global("_<=_", "less_equals_int64", &[Int, Int], Bool, SOURCE)
+        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_int64_double",
+        &[Int, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_int64_uint64",
+        &[Int, Uint],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global("_<=_", "less_equals_uint64", &[Uint, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_uint64_double",
+        &[Uint, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_uint64_int64",
+        &[Uint, Int],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_double",
+        &[Double, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_double_int64",
+        &[Double, Int],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_double_uint64",
+        &[Double, Uint],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_string",
+        &[String, String],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global("_<=_", "less_equals_bytes", &[Bytes, Bytes], Bool, SOURCE)
+        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_timestamp",
+        &[Timestamp, Timestamp],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_duration",
+        &[Duration, Duration],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_bool", &[Bool, Bool], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_int64", &[Int, Int], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_int64_double", &[Int, Double], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_int64_uint64", &[Int, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_uint64", &[Uint, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_uint64_double",
+        &[Uint, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_uint64_int64", &[Uint, Int], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_double", &[Double, Double], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_double_int64", &[Double, Int], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_double_uint64",
+        &[Double, Uint],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_string", &[String, String], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>_", "greater_bytes", &[Bytes, Bytes], Bool, SOURCE)
+        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_timestamp",
+        &[Timestamp, Timestamp],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_duration",
+        &[Duration, Duration],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global("_>=_", "greater_equals_bool", &[Bool, Bool], Bool, SOURCE)
+        .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global("_>=_", "greater_equals_int64", &[Int, Int], Bool, SOURCE)
+        .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_int64_double",
+        &[Int, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_int64_uint64",
+        &[Int, Uint],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global("_>=_", "greater_equals_uint64", &[Uint, Uint], Bool, SOURCE)
+        .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_uint64_double",
+        &[Uint, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_uint64_int64",
+        &[Uint, Int],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_double",
+        &[Double, Double],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_double_int64",
+        &[Double, Int],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_double_uint64",
+        &[Double, Uint],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_string",
+        &[String, String],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_bytes",
+        &[Bytes, Bytes],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_timestamp",
+        &[Timestamp, Timestamp],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_duration",
+        &[Duration, Duration],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+];
+
+/// Whether `row` orders numbers of two different types.
+///
+/// Source: cel-go `checker/env.go`, `crossTypeNumericComparisonOverloads`.
+#[must_use]
+pub fn is_cross_type(row: &OverloadRow) -> bool {
+    matches!(row.function, "_<_" | "_<=_" | "_>_" | "_>=_")
+        && matches!(row.args, [left, right] if left != right)
+}
+
+/// The order of two arguments.
+fn order(args: &[Value]) -> Result<Ordering, EvalError> {
+    match args {
+        [left, right] => left.compare(right),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn less(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    order(args).map(|order| order.is_lt().into())
+}
+
+fn less_equals(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    order(args).map(|order| order.is_le().into())
+}
+
+fn greater(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    order(args).map(|order| order.is_gt().into())
+}
+
+fn greater_equals(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    order(args).map(|order| order.is_ge().into())
+}

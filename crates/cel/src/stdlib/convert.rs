@@ -1,0 +1,153 @@
+//! Conversions of type.
+
+use std::sync::Arc;
+
+use crate::decls::{Context, OverloadRow, Sig};
+use crate::types;
+use crate::value::{EvalError, Traits, Value};
+use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, Param, String, Timestamp, Type, Uint};
+
+const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+
+const A: Sig = Param("A");
+
+/// `type`, `dyn` and the functions named after their result.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("type", "type", &[A], Type(&A), SOURCE)
+        .evaluated_as_singleton(type_of, Traits::NONE),
+    OverloadRow::global("bool", "bool_to_bool", &[Bool], Bool, SOURCE).evaluated_by(identity),
+    OverloadRow::global("bool", "string_to_bool", &[String], Bool, SOURCE).evaluated_by(to_bool),
+    OverloadRow::global("bytes", "bytes_to_bytes", &[Bytes], Bytes, SOURCE).evaluated_by(identity),
+    OverloadRow::global("bytes", "string_to_bytes", &[String], Bytes, SOURCE)
+        .evaluated_by(to_bytes),
+    OverloadRow::global("double", "double_to_double", &[Double], Double, SOURCE)
+        .evaluated_by(identity),
+    OverloadRow::global("double", "int64_to_double", &[Int], Double, SOURCE)
+        .evaluated_by(to_double),
+    OverloadRow::global("double", "string_to_double", &[String], Double, SOURCE)
+        .evaluated_by(to_double),
+    OverloadRow::global("double", "uint64_to_double", &[Uint], Double, SOURCE)
+        .evaluated_by(to_double),
+    OverloadRow::global(
+        "duration",
+        "duration_to_duration",
+        &[Duration],
+        Duration,
+        SOURCE,
+    )
+    .evaluated_by(identity),
+    OverloadRow::global("duration", "int64_to_duration", &[Int], Duration, SOURCE)
+        .evaluated_by(to_duration),
+    OverloadRow::global(
+        "duration",
+        "string_to_duration",
+        &[String],
+        Duration,
+        SOURCE,
+    )
+    .evaluated_by(to_duration),
+    OverloadRow::global("dyn", "to_dyn", &[A], Dyn, SOURCE)
+        .evaluated_as_singleton(identity, Traits::NONE),
+    OverloadRow::global("int", "int64_to_int64", &[Int], Int, SOURCE).evaluated_by(identity),
+    OverloadRow::global("int", "double_to_int64", &[Double], Int, SOURCE).evaluated_by(to_int),
+    OverloadRow::global("int", "duration_to_int64", &[Duration], Int, SOURCE).evaluated_by(to_int),
+    OverloadRow::global("int", "string_to_int64", &[String], Int, SOURCE).evaluated_by(to_int),
+    OverloadRow::global("int", "timestamp_to_int64", &[Timestamp], Int, SOURCE)
+        .evaluated_by(to_int),
+    OverloadRow::global("int", "uint64_to_int64", &[Uint], Int, SOURCE).evaluated_by(to_int),
+    OverloadRow::global("string", "string_to_string", &[String], String, SOURCE)
+        .evaluated_by(identity),
+    OverloadRow::global("string", "bool_to_string", &[Bool], String, SOURCE)
+        .evaluated_by(to_string),
+    OverloadRow::global("string", "bytes_to_string", &[Bytes], String, SOURCE)
+        .evaluated_by(to_string),
+    OverloadRow::global("string", "double_to_string", &[Double], String, SOURCE)
+        .evaluated_by(to_string),
+    OverloadRow::global("string", "duration_to_string", &[Duration], String, SOURCE)
+        .evaluated_by(to_string),
+    OverloadRow::global("string", "int64_to_string", &[Int], String, SOURCE)
+        .evaluated_by(to_string),
+    OverloadRow::global(
+        "string",
+        "timestamp_to_string",
+        &[Timestamp],
+        String,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
+    OverloadRow::global("string", "uint64_to_string", &[Uint], String, SOURCE)
+        .evaluated_by(to_string),
+    OverloadRow::global(
+        "timestamp",
+        "timestamp_to_timestamp",
+        &[Timestamp],
+        Timestamp,
+        SOURCE,
+    )
+    .evaluated_by(identity),
+    OverloadRow::global("timestamp", "int64_to_timestamp", &[Int], Timestamp, SOURCE)
+        .evaluated_by(to_timestamp),
+    OverloadRow::global(
+        "timestamp",
+        "string_to_timestamp",
+        &[String],
+        Timestamp,
+        SOURCE,
+    )
+    .evaluated_by(to_timestamp),
+    OverloadRow::global("uint", "uint64_to_uint64", &[Uint], Uint, SOURCE).evaluated_by(identity),
+    OverloadRow::global("uint", "double_to_uint64", &[Double], Uint, SOURCE).evaluated_by(to_uint),
+    OverloadRow::global("uint", "int64_to_uint64", &[Int], Uint, SOURCE).evaluated_by(to_uint),
+    OverloadRow::global("uint", "string_to_uint64", &[String], Uint, SOURCE).evaluated_by(to_uint),
+];
+
+fn only(args: &[Value]) -> Result<&Value, EvalError> {
+    match args {
+        [value] => Ok(value),
+        _ => Err(EvalError::no_such_overload()),
+    }
+}
+
+fn identity(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args).cloned()
+}
+
+fn type_of(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    let of = match only(args)? {
+        Value::Opaque(opaque) => opaque.own_type()?,
+        value => value.type_(),
+    };
+    Ok(Value::Type(Arc::new(of)))
+}
+
+fn to_bool(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Bool)
+}
+
+fn to_bytes(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Bytes)
+}
+
+fn to_double(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Double)
+}
+
+fn to_duration(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Duration)
+}
+
+fn to_int(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Int)
+}
+
+fn to_string(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::String)
+}
+
+fn to_timestamp(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Timestamp)
+}
+
+fn to_uint(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+    only(args)?.convert_to(&types::Type::Uint)
+}

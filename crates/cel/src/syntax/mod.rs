@@ -1,0 +1,269 @@
+//! From text to [`Ast`]: tokens, the grammar, macros, limits.
+//!
+//! A parser of our own, in the form of cel-go's grammar, with its places, its limits and its way of going
+//! on after an error, since all of these show in what it reports; `docs/adr` has the reasons. It never
+//! fails, and takes neither time nor stack beyond a multiple of the text.
+//!
+//! Source: cel-go `parser/parser.go`, `parser/gen/CEL.g4`.
+
+mod follow;
+mod grammar;
+mod lexer;
+mod literal;
+mod macros;
+mod parser;
+mod token;
+mod unparse;
+mod upstream;
+mod wording;
+
+use std::cell::Cell;
+
+use self::lexer::Tokens;
+use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
+pub use self::unparse::unparse;
+use self::upstream::Where;
+use super::ast::{Ast, AstBuilder, ExprId};
+use super::diagnostic::{Code, Diagnostics};
+use super::source::{Location, SourceMap};
+
+/// The longest expression, in code points.
+///
+/// Source: cel-go `parser/parser.go`, `NewParser`, `expressionSizeCodePointLimit`.
+pub const MAX_CODE_POINTS: u32 = 100_000;
+
+/// How often a grammar rule may be active at once, and how deep operators and selections may nest.
+///
+/// Source: cel-go `parser/parser.go`, `NewParser`, `maxRecursionDepth`.
+pub const MAX_RECURSION_DEPTH: u32 = 250;
+
+/// The most nodes a tree may have. `optMap` copies what it is called on, so that a chain of them doubles
+/// with each link; cel-go has no bound here.
+const MAX_NODES: usize = 250_000;
+
+/// How many syntax errors are reported.
+///
+/// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
+const MAX_SYNTAX_ERRORS: usize = 100;
+
+/// The stack of the thread on which deeply nested texts are parsed and checked, in bytes.
+const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
+
+/// Texts that nest deeper than this are parsed on a thread of their own.
+const SHALLOW_NESTING: u32 = 40;
+
+/// Parses `text`.
+///
+/// Never fails: the tree is `None` where there are findings.
+#[must_use]
+pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
+    let mut n_left = MAX_NODES;
+    parse_within(text, &mut n_left)
+}
+
+/// Parses `text`, for which no more than `n_left` nodes may be made, from which those made are taken.
+///
+/// Of one expression there are never more than 250,000.
+pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics) {
+    if let Some(found) = too_long(text) {
+        return (None, found);
+    }
+    let tokens = lexer::tokens(text);
+    let attempt = Attempt::new(text, &tokens, MAX_NODES.min(*n_left));
+    *n_left = n_left.saturating_sub(attempt.builder.len());
+    match attempt.outcome {
+        Ok(root) if attempt.syntax.is_empty() && attempt.meaning.is_empty() => {
+            (Some(attempt.builder.build(root)), Diagnostics::default())
+        }
+        _ => (None, attempt.findings(text)),
+    }
+}
+
+/// The findings of [`parse`] with the syntax errors in the words of the API server, for where its own are
+/// shown and compared.
+///
+/// Empty where nothing is wrong with `text`. To find the words, the text is parsed anew.
+///
+/// Source: cel-go `parser/parser.go`, `Parser.Parse`.
+#[must_use]
+pub fn upstream_findings(text: &str) -> Diagnostics {
+    if let Some(found) = too_long(text) {
+        return found;
+    }
+    let tokens = lexer::tokens(text);
+    let mut attempt = Attempt::new(text, &tokens, MAX_NODES);
+    let is_too_complex =
+        matches!(&attempt.outcome, Err(Some((code, _))) if *code == Code::TooComplex);
+    if !is_too_complex {
+        attempt.reword(upstream::syntax_errors(text, &tokens));
+    }
+    attempt.findings(text)
+}
+
+fn too_long(text: &str) -> Option<Diagnostics> {
+    let n_code_points = text.chars().count();
+    (n_code_points > MAX_CODE_POINTS as usize).then(|| {
+        let mut found = Diagnostics::default();
+        let message = format!(
+            "expression code point size exceeds limit: size: {n_code_points}, limit {MAX_CODE_POINTS}"
+        );
+        found.report(Code::LimitExceeded, Location::NONE, message);
+        found
+    })
+}
+
+/// What came of parsing a text.
+struct Attempt {
+    builder: AstBuilder,
+    /// Findings of the grammar, in the order of their places.
+    syntax: Vec<Finding>,
+    /// Findings about what is grammatical.
+    meaning: Vec<Finding>,
+    /// The root of the tree, or the finding about the text as a whole, if there is one.
+    outcome: Result<ExprId, Option<(Code, String)>>,
+}
+
+impl Attempt {
+    fn new(text: &str, tokens: &Tokens, max_nodes: usize) -> Self {
+        let (parser, outcome) = run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
+            let mut parser = Parser::new(text, &tokens.all, max_nodes);
+            let outcome = parser.start();
+            (parser, outcome)
+        });
+        let Parser {
+            builder,
+            mut syntax,
+            mut meaning,
+            ..
+        } = parser;
+        let n_read = outcome
+            .as_ref()
+            .err()
+            .map_or(usize::MAX, |abort| abort.n_tokens);
+        let read_to = tokens.all.get(n_read).map_or(u32::MAX, |token| token.start);
+        for error in tokens.errors.iter().filter(|error| error.start <= read_to) {
+            syntax.push(Finding {
+                offset: error.offset,
+                code: Code::Syntax,
+                message: wording::no_token(text, error),
+            });
+        }
+        let outcome = match outcome {
+            Ok(Parsed { id, depth }) if depth <= MAX_RECURSION_DEPTH => Ok(id),
+            Ok(_) => {
+                if !meaning.is_empty() {
+                    meaning.truncate(n_before_too_deep(text, tokens, max_nodes));
+                }
+                Err(Some((Code::LimitExceeded, TOO_DEEP.to_owned())))
+            }
+            Err(Abort { finding, .. }) => {
+                meaning.clear();
+                Err(finding)
+            }
+        };
+        syntax.sort_by_key(|finding| finding.offset);
+        if let Some(last) = syntax.get_mut(MAX_SYNTAX_ERRORS) {
+            last.message = format!("Syntax error: More than {MAX_SYNTAX_ERRORS} syntax errors");
+            syntax.truncate(MAX_SYNTAX_ERRORS + 1);
+            meaning.clear();
+        }
+        Self {
+            builder,
+            syntax,
+            meaning,
+            outcome,
+        }
+    }
+
+    /// Puts what the API server's parser finds in the place of the syntax errors.
+    fn reword(&mut self, parsed: upstream::Outcome) {
+        self.syntax.clear();
+        if !parsed.is_complete {
+            self.meaning.clear();
+            self.outcome = Err(None);
+        }
+        for error in parsed.errors {
+            match error.at {
+                Where::Offset(offset) => self.syntax.push(Finding {
+                    offset,
+                    code: Code::Syntax,
+                    message: error.message,
+                }),
+                Where::Nowhere => {
+                    self.outcome = Err(Some((Code::LimitExceeded, error.message)));
+                }
+            }
+        }
+    }
+
+    fn findings(self, text: &str) -> Diagnostics {
+        let mut found = Diagnostics::default();
+        let source = SourceMap::new(text);
+        let location = |offset| {
+            if offset == NOWHERE || text.is_empty() {
+                // Before the first character.
+                Location {
+                    line: 1,
+                    column: -1,
+                }
+            } else {
+                source.location(offset)
+            }
+        };
+        for finding in self.syntax.into_iter().chain(self.meaning) {
+            found.report(finding.code, location(finding.offset), finding.message);
+        }
+        if let Err(Some((code, message))) = self.outcome {
+            found.report(code, Location::NONE, message);
+        }
+        found
+    }
+}
+
+/// How many findings about what is grammatical there are before the part that nests too deep, for which
+/// the text is parsed anew: it is known at the end alone how deep a part is.
+fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
+    run_on_deep_stack(tokens.nesting > SHALLOW_NESTING, || {
+        let mut parser = Parser::new(text, &tokens.all, max_nodes);
+        parser.nested = Some(Vec::new());
+        let _ = parser.start();
+        parser::n_before_too_deep(parser.nested.unwrap_or_default())
+    })
+}
+
+/// The finding where operators and selections nest deeper than [`MAX_RECURSION_DEPTH`].
+///
+/// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
+const TOO_DEEP: &str = "max recursion depth exceeded";
+
+thread_local! {
+    /// Whether this is a thread with a large stack.
+    static IS_DEEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work`, on a thread with a large stack if `deep` and this is none.
+///
+/// Nesting is bounded by [`MAX_RECURSION_DEPTH`], but a level may take kilobytes of the stack. Where no
+/// thread can be had, the work is done in place. Who has much to do calls this around all of it, as a
+/// thread takes longer to make than most expressions to check.
+pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl Fn() -> T + Send + Sync) -> T {
+    if deep && !IS_DEEP.get() {
+        let outcome = std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .name("deep".into())
+                .stack_size(DEEP_STACK_BYTES)
+                .spawn_scoped(scope, || {
+                    IS_DEEP.set(true);
+                    work()
+                })
+                .ok()
+                .map(std::thread::ScopedJoinHandle::join)
+        });
+        match outcome {
+            Some(Ok(value)) => return value,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => {}
+        }
+    }
+    work()
+}

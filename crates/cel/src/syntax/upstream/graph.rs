@@ -1,0 +1,348 @@
+//! The grammar as a graph of states, made as ANTLR makes its own, with what may come next at each.
+//!
+//! Which states there are shows in the messages: at some the next token is looked at before anything
+//! else, and what is said to be expected is what may come next at the state in which the parser is.
+//!
+//! Source: `github.com/antlr4-go/antlr/v4` `atn_state.go`, `ll1_analyzer.go` (`Look`), `atn.go`
+//! (`NextTokens`); ANTLR 4 `tool` `ParserATNFactory`, `TailEpsilonRemover`.
+
+use std::sync::LazyLock;
+
+use super::grammar::{N_RULES, Part, RULES, Rule};
+use crate::syntax::token::TokenSet;
+
+/// The number of a state.
+pub(super) type StateId = u16;
+
+/// What a state is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StateKind {
+    /// Before a token or a rule.
+    Basic,
+    /// Before a part that may be left out, or one of several.
+    BlockStart,
+    /// Behind such a part.
+    BlockEnd,
+    /// Before what is repeated; [`Choice`] says how tightly what is repeated binds, if that matters.
+    LoopEntry,
+    /// Before each repetition.
+    LoopBlockStart,
+    /// Behind each repetition.
+    LoopBack,
+    /// Before what stands at least once.
+    PlusBlockStart,
+    /// Behind each repetition of that.
+    PlusLoopBack,
+    /// Behind the last repetition.
+    LoopEnd,
+    /// The end of a rule.
+    RuleStop,
+}
+
+/// A way from one state to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Edge {
+    /// Without a token.
+    Free(StateId),
+    /// By one of these tokens.
+    Token(TokenSet, StateId),
+    /// By a rule; `follow` is the state behind it.
+    Call {
+        rule: Rule,
+        precedence: u8,
+        follow: StateId,
+    },
+}
+
+/// How the way on is chosen where there are several.
+#[derive(Clone, Debug)]
+pub(super) enum Choice {
+    /// There is one way.
+    None,
+    /// By the next token, which fits one of `ways` at most, in their order; what fits none takes the last
+    /// if `or_last`.
+    NextToken {
+        ways: Box<[TokenSet]>,
+        or_last: bool,
+    },
+    /// By the next token and how tightly it binds.
+    Precedence(Box<[(u8, TokenSet)]>),
+    /// By as many tokens as it takes.
+    Prediction,
+}
+
+/// A state of the graph.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    pub(super) kind: StateKind,
+    pub(super) edges: Vec<Edge>,
+    pub(super) choice: Choice,
+    /// Whether the rule began with itself in the grammar, and this is before its alternatives that do.
+    pub(super) is_left_recursive: bool,
+    /// What may come next within the rule.
+    pub(super) next: TokenSet,
+    /// Whether the rule may end here.
+    pub(super) may_end: bool,
+}
+
+/// The graph.
+#[derive(Debug)]
+pub(super) struct Graph {
+    states: Vec<State>,
+    starts: [StateId; N_RULES],
+    /// For each rule the states behind its calls.
+    follows: [Vec<StateId>; N_RULES],
+    /// What [`Graph::state`] gives for what is no state; there is none such.
+    nowhere: State,
+}
+
+/// The graph of cel-go's grammar.
+pub(super) static GRAPH: LazyLock<Graph> = LazyLock::new(Graph::new);
+
+impl Graph {
+    pub(super) fn state(&self, id: StateId) -> &State {
+        self.states.get(usize::from(id)).unwrap_or(&self.nowhere)
+    }
+
+    /// The first state of `rule`.
+    pub(super) fn start(&self, rule: Rule) -> StateId {
+        self.starts.get(rule as usize).copied().unwrap_or(0)
+    }
+
+    /// The states behind the calls of the rule whose end is `stop`.
+    pub(super) fn follows(&self, stop: StateId) -> &[StateId] {
+        // INVARIANT: the ends of the rules are the first states, in the order of the rules.
+        self.follows
+            .get(usize::from(stop))
+            .map_or(&[], Vec::as_slice)
+    }
+
+    fn new() -> Self {
+        let nowhere = State {
+            kind: StateKind::RuleStop,
+            edges: Vec::new(),
+            choice: Choice::None,
+            is_left_recursive: false,
+            next: TokenSet::NONE,
+            may_end: true,
+        };
+        let mut graph = Self {
+            states: vec![nowhere.clone(); N_RULES],
+            starts: [0; N_RULES],
+            follows: std::array::from_fn(|_| Vec::new()),
+            nowhere,
+        };
+        for (rule, parts) in RULES {
+            let start = graph.sequence(parts, rule as StateId);
+            if let Some(slot) = graph.starts.get_mut(rule as usize) {
+                *slot = start;
+            }
+        }
+        graph.look_ahead();
+        graph.choose();
+        graph
+    }
+
+    fn add(&mut self, kind: StateKind, edges: Vec<Edge>) -> StateId {
+        let id = StateId::try_from(self.states.len()).unwrap_or(StateId::MAX);
+        self.states.push(State {
+            kind,
+            edges,
+            choice: Choice::None,
+            is_left_recursive: false,
+            next: TokenSet::NONE,
+            may_end: false,
+        });
+        id
+    }
+
+    fn connect(&mut self, from: StateId, to: &[StateId]) {
+        if let Some(state) = self.states.get_mut(usize::from(from)) {
+            state.edges.extend(to.iter().map(|&to| Edge::Free(to)));
+        }
+    }
+
+    /// Adds the states of `parts`, which lead to `to`, and gives the first.
+    fn sequence(&mut self, parts: &[Part], to: StateId) -> StateId {
+        parts.iter().rev().fold(to, |to, part| self.part(*part, to))
+    }
+
+    fn part(&mut self, part: Part, to: StateId) -> StateId {
+        match part {
+            Part::Token(kind) => self.token(TokenSet::of(&[kind]), to),
+            Part::OneOf(kinds) => self.token(TokenSet::of(kinds), to),
+            Part::Call(rule) => self.call(rule, 0, to),
+            Part::CallAt(rule, precedence) => self.call(rule, precedence, to),
+            Part::Maybe(parts) => {
+                let end = self.add(StateKind::BlockEnd, vec![Edge::Free(to)]);
+                let first = self.sequence(parts, end);
+                self.add(
+                    StateKind::BlockStart,
+                    vec![Edge::Free(first), Edge::Free(end)],
+                )
+            }
+            Part::Either(alternatives) => {
+                let end = self.add(StateKind::BlockEnd, vec![Edge::Free(to)]);
+                let start = self.add(StateKind::BlockStart, Vec::new());
+                for parts in alternatives {
+                    let first = self.sequence(parts, end);
+                    self.connect(start, &[first]);
+                }
+                start
+            }
+            Part::Repeat(parts) => {
+                let (entry, back) = self.repeated();
+                let first = self.sequence(parts, back);
+                let block = self.add(StateKind::LoopBlockStart, vec![Edge::Free(first)]);
+                let end = self.add(StateKind::LoopEnd, vec![Edge::Free(to)]);
+                self.connect(entry, &[block, end]);
+                entry
+            }
+            Part::Loop(alternatives) => {
+                let (entry, back) = self.repeated();
+                let block = self.add(StateKind::LoopBlockStart, Vec::new());
+                let mut precedences = Vec::new();
+                for (precedence, parts) in alternatives {
+                    let first = self.sequence(parts, back);
+                    self.connect(block, &[first]);
+                    precedences.push((*precedence, self.first_tokens(first)));
+                }
+                if let Some(state) = self.states.get_mut(usize::from(block)) {
+                    state.is_left_recursive = true;
+                }
+                let end = self.add(StateKind::LoopEnd, vec![Edge::Free(to)]);
+                self.connect(entry, &[block, end]);
+                if let Some(state) = self.states.get_mut(usize::from(entry)) {
+                    state.choice = Choice::Precedence(precedences.into());
+                }
+                entry
+            }
+            Part::AtLeastOnce(parts) => {
+                let end = self.add(StateKind::LoopEnd, vec![Edge::Free(to)]);
+                let back = self.add(StateKind::PlusLoopBack, Vec::new());
+                let first = self.sequence(parts, back);
+                let block = self.add(StateKind::PlusBlockStart, vec![Edge::Free(first)]);
+                self.connect(back, &[first, end]);
+                block
+            }
+        }
+    }
+
+    fn token(&mut self, tokens: TokenSet, to: StateId) -> StateId {
+        self.add(StateKind::Basic, vec![Edge::Token(tokens, to)])
+    }
+
+    fn call(&mut self, rule: Rule, precedence: u8, follow: StateId) -> StateId {
+        if let Some(follows) = self.follows.get_mut(rule as usize) {
+            follows.push(follow);
+        }
+        let call = Edge::Call {
+            rule,
+            precedence,
+            follow,
+        };
+        self.add(StateKind::Basic, vec![call])
+    }
+
+    /// The states before and behind what is repeated.
+    fn repeated(&mut self) -> (StateId, StateId) {
+        let entry = self.add(StateKind::LoopEntry, Vec::new());
+        let back = self.add(StateKind::LoopBack, vec![Edge::Free(entry)]);
+        (entry, back)
+    }
+
+    /// The tokens by which the way on from `state`, which is before a token, goes.
+    fn first_tokens(&self, state: StateId) -> TokenSet {
+        match self.state(state).edges.as_slice() {
+            [Edge::Token(tokens, _)] => *tokens,
+            _ => TokenSet::NONE,
+        }
+    }
+
+    /// Works out what may come next at each state.
+    fn look_ahead(&mut self) {
+        for index in 0..self.states.len() {
+            let id = StateId::try_from(index).unwrap_or(StateId::MAX);
+            let (next, may_end) = self.look(id, false);
+            if let Some(state) = self.states.get_mut(index) {
+                state.next = next;
+                state.may_end = may_end;
+            }
+        }
+    }
+
+    /// What may come next at `from`, and whether the rule may end before; with `beyond` also what may
+    /// come behind any call of the rule.
+    fn look(&self, from: StateId, beyond: bool) -> (TokenSet, bool) {
+        let (mut next, mut may_end) = (TokenSet::NONE, false);
+        let (mut open, mut seen) = (vec![from], Vec::new());
+        while let Some(id) = open.pop() {
+            if seen.contains(&id) {
+                continue;
+            }
+            seen.push(id);
+            let state = self.state(id);
+            if state.kind == StateKind::RuleStop {
+                may_end = true;
+                if beyond {
+                    open.extend(self.follows(id));
+                }
+            }
+            for edge in &state.edges {
+                match *edge {
+                    Edge::Free(to) => open.push(to),
+                    Edge::Token(tokens, _) => next = next.union(tokens),
+                    // No rule is without a token.
+                    Edge::Call { rule, .. } => open.push(self.start(rule)),
+                }
+            }
+        }
+        (next, may_end)
+    }
+
+    /// Decides how each choice is made: by the next token wherever that is enough.
+    ///
+    /// Source: ANTLR 4 `tool` `ParserFactory` (`LL1OptionalBlock` and others against `*Block`).
+    fn choose(&mut self) {
+        for index in 0..self.states.len() {
+            let Some(state) = self.states.get(index) else {
+                return;
+            };
+            if state.edges.len() < 2 || matches!(state.choice, Choice::Precedence(_)) {
+                continue;
+            }
+            let ways: Vec<_> = state
+                .edges
+                .iter()
+                .map(|edge| match edge {
+                    Edge::Free(to) => self.look(*to, true).0,
+                    _ => TokenSet::NONE,
+                })
+                .collect();
+            let mut all = TokenSet::NONE;
+            let mut is_enough = state.kind != StateKind::LoopBlockStart;
+            for way in &ways {
+                is_enough &= !all.meets(*way);
+                all = all.union(*way);
+            }
+            let or_last = match state.edges.last() {
+                Some(Edge::Free(last)) => matches!(
+                    self.state(*last).kind,
+                    StateKind::BlockEnd | StateKind::LoopEnd
+                ),
+                _ => false,
+            };
+            let choice = if is_enough {
+                Choice::NextToken {
+                    ways: ways.into(),
+                    or_last,
+                }
+            } else {
+                Choice::Prediction
+            };
+            if let Some(state) = self.states.get_mut(index) {
+                state.choice = choice;
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! How the generated parser calls tokens, and sets of them.
+//!
+//! Source: cel-go `parser/gen/cel_parser.go` (`LiteralNames`, `SymbolicNames`);
+//! `github.com/antlr4-go/antlr/v4` `interval_set.go` (`toTokenString`), `error_strategy.go`
+//! (`GetTokenErrorDisplay`, `escapeWSAndQuote`).
+
+use crate::syntax::token::{Kind, Token, TokenSet};
+
+/// How the end of the text is called.
+pub(super) const END: &str = "<EOF>";
+
+/// The kinds of tokens and their names, in the order in which sets of them are listed.
+const NAMES: [(Kind, &str); 36] = [
+    (Kind::End, END),
+    (Kind::Equals, "'=='"),
+    (Kind::NotEquals, "'!='"),
+    (Kind::In, "'in'"),
+    (Kind::Less, "'<'"),
+    (Kind::LessEquals, "'<='"),
+    (Kind::GreaterEquals, "'>='"),
+    (Kind::Greater, "'>'"),
+    (Kind::And, "'&&'"),
+    (Kind::Or, "'||'"),
+    (Kind::OpenBracket, "'['"),
+    (Kind::CloseBracket, "']'"),
+    (Kind::OpenBrace, "'{'"),
+    (Kind::CloseBrace, "'}'"),
+    (Kind::OpenParen, "'('"),
+    (Kind::CloseParen, "')'"),
+    (Kind::Dot, "'.'"),
+    (Kind::Comma, "','"),
+    (Kind::Minus, "'-'"),
+    (Kind::Exclamation, "'!'"),
+    (Kind::Question, "'?'"),
+    (Kind::Colon, "':'"),
+    (Kind::Plus, "'+'"),
+    (Kind::Star, "'*'"),
+    (Kind::Slash, "'/'"),
+    (Kind::Percent, "'%'"),
+    (Kind::True, "'true'"),
+    (Kind::False, "'false'"),
+    (Kind::Null, "'null'"),
+    (Kind::Float, "NUM_FLOAT"),
+    (Kind::Int, "NUM_INT"),
+    (Kind::Uint, "NUM_UINT"),
+    (Kind::String, "STRING"),
+    (Kind::Bytes, "BYTES"),
+    (Kind::Ident, "IDENTIFIER"),
+    (Kind::EscapedIdent, "ESC_IDENTIFIER"),
+];
+
+/// The names of the tokens of `set`: one alone, several in braces.
+pub(super) fn of_set(set: TokenSet) -> String {
+    let names: Vec<_> = NAMES
+        .iter()
+        .filter(|(kind, _)| set.contains(*kind))
+        .map(|(_, name)| *name)
+        .collect();
+    match names.as_slice() {
+        [only] => (*only).to_owned(),
+        several => format!("{{{}}}", several.join(", ")),
+    }
+}
+
+/// The text of `token`, as a message shows it.
+pub(super) fn of_token(token: Token, source: &str) -> String {
+    match token.kind {
+        Kind::End => quoted(END),
+        _ => quoted(token.text(source)),
+    }
+}
+
+/// Part of the source, as a message shows it.
+pub(super) fn quoted(text: &str) -> String {
+    let escaped = text
+        .replace('\t', "\\t")
+        .replace('\n', "\\n")
+        .replace('\r', "\\r");
+    format!("'{escaped}'")
+}
+
+/// What begins the message about a text that no alternative fits.
+pub(super) const NO_VIABLE: &str = "no viable alternative at input ";
+
+/// The message where such a text is one character and a word that is no name: cel-go says that a name was
+/// expected, wherever the message says so.
+///
+/// Source: cel-go `parser/parser.go` (`reservedIdentifier`, `mismatchedReservedIdentifier`).
+pub(super) fn with_reserved_words(message: String) -> String {
+    if !message.contains(NO_VIABLE) {
+        return message;
+    }
+    let (mut out, mut rest) = (String::with_capacity(message.len()), message.as_str());
+    while let Some((before, from)) = rest.split_once(NO_VIABLE) {
+        out.push_str(before);
+        if let Some((word, behind)) = reserved_word(from) {
+            out.push_str("mismatched input '");
+            out.push_str(word);
+            out.push_str("' expecting IDENTIFIER");
+            rest = behind;
+        } else {
+            out.push_str(NO_VIABLE);
+            rest = from;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The word in what begins with a quote, any character, the word and a quote; and what is behind.
+fn reserved_word(from: &str) -> Option<(&str, &str)> {
+    let mut quoted = from.strip_prefix('\'')?.chars();
+    quoted.next().filter(|&c| c != '\n')?;
+    let from = quoted.as_str();
+    ["true", "false", "null"]
+        .iter()
+        .find_map(|word| Some((*word, from.strip_prefix(word)?.strip_prefix('\'')?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_of_one_has_no_braces() {
+        assert_eq!(of_set(TokenSet::of(&[Kind::Colon])), "':'");
+        assert_eq!(
+            of_set(TokenSet::of(&[Kind::Ident, Kind::End, Kind::Dot])),
+            "{<EOF>, '.', IDENTIFIER}"
+        );
+    }
+
+    #[track_caller]
+    fn check(message: &str, expected: &str) {
+        assert_eq!(with_reserved_words(message.to_owned()), expected);
+    }
+
+    #[test]
+    fn a_word_that_is_no_name_is_called_so() {
+        check(
+            "no viable alternative at input '.true'",
+            "mismatched input 'true' expecting IDENTIFIER",
+        );
+        check(
+            "no viable alternative at input '. true'",
+            "no viable alternative at input '. true'",
+        );
+        check(
+            "no viable alternative at input 'no viable alternative at input '\u{e9}null'",
+            "no viable alternative at input 'mismatched input 'null' expecting IDENTIFIER",
+        );
+        check("extraneous input '.true'", "extraneous input '.true'");
+    }
+}

@@ -1,0 +1,234 @@
+//! Which of several ways to go, found by following them all as far as it takes.
+//!
+//! Each way is followed with a stack of the rules it has entered; what is behind the rule in which the
+//! choice is made may be anything that is behind a call of that rule. ANTLR then looks once more, with the
+//! calls that there are in fact, if ways cannot be told apart; in this grammar that is so of `-1` alone,
+//! which is a literal and the negation of one and the same in what may follow, so that the first way is
+//! taken in any case.
+//!
+//! Source: `github.com/antlr4-go/antlr/v4` `parser_atn_simulator.go` (`execATN`, `computeReachSet`,
+//! `closureWork`, `getSynValidOrSemInvalidAltThatFinishedDecisionEntryRule`).
+
+use std::collections::{HashMap, HashSet};
+
+use super::graph::{Edge, GRAPH, StateId, StateKind};
+use crate::syntax::token::Kind;
+
+/// The number of a way, from 0.
+pub(super) type Way = usize;
+
+/// A stack of the states to return to; [`Stacks`] has what it is made of.
+type StackId = usize;
+
+/// The stack of the rule in which the choice is made.
+const BOTTOM: StackId = 0;
+
+/// A place to which a way has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    way: Way,
+    state: StateId,
+    stack: StackId,
+    /// Whether the way has left the rule in which the choice is made.
+    outside: bool,
+}
+
+/// The stacks that there are, each once.
+#[derive(Default)]
+struct Stacks {
+    all: Vec<(StateId, StackId)>,
+    known: HashMap<(StateId, StackId), StackId>,
+}
+
+impl Stacks {
+    fn push(&mut self, state: StateId, below: StackId) -> StackId {
+        let Self { all, known } = self;
+        *known.entry((state, below)).or_insert_with(|| {
+            all.push((state, below));
+            all.len()
+        })
+    }
+
+    /// The state on top of `stack` and the rest; nothing at the bottom.
+    fn pop(&self, stack: StackId) -> Option<(StateId, StackId)> {
+        self.all.get(stack.checked_sub(1)?).copied()
+    }
+}
+
+/// The number of a set of places; [`Predictor`] has the sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SetId(usize);
+
+/// The places to which ways have come after the same tokens.
+#[derive(Clone, Debug)]
+struct PlaceSet {
+    places: Vec<Place>,
+    /// The way, if all ways are at the same places, so that nothing further can tell them apart.
+    tied: Option<Way>,
+}
+
+/// What is known after a token.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// The way to go.
+    Decided(Way),
+    /// No way takes the token.
+    Stuck,
+    /// Another token is needed.
+    Open(SetId),
+}
+
+/// Follows the ways on from states, token by token, and keeps what it has found: the same places come
+/// again and again.
+#[derive(Default)]
+pub(super) struct Predictor {
+    stacks: Stacks,
+    sets: Vec<PlaceSet>,
+    known: HashMap<Vec<Place>, SetId>,
+    starts: HashMap<StateId, SetId>,
+    steps: HashMap<(SetId, Kind), Step>,
+}
+
+impl Predictor {
+    /// The places before the first token at `state`, where there are several ways.
+    pub(super) fn start(&mut self, state: StateId) -> SetId {
+        if let Some(set) = self.starts.get(&state) {
+            return *set;
+        }
+        let starts = GRAPH.state(state).edges.iter().enumerate();
+        let starts = starts.filter_map(|(way, edge)| match *edge {
+            Edge::Free(state) => Some(Place {
+                way,
+                state,
+                stack: BOTTOM,
+                outside: false,
+            }),
+            _ => None,
+        });
+        let set = self.spread(starts.collect());
+        self.starts.insert(state, set);
+        set
+    }
+
+    /// Follows the ways of `set` that take `token`.
+    pub(super) fn step(&mut self, set: SetId, token: Kind) -> Step {
+        if let Some(step) = self.steps.get(&(set, token)) {
+            return *step;
+        }
+        let step = self.follow(set, token);
+        self.steps.insert((set, token), step);
+        step
+    }
+
+    fn follow(&mut self, set: SetId, token: Kind) -> Step {
+        let mut taken = Vec::new();
+        for place in self.places(set) {
+            for edge in &GRAPH.state(place.state).edges {
+                if let Edge::Token(tokens, to) = *edge
+                    && tokens.contains(token)
+                {
+                    taken.push(Place {
+                        state: to,
+                        ..*place
+                    });
+                }
+            }
+        }
+        let Some(first) = taken.first().map(|place| place.way) else {
+            return Step::Stuck;
+        };
+        if taken.iter().all(|place| place.way == first) {
+            return Step::Decided(first);
+        }
+        let set = self.spread(taken);
+        let tied = self.sets.get(set.0).and_then(|set| set.tied);
+        tied.map_or(Step::Open(set), Step::Decided)
+    }
+
+    fn places(&self, set: SetId) -> &[Place] {
+        self.sets
+            .get(set.0)
+            .map_or(&[], |set| set.places.as_slice())
+    }
+
+    /// The first way of `set` that has left the rule in which the choice is made: it may be the right one,
+    /// and what does not fit is the business of another rule.
+    pub(super) fn outside(&self, set: SetId) -> Option<Way> {
+        let outside = self.places(set).iter().filter(|place| place.outside);
+        outside.map(|place| place.way).min()
+    }
+
+    /// All places before a token to which one comes from `open` without one.
+    fn spread(&mut self, mut open: Vec<Place>) -> SetId {
+        let (mut seen, mut places) = (HashSet::new(), Vec::new());
+        while let Some(place) = open.pop() {
+            if !seen.insert(place) {
+                continue;
+            }
+            let state = GRAPH.state(place.state);
+            if state.kind == StateKind::RuleStop {
+                self.leave(place, &mut open, &mut places);
+                continue;
+            }
+            for edge in &state.edges {
+                match *edge {
+                    Edge::Free(state) => open.push(Place { state, ..place }),
+                    Edge::Token(..) => places.push(place),
+                    Edge::Call { rule, follow, .. } => open.push(Place {
+                        state: GRAPH.start(rule),
+                        stack: self.stacks.push(follow, place.stack),
+                        ..place
+                    }),
+                }
+            }
+        }
+        places.sort_unstable();
+        if let Some(set) = self.known.get(&places) {
+            return *set;
+        }
+        let set = SetId(self.sets.len());
+        self.known.insert(places.clone(), set);
+        let tied = tied(&places);
+        self.sets.push(PlaceSet { places, tied });
+        set
+    }
+
+    /// Leaves the rule at whose end `place` is: for the call that there was, or any that there may be.
+    fn leave(&self, place: Place, open: &mut Vec<Place>, places: &mut Vec<Place>) {
+        if let Some((state, stack)) = self.stacks.pop(place.stack) {
+            open.push(Place {
+                state,
+                stack,
+                ..place
+            });
+            return;
+        }
+        let follows = GRAPH.follows(place.state);
+        if follows.is_empty() {
+            // The end of the first rule, behind the end of the text.
+            places.push(place);
+        }
+        open.extend(follows.iter().map(|&state| Place {
+            state,
+            outside: true,
+            ..place
+        }));
+    }
+}
+
+/// The first way, if all are at the same places.
+fn tied(places: &[Place]) -> Option<Way> {
+    let mut by_way: Vec<(Way, HashSet<(StateId, StackId)>)> = Vec::new();
+    for place in places {
+        let at = (place.state, place.stack);
+        match by_way.iter_mut().find(|(way, _)| *way == place.way) {
+            Some((_, places)) => {
+                places.insert(at);
+            }
+            None => by_way.push((place.way, HashSet::from([at]))),
+        }
+    }
+    let ((first, at), rest) = by_way.split_first()?;
+    let is_tied = rest.iter().all(|(_, places)| places == at);
+    (is_tied && !rest.is_empty()).then(|| rest.iter().map(|(way, _)| *way).fold(*first, Way::min))
+}

@@ -1,0 +1,80 @@
+//! Syntax errors in words that tell what to do.
+//!
+//! The API server names the rules and tokens of its grammar here. As it refuses such an expression, only
+//! who writes it sees the message.
+
+use super::lexer::LexError;
+use super::parser::Wanted;
+use super::token::{Kind, Token};
+use crate::source::SourceMap;
+
+/// The most characters of the text that a message repeats.
+const MAX_SHOWN: usize = 40;
+
+fn quoted(text: &str) -> String {
+    let mut shown: String = text.chars().take(MAX_SHOWN).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    let escaped = shown
+        .replace('\n', "\\n")
+        .replace('\r', "\\r")
+        .replace('\t', "\\t");
+    format!("`{escaped}`")
+}
+
+/// The message where the token `at` stands and something else is wanted.
+pub(super) fn unexpected(text: &str, at: Token, wanted: Wanted) -> String {
+    let found = if at.kind == Kind::End {
+        "the end of the expression".to_owned()
+    } else {
+        quoted(at.text(text))
+    };
+    let expected = match wanted {
+        Wanted::Operand => "a value".to_owned(),
+        Wanted::FieldName | Wanted::Name => "a name".to_owned(),
+        Wanted::FieldOrOptional => "the name of a field".to_owned(),
+        Wanted::Token(Kind::End) => "an operator or the end of the expression".to_owned(),
+        Wanted::Token(kind) => kind.describe().to_owned(),
+        Wanted::Close(kind, open) => {
+            let place = SourceMap::new(text).location(open.offset);
+            format!(
+                "{} for the {} at {}:{}",
+                kind.describe(),
+                open.kind.describe(),
+                place.line,
+                place.column + 1
+            )
+        }
+    };
+    let hint = match (wanted, at.kind) {
+        (Wanted::Name | Wanted::FieldName, Kind::True | Kind::False | Kind::Null | Kind::In) => {
+            "; a field of that name is written in brackets, as in a['in']"
+        }
+        (Wanted::Operand, Kind::CloseParen | Kind::CloseBracket | Kind::CloseBrace) => {
+            "; is an operand missing before it?"
+        }
+        _ => "",
+    };
+    format!("Syntax error: expected {expected}, found {found}{hint}")
+}
+
+/// The message about characters that are no token.
+pub(super) fn no_token(text: &str, error: &LexError) -> String {
+    let dropped = text
+        .get(error.start as usize..error.end as usize)
+        .unwrap_or_default();
+    let is_last = error.end as usize >= text.len();
+    let hint = match dropped.chars().next() {
+        Some('=') => "; `==` compares",
+        Some('&') => "; `&&` is the logical and",
+        Some('|') => "; `||` is the logical or",
+        Some('\'' | '"') if dropped.contains('\\') && !is_last => {
+            "; a backslash in a string is written `\\\\`, or the string r'...'"
+        }
+        Some('\'' | '"') => "; the string has no end",
+        Some('`') => "; a field is written in brackets, as in a['b-c']",
+        _ => "",
+    };
+    format!("Syntax error: cannot read {}{hint}", quoted(dropped))
+}

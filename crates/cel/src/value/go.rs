@@ -1,0 +1,150 @@
+//! How Go prints values and names their types, for messages that show them.
+//!
+//! Source: Go `fmt` (`%v`, `%T`) applied to the types of cel-go `common/types`.
+
+use std::fmt::Write as _;
+
+use super::{MAX_PRINTED_DEPTH, Value};
+use crate::civil;
+
+impl Value {
+    /// The value as Go's `%v` prints it.
+    ///
+    /// Maps are printed in the order of their entries here, where Go's order changes.
+    #[must_use]
+    pub fn to_go_string(&self) -> String {
+        let mut text = String::new();
+        write_value(&mut text, self, 0);
+        text
+    }
+
+    /// The name of the Go type that holds the value, as `%T` prints it.
+    #[must_use]
+    pub fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::String(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::List(list) if list.is_growing() => "*types.mutableList",
+            Self::List(list) if list.is_joined() => "*types.concatList",
+            Self::List(list) if list.source().is_some() => "*common.unstructuredList",
+            Self::List(_) => "*types.baseList",
+            Self::Map(map) if map.is_growing() => "*types.mutableMap",
+            Self::Map(map) => match map.source() {
+                Some(_) if !map.is_plain() => "*lazy.MapValue",
+                Some(_) => "*common.unstructuredMap",
+                None => "*types.baseMap",
+            },
+            Self::Type(_) => "*types.Type",
+            Self::Optional(_) => "*types.Optional",
+            Self::Opaque(opaque) => opaque.go_type(),
+            Self::Error(_) => "*types.Err",
+        }
+    }
+}
+
+fn write_value(text: &mut String, value: &Value, depth: u32) {
+    if depth > MAX_PRINTED_DEPTH {
+        text.push_str("...");
+        return;
+    }
+    let depth = depth.saturating_add(1);
+    // Writing to a string cannot fail.
+    let _ = match value {
+        Value::Null => write!(text, "0"),
+        Value::Bool(value) => write!(text, "{value}"),
+        Value::Int(value) => write!(text, "{value}"),
+        Value::Uint(value) => write!(text, "{value}"),
+        Value::Double(value) => {
+            text.push_str(&format_double(*value));
+            Ok(())
+        }
+        Value::String(value) => {
+            text.push_str(value);
+            Ok(())
+        }
+        Value::Bytes(bytes) => {
+            let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
+            write!(text, "[{}]", numbers.join(" "))
+        }
+        Value::Duration(nanos) => write!(text, "{}", civil::format_go_duration(*nanos)),
+        Value::Timestamp(at) => write!(text, "{}", civil::format_go_time(*at)),
+        Value::List(list) => {
+            text.push('[');
+            for (n, element) in list.iter().enumerate() {
+                if n > 0 {
+                    text.push_str(", ");
+                }
+                write_value(text, &element, depth);
+            }
+            text.push(']');
+            Ok(())
+        }
+        Value::Map(map) => {
+            text.push('{');
+            for (n, (key, value)) in map.entries().unwrap_or_default().into_iter().enumerate() {
+                if n > 0 {
+                    text.push_str(", ");
+                }
+                write_value(text, &key, depth);
+                text.push_str(": ");
+                write_value(text, &value, depth);
+            }
+            text.push('}');
+            Ok(())
+        }
+        Value::Type(of) => write!(text, "{}", of.declared_string()),
+        Value::Optional(optional) => {
+            match optional.get() {
+                None => text.push_str("optional.none()"),
+                Some(held) => {
+                    text.push_str("optional(");
+                    write_value(text, held, depth);
+                    text.push(')');
+                }
+            }
+            Ok(())
+        }
+        Value::Opaque(opaque) => write!(text, "{}", opaque.text().unwrap_or_default()),
+        Value::Error(error) => write!(text, "{error}"),
+    };
+}
+
+/// A double as Go's `%g` and `%v` print it: the shortest digits that are the same number, with an
+/// exponent if it is less than -4 or at least 6.
+///
+/// Source: Go `strconv/ftoa.go`, `formatDigits` for `'g'` and the shortest precision.
+#[must_use]
+pub fn format_double(value: f64) -> String {
+    if value.is_nan() {
+        return "NaN".into();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.into();
+    }
+    if value == 0.0 {
+        return if value.is_sign_negative() { "-0" } else { "0" }.into();
+    }
+    let scientific = format!("{value:e}");
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific;
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        return format!("{value}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// A text in quotes, as Go's `%q` writes it.
+#[must_use]
+pub fn go_quote(text: &str) -> String {
+    crate::go_text::quote(text)
+}

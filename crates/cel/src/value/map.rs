@@ -1,0 +1,654 @@
+//! Maps: objects with named fields, maps of any keys, or entries made on access.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Hashed;
+use super::{EvalError, Traits, Value};
+use crate::types::Type;
+
+/// A map whose values are made on access, such as an object with a schema, or variables that are
+/// evaluated when they are first read.
+pub trait MapSource: Any + fmt::Debug + Send + Sync {
+    /// The type: a map, or an object type of its own.
+    fn type_(&self) -> Type {
+        Type::map(Type::Dyn, Type::Dyn)
+    }
+
+    /// What operators can be applied.
+    fn traits(&self) -> Traits {
+        MAP_TRAITS
+    }
+
+    /// The value under `key`, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// That of making the value.
+    fn find(&self, key: &Value) -> Result<Option<Value>, EvalError>;
+
+    /// The number of entries.
+    fn len(&self) -> usize;
+
+    /// Whether there are no entries.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What a comprehension with one variable iterates over: the keys.
+    ///
+    /// # Errors
+    ///
+    /// That of making what is iterated over.
+    fn keys(&self) -> Result<Vec<Value>, EvalError>;
+
+    /// The same without a schema, as it is when it passes through a Go value.
+    fn native(&self) -> Option<Value> {
+        None
+    }
+
+    /// Whether `other` is equal, if the map has an equality of its own.
+    fn equals(&self, _other: &Value) -> Option<Result<bool, EvalError>> {
+        None
+    }
+}
+
+/// What can be done with a map.
+///
+/// Source: cel-go `common/types/types.go`, `NewMapType`.
+pub(super) const MAP_TRAITS: Traits = Traits::CONTAINER
+    .and(Traits::INDEXER)
+    .and(Traits::ITERABLE)
+    .and(Traits::SIZER);
+
+/// A map.
+///
+/// Source: cel-go `common/types/map.go`.
+#[derive(Clone, Debug)]
+pub struct Map(Repr);
+
+#[derive(Clone, Debug)]
+enum Repr {
+    /// Sorted by name.
+    Fields(Arc<Fields>),
+    Entries(Arc<Entries>),
+    Source(Arc<dyn MapSource>),
+    /// The accumulator of a comprehension, into which entries are inserted in place.
+    Growing(Arc<Growing>),
+}
+
+/// A map that grows: inserting into it changes it, for all that hold it.
+///
+/// Source: cel-go `common/types/map.go`, `mutableMap`.
+#[derive(Debug, Default)]
+struct Growing(Mutex<Entries>);
+
+impl Growing {
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        // Entries are inserted one by one, so that a panic in between leaves a map.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Named fields, sorted, dropped without recursion.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<(Arc<str>, Value)>);
+
+/// Of no more fields than these each name is looked at.
+const MAX_LOOKED_AT: usize = 24;
+
+impl Fields {
+    /// The field `name`.
+    #[inline]
+    pub(crate) fn find(&self, name: &str) -> Option<&Value> {
+        if self.0.len() > MAX_LOOKED_AT {
+            let found = self.0.binary_search_by(|(field, _)| (**field).cmp(name));
+            return self.0.get(found.ok()?).map(|(_, value)| value);
+        }
+        // Lengths differ mostly, and names that are the same in memory need not be read.
+        let is_named = |field: &Arc<str>| {
+            field.len() == name.len()
+                && (std::ptr::addr_eq(Arc::as_ptr(field), name) || **field == *name)
+        };
+        let mut fields = self.0.iter();
+        fields
+            .find(|(field, _)| is_named(field))
+            .map(|(_, value)| value)
+    }
+}
+
+impl Drop for Fields {
+    fn drop(&mut self) {
+        if self.0.iter().any(|(_, value)| value.is_nested()) {
+            super::release(self.0.drain(..).map(|(_, value)| value).collect());
+        }
+    }
+}
+
+/// Entries of any keys, in the order of insertion, dropped without recursion.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    entries: Vec<(Value, Value)>,
+    /// The places of the keys, if there are many.
+    index: Option<HashMap<Key, usize>>,
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        if self
+            .entries
+            .iter()
+            .any(|(key, value)| key.is_nested() || value.is_nested())
+        {
+            super::release(
+                self.entries
+                    .drain(..)
+                    .flat_map(|(key, value)| [key, value])
+                    .collect(),
+            );
+        }
+    }
+}
+
+/// The identity of a key: Go's `==` on the values of upstream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    /// By its bits; zeros are one.
+    Double(u64),
+    String(Arc<str>),
+    Duration(i64),
+    Timestamp(i64, u32, i32),
+    Type(Arc<Type>),
+    /// A value that is equal to those of its type with the same text.
+    Opaque(&'static str, String),
+    /// A value that is equal to itself alone, by its place in memory.
+    Identity(usize),
+    /// A value that is not equal to itself.
+    Never,
+}
+
+impl Key {
+    /// # Errors
+    ///
+    /// That of Go, for byte sequences and what else holds a slice.
+    pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
+        Ok(match value {
+            Value::Null => Self::Null,
+            Value::Bool(value) => Self::Bool(*value),
+            Value::Int(value) => Self::Int(*value),
+            Value::Uint(value) => Self::Uint(*value),
+            Value::Double(value) if value.is_nan() => Self::Never,
+            Value::Double(value) => Self::Double((*value + 0.0).to_bits()),
+            Value::String(text) => Self::String(Arc::clone(text)),
+            Value::Duration(nanos) => Self::Duration(*nanos),
+            Value::Timestamp(at) => Self::Timestamp(at.seconds, at.nanos, at.offset_seconds),
+            Value::Type(of) => Self::Type(Arc::clone(of)),
+            Value::List(list) => Self::Identity(list.address()),
+            Value::Map(map) => Self::Identity(map.address()),
+            Value::Optional(optional) => match optional.get() {
+                Some(held) => Self::Identity(std::ptr::from_ref(held).addr()),
+                None => Self::Identity(0),
+            },
+            Value::Opaque(opaque) => match opaque.hashed() {
+                Hashed::ByAddress => Self::Identity(Arc::as_ptr(opaque).cast::<()>().addr()),
+                Hashed::ByText(text) => Self::Opaque(opaque.go_type(), text),
+                Hashed::Never => {
+                    return Err(EvalError::internal(&format!(
+                        "runtime error: hash of unhashable type {}",
+                        opaque.go_type()
+                    )));
+                }
+            },
+            Value::Error(_) => Self::Never,
+            Value::Bytes(_) => {
+                return Err(EvalError::internal(
+                    "runtime error: hash of unhashable type types.Bytes",
+                ));
+            }
+        })
+    }
+}
+
+/// Maps of more entries than these are indexed.
+const FEW: usize = 8;
+
+impl Entries {
+    fn position(&self, key: &Key) -> Option<usize> {
+        if *key == Key::Never {
+            return None;
+        }
+        match &self.index {
+            Some(index) => index.get(key).copied(),
+            None => self
+                .entries
+                .iter()
+                .position(|(other, _)| Key::new(other).is_ok_and(|other| other == *key)),
+        }
+    }
+
+    fn insert(&mut self, key: Value, value: Value) -> Result<(), EvalError> {
+        let identity = Key::new(&key)?;
+        match self.position(&identity) {
+            Some(at) => {
+                if let Some(entry) = self.entries.get_mut(at) {
+                    entry.1 = value;
+                }
+            }
+            None => {
+                let at = self.entries.len();
+                self.entries.push((key, value));
+                if let Some(index) = &mut self.index {
+                    index.insert(identity, at);
+                } else if at >= FEW {
+                    self.build_index()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn build_index(&mut self) -> Result<(), EvalError> {
+        let mut index = HashMap::with_capacity(self.entries.len());
+        for (at, (key, _)) in self.entries.iter().enumerate() {
+            index.insert(Key::new(key)?, at);
+        }
+        self.index = Some(index);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Value) -> Result<(), EvalError> {
+        if let Some(at) = self.position(&Key::new(key)?) {
+            self.entries.remove(at);
+            if self.index.take().is_some() {
+                self.build_index()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, key: &Value) -> Result<Option<&Value>, EvalError> {
+        if self.entries.is_empty() {
+            return Ok(None);
+        }
+        let found = |key: &Key| {
+            let at = self.position(key)?;
+            self.entries.get(at).map(|(_, value)| value)
+        };
+        if let Some(value) = found(&Key::new(key)?) {
+            return Ok(Some(value));
+        }
+        // Numbers find keys of another numeric type, if they are the same number.
+        let others = match key {
+            Value::Double(value) => [
+                super::compare::double_to_int(*value).map(Key::Int),
+                super::compare::double_to_uint(*value).map(Key::Uint),
+            ],
+            Value::Int(value) => [u64::try_from(*value).ok().map(Key::Uint), None],
+            Value::Uint(value) => [i64::try_from(*value).ok().map(Key::Int), None],
+            _ => [None, None],
+        };
+        Ok(others.iter().flatten().find_map(found))
+    }
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self(Repr::Entries(Arc::default()))
+    }
+}
+
+impl Map {
+    /// An object with the fields `fields`; of several with one name the last is kept.
+    #[must_use]
+    pub fn from_fields(mut fields: Vec<(Arc<str>, Value)>) -> Self {
+        if fields.is_sorted_by(|a, b| a.0 < b.0) {
+            return Self(Repr::Fields(Arc::new(Fields(fields))));
+        }
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        // Sorting keeps the order of equals, so that the last of them is the last given.
+        let mut kept: Vec<(Arc<str>, Value)> = Vec::with_capacity(fields.len());
+        for field in fields {
+            match kept.last_mut() {
+                Some(last) if last.0 == field.0 => *last = field,
+                _ => kept.push(field),
+            }
+        }
+        Self(Repr::Fields(Arc::new(Fields(kept))))
+    }
+
+    /// A map whose values are made on access.
+    #[must_use]
+    pub fn from_source(source: Arc<dyn MapSource>) -> Self {
+        Self(Repr::Source(source))
+    }
+
+    /// The source of the values, if they are made on access.
+    #[must_use]
+    pub fn source(&self) -> Option<&Arc<dyn MapSource>> {
+        match &self.0 {
+            Repr::Source(source) => Some(source),
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => None,
+        }
+    }
+
+    /// The fields, sorted by name, if the map is an object that is held in memory.
+    #[must_use]
+    pub fn as_fields(&self) -> Option<&[(Arc<str>, Value)]> {
+        match &self.0 {
+            Repr::Fields(fields) => Some(&fields.0),
+            Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
+        }
+    }
+
+    /// The fields, where the map is an object that is held in memory.
+    #[inline]
+    pub(crate) fn held_fields(&self) -> Option<&Fields> {
+        match &self.0 {
+            Repr::Fields(fields) => Some(fields),
+            Repr::Entries(_) | Repr::Source(_) | Repr::Growing(_) => None,
+        }
+    }
+
+    /// The type: a map, or the object type of a source.
+    #[must_use]
+    pub fn type_(&self) -> Type {
+        match &self.0 {
+            Repr::Source(source) => source.type_(),
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => {
+                Type::map(Type::Dyn, Type::Dyn)
+            }
+        }
+    }
+
+    /// Whether the type is that of maps.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        match &self.0 {
+            Repr::Source(source) => matches!(source.type_(), Type::Map(_)),
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => true,
+        }
+    }
+
+    /// Whether this is an object of JSON, and no map that an expression has made.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        matches!(self.0, Repr::Fields(_))
+    }
+
+    /// Whether the first entry, if there is one, is of the types `key` and `value`.
+    pub(super) fn first_is_of(&self, key: &Type, value: &Type) -> bool {
+        let matches_all = |of: &Type| of.is_dyn() || matches!(of, Type::Param(_));
+        if matches_all(key) && matches_all(value) {
+            return true;
+        }
+        let first = self.keys().ok().and_then(|keys| keys.into_iter().next());
+        first.is_none_or(|first| {
+            first.is_of(key)
+                && self
+                    .find(&first)
+                    .is_ok_and(|found| found.is_some_and(|found| found.is_of(value)))
+        })
+    }
+
+    /// What operators can be applied.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        match &self.0 {
+            Repr::Source(source) => source.traits(),
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Growing(_) => MAP_TRAITS,
+        }
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Repr::Fields(fields) => fields.0.len(),
+            Repr::Entries(entries) => entries.entries.len(),
+            Repr::Source(source) => source.len(),
+            Repr::Growing(growing) => growing.lock().entries.len(),
+        }
+    }
+
+    /// Whether there are no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The place in memory, as the identity of the map.
+    pub(super) fn address(&self) -> usize {
+        match &self.0 {
+            Repr::Fields(fields) => Arc::as_ptr(fields).addr(),
+            Repr::Entries(entries) => Arc::as_ptr(entries).addr(),
+            Repr::Source(source) => Arc::as_ptr(source).cast::<()>().addr(),
+            Repr::Growing(growing) => Arc::as_ptr(growing).addr(),
+        }
+    }
+
+    /// The field `name` of an object that is held in memory.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Value> {
+        match &self.0 {
+            Repr::Fields(fields) => fields.find(name),
+            Repr::Entries(entries) => entries.find(&Value::from(name)).ok().flatten(),
+            Repr::Source(_) | Repr::Growing(_) => None,
+        }
+    }
+
+    /// The value under `key`, borrowed if it is held in memory.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Map::find`].
+    pub(crate) fn look_up(&self, key: &Value) -> Result<Option<Cow<'_, Value>>, EvalError> {
+        Ok(match &self.0 {
+            Repr::Fields(fields) => key
+                .as_str()
+                .and_then(|name| fields.find(name))
+                .map(Cow::Borrowed),
+            Repr::Entries(entries) => entries.find(key)?.map(Cow::Borrowed),
+            Repr::Source(source) => source.find(key)?.map(Cow::Owned),
+            Repr::Growing(growing) => growing.lock().find(key)?.cloned().map(Cow::Owned),
+        })
+    }
+
+    /// The value under `key`, or `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// That of making the value, or of a key that cannot be one.
+    ///
+    /// Source: cel-go `common/types/map.go`, `mapAccessor.Find`.
+    pub fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
+        Ok(self.look_up(key)?.map(Cow::into_owned))
+    }
+
+    /// The value under `key`, or the error why there is none, as a value.
+    ///
+    /// Source: cel-go `common/types/map.go`, `baseMap.Get`.
+    #[must_use]
+    pub fn get(&self, key: &Value) -> Value {
+        match self.find(key) {
+            Ok(Some(value)) => value,
+            Ok(None) => Value::Error(EvalError::no_such_key(key.to_go_string())),
+            Err(error) => Value::Error(error),
+        }
+    }
+
+    /// The keys, as a comprehension with one variable sees them.
+    ///
+    /// # Errors
+    ///
+    /// That of a source.
+    pub fn keys(&self) -> Result<Vec<Value>, EvalError> {
+        match &self.0 {
+            Repr::Fields(fields) => Ok(fields
+                .0
+                .iter()
+                .map(|(name, _)| Value::String(Arc::clone(name)))
+                .collect()),
+            Repr::Entries(entries) => {
+                Ok(entries.entries.iter().map(|(key, _)| key.clone()).collect())
+            }
+            Repr::Source(source) => source.keys(),
+            Repr::Growing(growing) => Ok(growing
+                .lock()
+                .entries
+                .iter()
+                .map(|(key, _)| key.clone())
+                .collect()),
+        }
+    }
+
+    /// The entries.
+    ///
+    /// # Errors
+    ///
+    /// That of a source.
+    pub fn entries(&self) -> Result<Vec<(Value, Value)>, EvalError> {
+        match &self.0 {
+            Repr::Fields(fields) => Ok(fields
+                .0
+                .iter()
+                .map(|(name, value)| (Value::String(Arc::clone(name)), value.clone()))
+                .collect()),
+            Repr::Entries(entries) => Ok(entries.entries.clone()),
+            Repr::Growing(growing) => Ok(growing.lock().entries.clone()),
+            Repr::Source(source) => Ok(source
+                .keys()?
+                .into_iter()
+                .map(|key| {
+                    let value = self.get(&key);
+                    (key, value)
+                })
+                .collect()),
+        }
+    }
+
+    /// An empty map that grows when an entry is inserted, for the accumulator of a comprehension.
+    ///
+    /// It must not be held by another value, or else it may come to hold itself: see [`Value::frozen`].
+    #[must_use]
+    pub(crate) fn growing() -> Self {
+        Self(Repr::Growing(Arc::default()))
+    }
+
+    /// Whether the map grows.
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self.0, Repr::Growing(_))
+    }
+
+    /// The map as it is now, if it grows.
+    #[must_use]
+    pub(crate) fn frozen(self) -> Self {
+        match self.0 {
+            Repr::Growing(growing) => match Arc::try_unwrap(growing) {
+                Ok(owned) => {
+                    let entries = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+                    Self(Repr::Entries(Arc::new(entries)))
+                }
+                Err(shared) => {
+                    let copied = shared.lock().clone();
+                    Self(Repr::Entries(Arc::new(copied)))
+                }
+            },
+            _ => self,
+        }
+    }
+
+    /// This map with an entry more, for the macros that make maps.
+    ///
+    /// # Errors
+    ///
+    /// If there is such a key already.
+    ///
+    /// Source: cel-go `common/types/map.go`, `InsertMapKeyValue`.
+    pub(crate) fn with_entry(mut self, key: Value, value: Value) -> Result<Self, EvalError> {
+        if self.look_up(&key)?.is_some() {
+            return Err(EvalError::new(format!(
+                "insert failed: key {} already exists",
+                key.to_go_string()
+            )));
+        }
+        match &self.0 {
+            Repr::Growing(growing) => growing.lock().insert(key, value)?,
+            Repr::Fields(_) | Repr::Entries(_) | Repr::Source(_) => self.insert(key, value)?,
+        }
+        Ok(self)
+    }
+
+    /// Sets the value under `key`, in place if nothing else uses the map.
+    ///
+    /// # Errors
+    ///
+    /// Go's, for a key that cannot be one.
+    pub fn insert(&mut self, key: Value, value: Value) -> Result<(), EvalError> {
+        self.make_entries()?.insert(key, value)
+    }
+
+    /// Removes `key`, in place if nothing else uses the map.
+    ///
+    /// # Errors
+    ///
+    /// Go's, for a key that cannot be one.
+    pub fn remove(&mut self, key: &Value) -> Result<(), EvalError> {
+        self.make_entries()?.remove(key)
+    }
+
+    fn make_entries(&mut self) -> Result<&mut Entries, EvalError> {
+        if !matches!(self.0, Repr::Entries(_)) {
+            let mut copied = Entries::default();
+            for (key, value) in self.entries()? {
+                copied.insert(key, value)?;
+            }
+            self.0 = Repr::Entries(Arc::new(copied));
+        }
+        match &mut self.0 {
+            Repr::Entries(entries) => Ok(Arc::make_mut(entries)),
+            Repr::Fields(_) | Repr::Source(_) | Repr::Growing(_) => {
+                Err(EvalError::no_such_overload())
+            }
+        }
+    }
+
+    /// Moves what is nested into `pending`, if nothing else uses the map.
+    pub(super) fn release_into(self, pending: &mut Vec<Value>) {
+        match self.0 {
+            Repr::Fields(fields) => {
+                if let Some(mut owned) = Arc::into_inner(fields) {
+                    pending.extend(owned.0.drain(..).map(|(_, value)| value));
+                }
+            }
+            Repr::Entries(entries) => {
+                if let Some(mut owned) = Arc::into_inner(entries) {
+                    pending.extend(
+                        owned
+                            .entries
+                            .drain(..)
+                            .flat_map(|(key, value)| [key, value]),
+                    );
+                }
+            }
+            Repr::Growing(growing) => {
+                if let Some(owned) = Arc::into_inner(growing) {
+                    let mut owned = owned.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+                    pending.extend(
+                        owned
+                            .entries
+                            .drain(..)
+                            .flat_map(|(key, value)| [key, value]),
+                    );
+                }
+            }
+            Repr::Source(_) => {}
+        }
+    }
+}

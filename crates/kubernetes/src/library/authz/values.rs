@@ -1,0 +1,202 @@
+//! The values of authorization checks: an authorizer, checks that are being built, decisions.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/library/authz.go` (`authorizerVal`, `pathCheckVal`, `groupCheckVal`,
+//! `resourceCheckVal`, `decisionVal`, `receiverOnlyObjectVal`).
+
+use std::sync::Arc;
+
+use super::authorizer::{
+    Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, UserInfo,
+};
+use cel::decls::Sig;
+use cel::types::Type;
+use cel::value::{EvalError, Opaque, Value};
+use crate::library::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
+
+/// An authorizer, and the user that it is asked about.
+#[derive(Clone, Debug)]
+pub struct AuthorizerValue {
+    user: Arc<UserInfo>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl AuthorizerValue {
+    /// The value of the variable `authorizer` for a request of `user`.
+    #[must_use]
+    pub fn new(user: UserInfo, authorizer: Arc<dyn Authorizer>) -> Self {
+        Self {
+            user: Arc::new(user),
+            authorizer,
+        }
+    }
+
+    pub(super) fn of_service_account(&self, namespace: &str, name: &str) -> Self {
+        Self::new(
+            UserInfo::service_account(namespace, name),
+            Arc::clone(&self.authorizer),
+        )
+    }
+
+    pub(super) fn path(&self, path: &str) -> PathCheck {
+        PathCheck {
+            authorizer: self.clone(),
+            path: path.to_owned(),
+        }
+    }
+
+    pub(super) fn group(&self, group: &str) -> GroupCheck {
+        GroupCheck {
+            authorizer: self.clone(),
+            group: group.to_owned(),
+        }
+    }
+
+    /// The check of a resource, as `authorizer.requestResource` is of that of the request.
+    #[must_use]
+    pub fn resource(&self, group: &str, resource: &str) -> ResourceCheck {
+        self.group(group).resource(resource)
+    }
+
+    fn ask(&self, asked: AuthorizerAttributes) -> Decision {
+        let user = &self.user;
+        Decision(self.authorizer.authorize(&AuthorizerAttributes {
+            user: user.name.clone(),
+            uid: user.uid.clone(),
+            groups: user.groups.clone(),
+            extra: user.extra.clone(),
+            ..asked
+        }))
+    }
+}
+
+/// A check of a path.
+#[derive(Clone, Debug)]
+pub struct PathCheck {
+    authorizer: AuthorizerValue,
+    path: String,
+}
+
+impl PathCheck {
+    pub(super) fn check(&self, verb: &str) -> Decision {
+        self.authorizer.ask(AuthorizerAttributes {
+            path: self.path.clone(),
+            verb: verb.to_owned(),
+            ..AuthorizerAttributes::default()
+        })
+    }
+}
+
+/// A check of an API group, still without a resource.
+#[derive(Clone, Debug)]
+pub struct GroupCheck {
+    authorizer: AuthorizerValue,
+    group: String,
+}
+
+impl GroupCheck {
+    pub(super) fn resource(&self, resource: &str) -> ResourceCheck {
+        ResourceCheck {
+            authorizer: self.authorizer.clone(),
+            group: self.group.clone(),
+            resource: resource.to_owned(),
+            subresource: String::new(),
+            namespace: String::new(),
+            name: String::new(),
+            field_selector: String::new(),
+            label_selector: String::new(),
+        }
+    }
+}
+
+/// A check of a resource.
+#[derive(Clone, Debug)]
+pub struct ResourceCheck {
+    authorizer: AuthorizerValue,
+    group: String,
+    resource: String,
+    /// The subresource, or nothing.
+    pub subresource: String,
+    /// The namespace, or nothing.
+    pub namespace: String,
+    /// The name of the object, or nothing.
+    pub name: String,
+    pub(super) field_selector: String,
+    pub(super) label_selector: String,
+}
+
+impl ResourceCheck {
+    pub(super) fn check(&self, verb: &str) -> Decision {
+        self.authorizer.ask(AuthorizerAttributes {
+            is_resource: true,
+            verb: verb.to_owned(),
+            group: self.group.clone(),
+            version: "*".to_owned(),
+            resource: self.resource.clone(),
+            subresource: self.subresource.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            field_selector: self.field_selector.clone(),
+            label_selector: self.label_selector.clone(),
+            ..AuthorizerAttributes::default()
+        })
+    }
+}
+
+/// What an authorizer answered.
+#[derive(Clone, Debug)]
+pub struct Decision(AuthorizerAnswer);
+
+impl Decision {
+    pub(super) fn is_allowed(&self) -> bool {
+        self.0.decision == AuthorizerDecision::Allow
+    }
+
+    pub(super) fn reason(&self) -> &str {
+        &self.0.reason
+    }
+
+    pub(super) fn error(&self) -> Option<&str> {
+        self.0.error.as_deref()
+    }
+}
+
+/// What all these values have in common: they have methods, and nothing else can be done with them.
+macro_rules! receiver_only {
+    ($($value:ty => $type_:expr, $go_type:literal);* $(;)?) => {$(
+        impl Opaque for $value {
+            fn type_(&self) -> Type {
+                let sig: Sig = $type_;
+                sig.to_type()
+            }
+
+            fn equals(&self, _: &Value) -> Result<bool, EvalError> {
+                Err(EvalError::no_such_overload())
+            }
+
+            /// What such a value wraps, for Go, is the error that it wraps nothing.
+            fn text(&self) -> Option<String> {
+                Some(EvalError::no_such_overload().to_string())
+            }
+
+            fn native_type(&self) -> &'static str {
+                "*types.Err"
+            }
+
+            fn go_type(&self) -> &'static str {
+                $go_type
+            }
+
+            fn through_native(&self) -> Result<(), EvalError> {
+                Err(EvalError::no_such_overload())
+            }
+        }
+    )*};
+}
+
+receiver_only! {
+    AuthorizerValue => AUTHORIZER, "library.authorizerVal";
+    PathCheck => PATH_CHECK, "library.pathCheckVal";
+    GroupCheck => GROUP_CHECK, "library.groupCheckVal";
+    ResourceCheck => RESOURCE_CHECK, "library.resourceCheckVal";
+    Decision => DECISION, "library.decisionVal";
+}

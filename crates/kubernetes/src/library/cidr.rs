@@ -1,0 +1,161 @@
+//! Networks in CIDR notation.
+
+use super::args::{Result, failed, opaque, text};
+use super::ip::{self as addresses, Ip};
+use super::net::{Network, is_ipv4_mapped};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::go_text::quote;
+use cel::types::Type;
+use cel::value::{EvalError, Hashed, Opaque, Value};
+use Sig::{Bool, Int, String};
+
+use super::types::{CIDR, IP};
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/cidr.go, cidrLibraryDecls";
+
+/// Networks of both families.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("cidr", "string_to_cidr", &[String], CIDR, SOURCE).evaluated_by(cidr),
+    OverloadRow::member(
+        "containsIP",
+        "cidr_contains_ip_string",
+        &[CIDR, String],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(contains_ip),
+    OverloadRow::member(
+        "containsIP",
+        "cidr_contains_ip_ip",
+        &[CIDR, IP],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(contains_ip),
+    OverloadRow::member(
+        "containsCIDR",
+        "cidr_contains_cidr_string",
+        &[CIDR, String],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(contains_cidr),
+    OverloadRow::member(
+        "containsCIDR",
+        "cidr_contains_cidr",
+        &[CIDR, CIDR],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(contains_cidr),
+    OverloadRow::member("ip", "cidr_ip", &[CIDR], IP, SOURCE).evaluated_by(ip),
+    OverloadRow::member("prefixLength", "cidr_prefix_length", &[CIDR], Int, SOURCE)
+        .evaluated_by(prefix_length),
+    OverloadRow::member("masked", "cidr_masked", &[CIDR], CIDR, SOURCE).evaluated_by(masked),
+    OverloadRow::global("isCIDR", "is_cidr", &[String], Bool, SOURCE).evaluated_by(is_cidr),
+    OverloadRow::global("string", "cidr_to_string", &[CIDR], String, SOURCE).evaluated_by(string),
+];
+
+impl Opaque for Network {
+    fn type_(&self) -> Type {
+        CIDR.to_type()
+    }
+
+    fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            Some(other) => Ok(self == other),
+            None => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    fn convert_to(&self, to: &Type) -> Result {
+        match to {
+            Type::String => Ok(self.to_string().into()),
+            _ => Err(EvalError::conversion(&self.type_(), to)),
+        }
+    }
+
+    /// The number of bytes that name the network, the last of which may be in part.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/cidr.go`, `CIDR.Size`.
+    fn size(&self) -> Option<usize> {
+        Some(usize::from(self.n_bits.div_ceil(8)))
+    }
+
+    fn text(&self) -> Option<std::string::String> {
+        Some(self.to_string())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::ByText(self.text().unwrap_or_default())
+    }
+
+    fn native_type(&self) -> &'static str {
+        "netip.Prefix"
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.CIDR"
+    }
+}
+
+const PREFIX: &str = "network address parse error during conversion from string";
+
+/// The network that `text` is, of its own family.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `parseCIDR`.
+fn parse(text: &str) -> std::result::Result<Network, EvalError> {
+    let network = Network::parse(text).map_err(|error| failed(format!("{PREFIX}: {error}")))?;
+    if is_ipv4_mapped(network.ip) {
+        let text = quote(text);
+        return Err(failed(format!(
+            "IPv4-mapped IPv6 address {text} is not allowed"
+        )));
+    }
+    Ok(network)
+}
+
+/// As [`parse`], with the words that upstream says twice.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `stringToCIDR`.
+fn read(text: &str) -> std::result::Result<Network, EvalError> {
+    parse(text).map_err(|error| failed(format!("{PREFIX}: {error}")))
+}
+
+fn cidr(_: &Context, args: &[Value]) -> Result {
+    read(text(args, 0)?).map(Value::opaque)
+}
+
+fn is_cidr(_: &Context, args: &[Value]) -> Result {
+    Ok(parse(text(args, 0)?).is_ok().into())
+}
+
+fn string(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|network: &Network| network.to_string().into())
+}
+
+fn contains_ip(_: &Context, args: &[Value]) -> Result {
+    let network: &Network = opaque(args, 0)?;
+    Ok(network.contains(addresses::address_of(args.get(1))?).into())
+}
+
+fn contains_cidr(_: &Context, args: &[Value]) -> Result {
+    let network: &Network = opaque(args, 0)?;
+    let other = match args.get(1) {
+        Some(Value::String(text)) => read(text)?,
+        _ => *opaque(args, 1)?,
+    };
+    Ok(network.contains_network(other).into())
+}
+
+fn ip(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|network: &Network| Value::opaque(Ip(network.ip)))
+}
+
+fn prefix_length(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|network: &Network| Value::Int(network.n_bits.into()))
+}
+
+fn masked(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|network: &Network| Value::opaque(network.masked()))
+}

@@ -1,0 +1,159 @@
+//! Named formats that a string is validated against.
+
+pub mod formats;
+pub mod validation;
+
+pub use formats::Format;
+
+use super::args::{Result, opaque, strings, text};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::value::Value;
+use Sig::{List, Optional, String};
+
+use super::types::NAMED_FORMAT;
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/format.go, formatLibraryDecls";
+const CONSTANTS_SOURCE: &str = "k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats";
+
+/// Formats by name, and validation.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::member(
+        "validate",
+        "format-validate",
+        &[NAMED_FORMAT, String],
+        Optional(&List(&String)),
+        SOURCE,
+    )
+    .evaluated_by(validate),
+    OverloadRow::global(
+        "format.named",
+        "format-named",
+        &[String],
+        Optional(&NAMED_FORMAT),
+        SOURCE,
+    )
+    .evaluated_by(named),
+];
+
+/// One function without arguments for each format.
+pub static CONSTANTS: &[OverloadRow] = &[
+    OverloadRow::global(
+        "format.dns1123Label",
+        "format.dns1123Label",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DNS1123_LABEL.value())),
+    OverloadRow::global(
+        "format.dns1123Subdomain",
+        "format.dns1123Subdomain",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DNS1123_SUBDOMAIN.value())),
+    OverloadRow::global(
+        "format.dns1035Label",
+        "format.dns1035Label",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DNS1035_LABEL.value())),
+    OverloadRow::global(
+        "format.qualifiedName",
+        "format.qualifiedName",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::QUALIFIED_NAME.value())),
+    OverloadRow::global(
+        "format.dns1123LabelPrefix",
+        "format.dns1123LabelPrefix",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DNS1123_LABEL_PREFIX.value())),
+    OverloadRow::global(
+        "format.dns1123SubdomainPrefix",
+        "format.dns1123SubdomainPrefix",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DNS1123_SUBDOMAIN_PREFIX.value())),
+    OverloadRow::global(
+        "format.dns1035LabelPrefix",
+        "format.dns1035LabelPrefix",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DNS1035_LABEL_PREFIX.value())),
+    OverloadRow::global(
+        "format.labelValue",
+        "format.labelValue",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::LABEL_VALUE.value())),
+    OverloadRow::global(
+        "format.uri",
+        "format.uri",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::URI.value())),
+    OverloadRow::global(
+        "format.uuid",
+        "format.uuid",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::UUID.value())),
+    OverloadRow::global(
+        "format.byte",
+        "format.byte",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::BYTE.value())),
+    OverloadRow::global(
+        "format.date",
+        "format.date",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DATE.value())),
+    OverloadRow::global(
+        "format.datetime",
+        "format.datetime",
+        &[],
+        NAMED_FORMAT,
+        CONSTANTS_SOURCE,
+    )
+    .evaluated_by(|_, _| Ok(formats::DATETIME.value())),
+];
+
+fn validate(_: &Context, args: &[Value]) -> Result {
+    let format: &Format = opaque(args, 0)?;
+    let messages = format.messages(text(args, 1)?);
+    Ok(if messages.is_empty() {
+        Value::none()
+    } else {
+        Value::some(strings(messages))
+    })
+}
+
+fn named(_: &Context, args: &[Value]) -> Result {
+    let format = formats::named(text(args, 0)?);
+    Ok(format.map_or_else(Value::none, |format| Value::some(format.value())))
+}

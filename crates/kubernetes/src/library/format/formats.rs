@@ -1,0 +1,195 @@
+//! The formats by name.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/library/format.go` (`ConstantFormats`), `pkg/cel/format.go` (`Format`).
+
+use cel::types::Type;
+use cel::value::{EvalError, Hashed, Opaque, Value};
+use crate::library::types::NAMED_FORMAT;
+use crate::library::url;
+
+use super::validation;
+
+/// A format: its name, and what is wrong with a text that should have it.
+#[derive(Clone, Copy, Debug)]
+pub struct Format {
+    /// The name that an expression calls it by.
+    pub function: &'static str,
+    /// The name by which two formats are held to be the same.
+    pub name: &'static str,
+    check: fn(&str) -> Vec<String>,
+    /// The length of the pattern that upstream takes its check to be, by which it costs.
+    pub pattern_len: u64,
+}
+
+impl Format {
+    const fn new(
+        function: &'static str,
+        name: &'static str,
+        pattern_len: u64,
+        check: fn(&str) -> Vec<String>,
+    ) -> Self {
+        Self {
+            function,
+            name,
+            check,
+            pattern_len,
+        }
+    }
+
+    /// What is wrong with `text`, or nothing.
+    #[must_use]
+    pub fn messages(&self, text: &str) -> Vec<String> {
+        (self.check)(text)
+    }
+
+    pub(super) fn value(&self) -> Value {
+        Value::opaque(*self)
+    }
+}
+
+impl Opaque for Format {
+    fn type_(&self) -> Type {
+        NAMED_FORMAT.to_type()
+    }
+
+    fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            Some(other) => Ok(self.name == other.name),
+            None => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    fn text(&self) -> Option<String> {
+        Some(self.name.to_owned())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::Never
+    }
+
+    fn native_type(&self) -> &'static str {
+        "cel.Format"
+    }
+
+    fn through_native(&self) -> Result<(), EvalError> {
+        Ok(())
+    }
+}
+
+fn unless(is_valid: bool, message: &str) -> Vec<String> {
+    if is_valid {
+        Vec::new()
+    } else {
+        vec![message.to_owned()]
+    }
+}
+
+pub(super) static DNS1123_LABEL: Format = Format::new("dns1123Label", "DNS1123Label", 30, |text| {
+    validation::dns1123_label(text.as_bytes())
+});
+
+pub(super) static DNS1123_SUBDOMAIN: Format =
+    Format::new("dns1123Subdomain", "DNS1123Subdomain", 60, |text| {
+        validation::dns1123_subdomain(text.as_bytes())
+    });
+
+pub(super) static DNS1035_LABEL: Format = Format::new("dns1035Label", "DNS1035Label", 30, |text| {
+    validation::dns1035_label(text.as_bytes())
+});
+
+pub(super) static QUALIFIED_NAME: Format =
+    Format::new("qualifiedName", "QualifiedName", 60, |text| {
+        validation::qualified_name(text.as_bytes())
+    });
+
+pub(super) static DNS1123_LABEL_PREFIX: Format =
+    Format::new("dns1123LabelPrefix", "DNS1123LabelPrefix", 30, |text| {
+        validation::dns1123_label(&validation::without_trailing_dash(text.as_bytes()))
+    });
+
+pub(super) static DNS1123_SUBDOMAIN_PREFIX: Format = Format::new(
+    "dns1123SubdomainPrefix",
+    "DNS1123SubdomainPrefix",
+    60,
+    |text| validation::dns1123_subdomain(&validation::without_trailing_dash(text.as_bytes())),
+);
+
+pub(super) static DNS1035_LABEL_PREFIX: Format =
+    Format::new("dns1035LabelPrefix", "DNS1035LabelPrefix", 30, |text| {
+        validation::dns1035_label(&validation::without_trailing_dash(text.as_bytes()))
+    });
+
+pub(super) static LABEL_VALUE: Format = Format::new("labelValue", "LabelValue", 40, |text| {
+    validation::label_value(text.as_bytes())
+});
+
+pub(super) static URI: Format = Format::new("uri", "URI", 1103, |text| {
+    let error = url::parse_request_uri(text).err();
+    error.map(|error| error.to_string()).into_iter().collect()
+});
+
+pub(super) static UUID: Format = Format::new("uuid", "uuid", 70, |text| {
+    unless(validation::is_uuid(text), "does not match the UUID format")
+});
+
+pub(super) static BYTE: Format = Format::new("byte", "byte", 84, |text| {
+    unless(validation::is_base64(text), "invalid base64")
+});
+
+pub(super) static DATE: Format = Format::new("date", "date", 71, |text| {
+    unless(validation::is_date(text), "invalid date")
+});
+
+pub(super) static DATETIME: Format = Format::new("datetime", "datetime", 71, |text| {
+    unless(validation::is_date_time(text), "invalid datetime")
+});
+
+static ALL: [&Format; 13] = [
+    &DNS1123_LABEL,
+    &DNS1123_SUBDOMAIN,
+    &DNS1035_LABEL,
+    &QUALIFIED_NAME,
+    &DNS1123_LABEL_PREFIX,
+    &DNS1123_SUBDOMAIN_PREFIX,
+    &DNS1035_LABEL_PREFIX,
+    &LABEL_VALUE,
+    &URI,
+    &UUID,
+    &BYTE,
+    &DATE,
+    &DATETIME,
+];
+
+/// The format that expressions call `function`.
+#[must_use]
+pub fn named(function: &str) -> Option<&'static Format> {
+    ALL.into_iter().find(|format| format.function == function)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_has_its_own_name() {
+        for format in ALL {
+            assert_eq!(
+                named(format.function).map(|found| found.name),
+                Some(format.name)
+            );
+        }
+        assert!(named("DNS1123Label").is_none());
+    }
+
+    #[test]
+    fn messages() {
+        let of = |name, text| named(name).unwrap().messages(text);
+        assert_eq!(of("dns1123LabelPrefix", "ab-"), [""; 0]);
+        assert_eq!(of("dns1123Label", "ab-").len(), 1);
+        assert_eq!(of("uri", "x"), [r#"parse "x": invalid URI for request"#]);
+        assert_eq!(of("uuid", "x"), ["does not match the UUID format"]);
+        assert_eq!(of("byte", "x"), ["invalid base64"]);
+        assert_eq!(of("date", "2024-01-01"), [""; 0]);
+        assert_eq!(of("datetime", "2024-01-01"), ["invalid datetime"]);
+    }
+}

@@ -1,0 +1,178 @@
+//! IP addresses.
+
+use std::net::IpAddr;
+
+use super::args::{Result, failed, opaque, text};
+use super::net::{self, is_ipv4_mapped, parse_address};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::go_text::quote;
+use cel::types::Type;
+use cel::value::{EvalError, Hashed, Opaque, Value};
+use Sig::{Bool, Int, String};
+
+use super::types::IP;
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/ip.go, ipLibraryDecls";
+
+/// Addresses of both families.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("ip", "string_to_ip", &[String], IP, SOURCE).evaluated_by(ip),
+    OverloadRow::member("family", "ip_family", &[IP], Int, SOURCE).evaluated_by(family),
+    OverloadRow::global("ip.isCanonical", "ip_is_canonical", &[String], Bool, SOURCE)
+        .evaluated_by(is_canonical),
+    OverloadRow::member("isUnspecified", "ip_is_unspecified", &[IP], Bool, SOURCE)
+        .evaluated_by(is_unspecified),
+    OverloadRow::member("isLoopback", "ip_is_loopback", &[IP], Bool, SOURCE)
+        .evaluated_by(is_loopback),
+    OverloadRow::member(
+        "isLinkLocalMulticast",
+        "ip_is_link_local_multicast",
+        &[IP],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_link_local_multicast),
+    OverloadRow::member(
+        "isLinkLocalUnicast",
+        "ip_is_link_local_unicast",
+        &[IP],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_link_local_unicast),
+    OverloadRow::member(
+        "isGlobalUnicast",
+        "ip_is_global_unicast",
+        &[IP],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_global_unicast),
+    OverloadRow::global("isIP", "is_ip", &[String], Bool, SOURCE).evaluated_by(is_ip),
+    OverloadRow::global("string", "ip_to_string", &[IP], String, SOURCE).evaluated_by(string),
+];
+
+/// An address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ip(pub IpAddr);
+
+impl Opaque for Ip {
+    fn type_(&self) -> Type {
+        IP.to_type()
+    }
+
+    fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            Some(other) => Ok(self == other),
+            None => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    fn convert_to(&self, to: &Type) -> Result {
+        match to {
+            Type::String => Ok(self.0.to_string().into()),
+            _ => Err(EvalError::conversion(&self.type_(), to)),
+        }
+    }
+
+    /// The number of bytes.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/ip.go`, `IP.Size`.
+    fn size(&self) -> Option<usize> {
+        Some(usize::from(net::width(self.0) / 8))
+    }
+
+    fn text(&self) -> Option<std::string::String> {
+        Some(self.0.to_string())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::ByText(self.text().unwrap_or_default())
+    }
+
+    fn native_type(&self) -> &'static str {
+        "netip.Addr"
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.IP"
+    }
+}
+
+/// The address that `text` is, without a zone, and of its own family.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/ip.go`, `parseIPAddr`.
+fn parse(text: &str) -> std::result::Result<IpAddr, EvalError> {
+    let address = parse_address(text.as_bytes()).map_err(|error| {
+        let text = quote(text);
+        failed(format!(
+            "IP Address {text} parse error during conversion from string: {error}"
+        ))
+    })?;
+    if address.has_zone {
+        let text = quote(text);
+        return Err(failed(format!(
+            "IP address {text} with zone value is not allowed"
+        )));
+    }
+    if is_ipv4_mapped(address.ip) {
+        let text = quote(text);
+        return Err(failed(format!(
+            "IPv4-mapped IPv6 address {text} is not allowed"
+        )));
+    }
+    Ok(address.ip)
+}
+
+/// The address that a string or an address is; `no such overload` stands for all errors.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cidr.go`, `cidrContainsIPString`, `cidrContainsIP`.
+pub(super) fn address_of(value: Option<&Value>) -> std::result::Result<IpAddr, EvalError> {
+    match value {
+        Some(Value::String(text)) => parse(text).ok(),
+        Some(value) => value.downcast().map(|Ip(ip)| *ip),
+        None => None,
+    }
+    .ok_or(EvalError::no_such_overload())
+}
+
+fn ip(_: &Context, args: &[Value]) -> Result {
+    parse(text(args, 0)?).map(|ip| Value::opaque(Ip(ip)))
+}
+
+fn is_ip(_: &Context, args: &[Value]) -> Result {
+    Ok(parse(text(args, 0)?).is_ok().into())
+}
+
+fn is_canonical(_: &Context, args: &[Value]) -> Result {
+    let text = text(args, 0)?;
+    Ok((parse(text)?.to_string() == text).into())
+}
+
+fn string(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| ip.to_string().into())
+}
+
+fn family(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| Value::Int(if ip.is_ipv4() { 4 } else { 6 }))
+}
+
+fn is_unspecified(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| ip.is_unspecified().into())
+}
+
+fn is_loopback(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| ip.is_loopback().into())
+}
+
+fn is_link_local_multicast(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| net::is_link_local_multicast(*ip).into())
+}
+
+fn is_link_local_unicast(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| net::is_link_local_unicast(*ip).into())
+}
+
+fn is_global_unicast(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|Ip(ip)| net::is_global_unicast(*ip).into())
+}

@@ -1,0 +1,324 @@
+//! Lists: order, sums and positions.
+
+use std::cmp::Ordering;
+
+use super::args::Result;
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::stdlib::arithmetic;
+use cel::value::{EvalError, List as ListValue, Value};
+use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/lists.go, listsLibraryDecls";
+
+const A: Sig = Param("A");
+const LIST_A: Sig = List(&A);
+
+/// Functions on lists of comparable elements, and positions in any list.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::member(
+        "isSorted",
+        "list_int_is_sorted_bool",
+        &[List(&Int)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_uint_is_sorted_bool",
+        &[List(&Uint)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_double_is_sorted_bool",
+        &[List(&Double)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_bool_is_sorted_bool",
+        &[List(&Bool)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_duration_is_sorted_bool",
+        &[List(&Duration)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_timestamp_is_sorted_bool",
+        &[List(&Timestamp)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_string_is_sorted_bool",
+        &[List(&String)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member(
+        "isSorted",
+        "list_bytes_is_sorted_bool",
+        &[List(&Bytes)],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_sorted),
+    OverloadRow::member("sum", "list_int_sum_int", &[List(&Int)], Int, SOURCE)
+        .evaluated_by(sum_of_ints),
+    OverloadRow::member("sum", "list_uint_sum_uint", &[List(&Uint)], Uint, SOURCE)
+        .evaluated_by(sum_of_uints),
+    OverloadRow::member(
+        "sum",
+        "list_double_sum_double",
+        &[List(&Double)],
+        Double,
+        SOURCE,
+    )
+    .evaluated_by(sum_of_doubles),
+    OverloadRow::member(
+        "sum",
+        "list_duration_sum_duration",
+        &[List(&Duration)],
+        Duration,
+        SOURCE,
+    )
+    .evaluated_by(sum_of_durations),
+    OverloadRow::member("max", "list_int_max_int", &[List(&Int)], Int, SOURCE).evaluated_by(max),
+    OverloadRow::member("max", "list_uint_max_uint", &[List(&Uint)], Uint, SOURCE)
+        .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_double_max_double",
+        &[List(&Double)],
+        Double,
+        SOURCE,
+    )
+    .evaluated_by(max),
+    OverloadRow::member("max", "list_bool_max_bool", &[List(&Bool)], Bool, SOURCE)
+        .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_duration_max_duration",
+        &[List(&Duration)],
+        Duration,
+        SOURCE,
+    )
+    .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_timestamp_max_timestamp",
+        &[List(&Timestamp)],
+        Timestamp,
+        SOURCE,
+    )
+    .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_string_max_string",
+        &[List(&String)],
+        String,
+        SOURCE,
+    )
+    .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_bytes_max_bytes",
+        &[List(&Bytes)],
+        Bytes,
+        SOURCE,
+    )
+    .evaluated_by(max),
+    OverloadRow::member("min", "list_int_min_int", &[List(&Int)], Int, SOURCE).evaluated_by(min),
+    OverloadRow::member("min", "list_uint_min_uint", &[List(&Uint)], Uint, SOURCE)
+        .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_double_min_double",
+        &[List(&Double)],
+        Double,
+        SOURCE,
+    )
+    .evaluated_by(min),
+    OverloadRow::member("min", "list_bool_min_bool", &[List(&Bool)], Bool, SOURCE)
+        .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_duration_min_duration",
+        &[List(&Duration)],
+        Duration,
+        SOURCE,
+    )
+    .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_timestamp_min_timestamp",
+        &[List(&Timestamp)],
+        Timestamp,
+        SOURCE,
+    )
+    .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_string_min_string",
+        &[List(&String)],
+        String,
+        SOURCE,
+    )
+    .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_bytes_min_bytes",
+        &[List(&Bytes)],
+        Bytes,
+        SOURCE,
+    )
+    .evaluated_by(min),
+    OverloadRow::member("indexOf", "list_a_index_of_int", &[LIST_A, A], Int, SOURCE)
+        .evaluated_by(index_of),
+    OverloadRow::member(
+        "lastIndexOf",
+        "list_a_last_index_of_int",
+        &[LIST_A, A],
+        Int,
+        SOURCE,
+    )
+    .evaluated_by(last_index_of),
+];
+
+fn list(args: &[Value]) -> std::result::Result<&ListValue, EvalError> {
+    args.first()
+        .and_then(Value::as_list)
+        .ok_or(EvalError::no_such_overload())
+}
+
+/// Whether values of this type can be ordered.
+///
+/// Source: cel-go `common/types/traits`, `Comparer`.
+fn is_comparable(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Bool(_)
+            | Value::Int(_)
+            | Value::Uint(_)
+            | Value::Double(_)
+            | Value::String(_)
+            | Value::Bytes(_)
+            | Value::Duration(_)
+            | Value::Timestamp(_)
+    )
+}
+
+/// The elements, of which each must be comparable once it is reached.
+fn comparable(list: &ListValue) -> impl Iterator<Item = Result> {
+    list.iter().map(|element| {
+        if is_comparable(&element) {
+            Ok(element)
+        } else {
+            Err(EvalError::no_such_overload())
+        }
+    })
+}
+
+/// Elements that have no order do not disturb it.
+fn is_sorted(_: &Context, args: &[Value]) -> Result {
+    let mut previous: Option<Value> = None;
+    for element in comparable(list(args)?) {
+        let element = element?;
+        if let Some(previous) = previous
+            && previous.compare(&element) == Ok(Ordering::Greater)
+        {
+            return Ok(false.into());
+        }
+        previous = Some(element);
+    }
+    Ok(true.into())
+}
+
+/// The element that is not preferred to any before it.
+fn extreme(args: &[Value], name: &str, replaced_if: Ordering) -> Result {
+    let mut extreme: Option<Value> = None;
+    for element in comparable(list(args)?) {
+        let element = element?;
+        let replaces = extreme
+            .as_ref()
+            .is_none_or(|extreme| extreme.compare(&element) == Ok(replaced_if));
+        if replaces {
+            extreme = Some(element);
+        }
+    }
+    extreme.ok_or_else(|| EvalError::new(format!("{name} called on empty list")))
+}
+
+fn max(_: &Context, args: &[Value]) -> Result {
+    extreme(args, "max", Ordering::Less)
+}
+
+fn min(_: &Context, args: &[Value]) -> Result {
+    extreme(args, "min", Ordering::Greater)
+}
+
+/// The elements added to `zero`.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/lists.go`, `sum`.
+fn sum(args: &[Value], zero: Value) -> Result {
+    list(args)?
+        .iter()
+        .try_fold(zero, |sum, element| arithmetic::plus(&sum, &element))
+}
+
+fn sum_of_ints(_: &Context, args: &[Value]) -> Result {
+    sum(args, Value::Int(0))
+}
+
+fn sum_of_uints(_: &Context, args: &[Value]) -> Result {
+    sum(args, Value::Uint(0))
+}
+
+fn sum_of_doubles(_: &Context, args: &[Value]) -> Result {
+    sum(args, Value::Double(0.0))
+}
+
+fn sum_of_durations(_: &Context, args: &[Value]) -> Result {
+    sum(args, Value::Duration(0))
+}
+
+/// The place of an element that is equal to the second argument, or -1.
+fn place(context: &Context, args: &[Value], indices: impl Iterator<Item = usize>) -> Result {
+    let list = list(args)?;
+    let item = args.get(1).ok_or(EvalError::no_such_overload())?;
+    for index in indices {
+        let Some(element) = list.get(index) else {
+            continue;
+        };
+        match element.equals_within(item, context.work()) {
+            Ok(true) => return Ok(Value::Int(i64::try_from(index).unwrap_or(i64::MAX))),
+            Err(error) if error.ends_evaluation() => return Err(error),
+            Ok(false) | Err(_) => {}
+        }
+    }
+    Ok(Value::Int(-1))
+}
+
+fn index_of(context: &Context, args: &[Value]) -> Result {
+    place(context, args, 0..list(args)?.len())
+}
+
+fn last_index_of(context: &Context, args: &[Value]) -> Result {
+    place(context, args, (0..list(args)?.len()).rev())
+}

@@ -1,0 +1,207 @@
+//! Quantities such as `1.5Gi`.
+
+mod amount;
+mod decimal;
+mod value;
+
+pub use value::{Quantity, QuantityError};
+
+use std::cmp::Ordering;
+
+use super::args::{Result, failed, opaque, text};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::types::Type;
+use cel::value::{EvalError, Opaque, Value};
+use Sig::{Bool, Double, Int, String};
+
+use super::types::QUANTITY;
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/quantity.go, quantityLibraryDecls";
+
+/// Conversion, comparison and arithmetic of quantities.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global(
+        "quantity",
+        "string_to_quantity",
+        &[String],
+        QUANTITY,
+        SOURCE,
+    )
+    .evaluated_by(quantity),
+    OverloadRow::global("isQuantity", "is_quantity_string", &[String], Bool, SOURCE)
+        .evaluated_by(is_quantity),
+    OverloadRow::global("sign", "quantity_sign", &[QUANTITY], Int, SOURCE).evaluated_by(sign),
+    OverloadRow::member(
+        "isGreaterThan",
+        "quantity_is_greater_than",
+        &[QUANTITY, QUANTITY],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_greater_than),
+    OverloadRow::member(
+        "isLessThan",
+        "quantity_is_less_than",
+        &[QUANTITY, QUANTITY],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_less_than),
+    OverloadRow::member(
+        "compareTo",
+        "quantity_compare_to",
+        &[QUANTITY, QUANTITY],
+        Int,
+        SOURCE,
+    )
+    .evaluated_by(compare_to),
+    OverloadRow::member(
+        "asApproximateFloat",
+        "quantity_get_float",
+        &[QUANTITY],
+        Double,
+        SOURCE,
+    )
+    .evaluated_by(as_approximate_float),
+    OverloadRow::member("asInteger", "quantity_get_int", &[QUANTITY], Int, SOURCE)
+        .evaluated_by(as_integer),
+    OverloadRow::member(
+        "isInteger",
+        "quantity_is_integer",
+        &[QUANTITY],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_integer),
+    OverloadRow::member(
+        "add",
+        "quantity_add",
+        &[QUANTITY, QUANTITY],
+        QUANTITY,
+        SOURCE,
+    )
+    .evaluated_by(add),
+    OverloadRow::member(
+        "add",
+        "quantity_add_int",
+        &[QUANTITY, Int],
+        QUANTITY,
+        SOURCE,
+    )
+    .evaluated_by(add),
+    OverloadRow::member(
+        "sub",
+        "quantity_sub",
+        &[QUANTITY, QUANTITY],
+        QUANTITY,
+        SOURCE,
+    )
+    .evaluated_by(sub),
+    OverloadRow::member(
+        "sub",
+        "quantity_sub_int",
+        &[QUANTITY, Int],
+        QUANTITY,
+        SOURCE,
+    )
+    .evaluated_by(sub),
+];
+
+impl Opaque for Quantity {
+    fn type_(&self) -> Type {
+        QUANTITY.to_type()
+    }
+
+    /// A sum on the right side is of a type that upstream's equality does not know.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/quantity.go`, `Quantity.Equal`.
+    fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            Some(other) if !other.is_sum() => self.is_equal(other).map_err(failed),
+            _ => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    fn text(&self) -> Option<std::string::String> {
+        Some(self.to_string())
+    }
+
+    fn native_type(&self) -> &'static str {
+        "*resource.Quantity"
+    }
+
+    fn go_type(&self) -> &'static str {
+        if self.is_sum() {
+            "*cel.Quantity"
+        } else {
+            "cel.Quantity"
+        }
+    }
+}
+
+fn quantity(_: &Context, args: &[Value]) -> Result {
+    Quantity::parse(text(args, 0)?)
+        .map(Value::opaque)
+        .map_err(failed)
+}
+
+fn is_quantity(_: &Context, args: &[Value]) -> Result {
+    match Quantity::parse(text(args, 0)?) {
+        Err(error @ QuantityError::TooLong) => Err(failed(error)),
+        parsed => Ok(parsed.is_ok().into()),
+    }
+}
+
+fn sign(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|quantity: &Quantity| quantity.sign().into())
+}
+
+fn compare(args: &[Value]) -> std::result::Result<Ordering, EvalError> {
+    let (left, right): (&Quantity, &Quantity) = (opaque(args, 0)?, opaque(args, 1)?);
+    left.compare(right).map_err(failed)
+}
+
+fn is_greater_than(_: &Context, args: &[Value]) -> Result {
+    compare(args).map(|order| order.is_gt().into())
+}
+
+fn is_less_than(_: &Context, args: &[Value]) -> Result {
+    compare(args).map(|order| order.is_lt().into())
+}
+
+fn compare_to(_: &Context, args: &[Value]) -> Result {
+    compare(args).map(|order| (order as i64).into())
+}
+
+fn as_approximate_float(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|quantity: &Quantity| quantity.as_approximate_float().into())
+}
+
+fn as_integer(_: &Context, args: &[Value]) -> Result {
+    opaque::<Quantity>(args, 0)?
+        .as_integer()
+        .map(Value::Int)
+        .ok_or(EvalError::fixed("cannot convert value to integer"))
+}
+
+fn is_integer(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|quantity: &Quantity| quantity.as_integer().is_some().into())
+}
+
+/// The second argument: a quantity, or an integer.
+fn operand(args: &[Value]) -> std::result::Result<Quantity, EvalError> {
+    match args.get(1) {
+        Some(Value::Int(value)) => Ok((*value).into()),
+        _ => opaque(args, 1).cloned(),
+    }
+}
+
+fn add(_: &Context, args: &[Value]) -> Result {
+    let sum = opaque::<Quantity>(args, 0)?.plus(&operand(args)?);
+    sum.map(Value::opaque).map_err(failed)
+}
+
+fn sub(_: &Context, args: &[Value]) -> Result {
+    let difference = opaque::<Quantity>(args, 0)?.minus(&operand(args)?);
+    difference.map(Value::opaque).map_err(failed)
+}

@@ -1,0 +1,154 @@
+//! Semantic versions, version 1 of the library.
+
+mod value;
+
+pub use value::{Semver, SemverError};
+
+use std::cmp::Ordering;
+
+use super::args::{Result, failed, opaque, text};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::types::Type;
+use cel::value::{EvalError, Hashed, Opaque, Value};
+use Sig::{Bool, Int, String};
+
+use super::types::SEMVER;
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/semverlib.go, semverLibType.declarations";
+
+/// What every version has.
+pub static VERSION_0: &[OverloadRow] = &[
+    OverloadRow::global("semver", "string_to_semver", &[String], SEMVER, SOURCE)
+        .evaluated_by(semver),
+    OverloadRow::global("isSemver", "is_semver_string", &[String], Bool, SOURCE)
+        .evaluated_by(is_semver),
+    OverloadRow::member(
+        "isGreaterThan",
+        "semver_is_greater_than",
+        &[SEMVER, SEMVER],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_greater_than),
+    OverloadRow::member(
+        "isLessThan",
+        "semver_is_less_than",
+        &[SEMVER, SEMVER],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_less_than),
+    OverloadRow::member(
+        "compareTo",
+        "semver_compare_to",
+        &[SEMVER, SEMVER],
+        Int,
+        SOURCE,
+    )
+    .evaluated_by(compare_to),
+    OverloadRow::member("major", "semver_major", &[SEMVER], Int, SOURCE).evaluated_by(major),
+    OverloadRow::member("minor", "semver_minor", &[SEMVER], Int, SOURCE).evaluated_by(minor),
+    OverloadRow::member("patch", "semver_patch", &[SEMVER], Int, SOURCE).evaluated_by(patch),
+];
+
+/// What version 1 adds: versions normalized first.
+pub static VERSION_1: &[OverloadRow] = &[
+    OverloadRow::global(
+        "semver",
+        "string_bool_to_semver",
+        &[String, Bool],
+        SEMVER,
+        SOURCE,
+    )
+    .evaluated_by(semver),
+    OverloadRow::global(
+        "isSemver",
+        "is_semver_string_bool",
+        &[String, Bool],
+        Bool,
+        SOURCE,
+    )
+    .evaluated_by(is_semver),
+];
+
+impl Opaque for Semver {
+    fn type_(&self) -> Type {
+        SEMVER.to_type()
+    }
+
+    fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            Some(other) => Ok(self.compare(other).is_eq()),
+            None => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    fn text(&self) -> Option<std::string::String> {
+        Some(self.to_string())
+    }
+
+    fn hashed(&self) -> Hashed {
+        Hashed::Never
+    }
+
+    fn native_type(&self) -> &'static str {
+        "semver.Version"
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.Semver"
+    }
+}
+
+/// The version that the first argument is; normalised if the second argument says so.
+fn parse(
+    args: &[Value],
+) -> std::result::Result<std::result::Result<Semver, SemverError>, EvalError> {
+    let text = text(args, 0)?;
+    Ok(match args.get(1) {
+        Some(Value::Bool(true)) => Semver::parse_normalized(text),
+        _ => Semver::parse(text),
+    })
+}
+
+fn semver(_: &Context, args: &[Value]) -> Result {
+    parse(args)?.map(Value::opaque).map_err(failed)
+}
+
+fn is_semver(_: &Context, args: &[Value]) -> Result {
+    parse(args).map(|parsed| parsed.is_ok().into())
+}
+
+fn compare(args: &[Value]) -> std::result::Result<Ordering, EvalError> {
+    let (left, right): (&Semver, &Semver) = (opaque(args, 0)?, opaque(args, 1)?);
+    Ok(left.compare(right))
+}
+
+fn is_greater_than(_: &Context, args: &[Value]) -> Result {
+    compare(args).map(|order| order.is_gt().into())
+}
+
+fn is_less_than(_: &Context, args: &[Value]) -> Result {
+    compare(args).map(|order| order.is_lt().into())
+}
+
+fn compare_to(_: &Context, args: &[Value]) -> Result {
+    compare(args).map(|order| (order as i64).into())
+}
+
+/// A number of a version as an `int`; upstream lets those that do not fit wrap.
+fn number(value: u64) -> Value {
+    value.cast_signed().into()
+}
+
+fn major(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|version: &Semver| number(version.major))
+}
+
+fn minor(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|version: &Semver| number(version.minor))
+}
+
+fn patch(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|version: &Semver| number(version.patch))
+}

@@ -1,0 +1,113 @@
+//! URLs and their parts.
+
+mod value;
+
+pub use value::{Url, UrlError, parse_request_uri};
+
+use super::args::{Result, failed, opaque, strings, text};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::types::Type;
+use cel::value::{EvalError, Opaque, Value};
+use Sig::{Bool, List, Map, String};
+
+use super::types::URL;
+
+const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/urls.go, urlLibraryDecls";
+
+/// Conversion, and the parts.
+pub static ROWS: &[OverloadRow] = &[
+    OverloadRow::global("url", "string_to_url", &[String], URL, SOURCE).evaluated_by(url),
+    OverloadRow::member("getScheme", "url_get_scheme", &[URL], String, SOURCE).evaluated_by(scheme),
+    OverloadRow::member("getHost", "url_get_host", &[URL], String, SOURCE).evaluated_by(host),
+    OverloadRow::member("getHostname", "url_get_hostname", &[URL], String, SOURCE)
+        .evaluated_by(hostname),
+    OverloadRow::member("getPort", "url_get_port", &[URL], String, SOURCE).evaluated_by(port),
+    OverloadRow::member(
+        "getEscapedPath",
+        "url_get_escaped_path",
+        &[URL],
+        String,
+        SOURCE,
+    )
+    .evaluated_by(escaped_path),
+    OverloadRow::member(
+        "getQuery",
+        "url_get_query",
+        &[URL],
+        Map(&String, &List(&String)),
+        SOURCE,
+    )
+    .evaluated_by(query),
+    OverloadRow::global("isURL", "is_url_string", &[String], Bool, SOURCE).evaluated_by(is_url),
+];
+
+impl Opaque for Url {
+    fn type_(&self) -> Type {
+        URL.to_type()
+    }
+
+    /// URLs are equal if they are written alike.
+    ///
+    /// Source: k8s.io/apiserver `pkg/cel/url.go`, `URL.Equal`.
+    fn equals(&self, other: &Value) -> std::result::Result<bool, EvalError> {
+        match other.downcast::<Self>() {
+            Some(other) => Ok(self.to_string() == other.to_string()),
+            None => Err(EvalError::no_such_overload()),
+        }
+    }
+
+    fn text(&self) -> Option<std::string::String> {
+        Some(self.to_string())
+    }
+
+    fn native_type(&self) -> &'static str {
+        "*url.URL"
+    }
+
+    fn go_type(&self) -> &'static str {
+        "cel.URL"
+    }
+}
+
+fn url(_: &Context, args: &[Value]) -> Result {
+    Url::parse(text(args, 0)?)
+        .map(Value::opaque)
+        .map_err(|error| {
+            failed(format!(
+                "URL parse error during conversion from string: {error}"
+            ))
+        })
+}
+
+fn is_url(_: &Context, args: &[Value]) -> Result {
+    Ok(parse_request_uri(text(args, 0)?).is_ok().into())
+}
+
+fn scheme(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|url: &Url| url.scheme().into())
+}
+
+fn host(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|url: &Url| url.host().into())
+}
+
+fn hostname(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|url: &Url| url.hostname().into())
+}
+
+fn port(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|url: &Url| url.port().into())
+}
+
+fn escaped_path(_: &Context, args: &[Value]) -> Result {
+    opaque(args, 0).map(|url: &Url| url.escaped_path().into())
+}
+
+fn query(_: &Context, args: &[Value]) -> Result {
+    let parameters = opaque::<Url>(args, 0)?.query();
+    Value::map(
+        parameters
+            .into_iter()
+            .map(|(name, values)| (name.into(), strings(values))),
+    )
+}

@@ -1,0 +1,122 @@
+//! Objects and maps with a schema.
+
+use std::sync::Arc;
+
+use cel::value::{EvalError, Map, MapSource, Value};
+use crate::schema::escape::{escape, unescape};
+
+use super::{ValueSchema, part_equals, typed};
+
+/// An object or a map with a schema.
+///
+/// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredMap`.
+#[derive(Debug)]
+pub(super) struct TypedMap {
+    pub(super) raw: Map,
+    pub(super) schema: Arc<ValueSchema>,
+}
+
+impl TypedMap {
+    fn keys_of(&self) -> Vec<Value> {
+        self.raw.keys().unwrap_or_default()
+    }
+}
+
+impl MapSource for TypedMap {
+    fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
+        let Value::String(name) = key else {
+            return Err(EvalError::no_such_overload());
+        };
+        let is_object = self.schema.is_object();
+        let name = if is_object {
+            match unescape(name) {
+                Some(name) => name,
+                None => return Ok(None),
+            }
+        } else {
+            name.as_ref().into()
+        };
+        let Some(raw) = self.raw.find(&Value::from(&*name))? else {
+            return Ok(None);
+        };
+        // A null field is one that is not there.
+        if is_object && matches!(raw, Value::Null) {
+            return Ok(None);
+        }
+        match self.schema.part(&name).map(|schema| typed(&raw, schema)) {
+            Some(Value::Error(error)) => Err(error),
+            found => Ok(found),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.raw.len()
+    }
+
+    fn keys(&self) -> Result<Vec<Value>, EvalError> {
+        let is_object = self.schema.is_object();
+        let all = self.keys_of();
+        let n_all = all.len();
+        let mut keys: Vec<Value> = all
+            .into_iter()
+            .filter(|key| {
+                key.as_str()
+                    .is_some_and(|name| self.schema.part(name).is_some())
+            })
+            .map(|key| match key.as_str().and_then(escape) {
+                Some(escaped) if is_object => Value::from(&*escaped),
+                _ => key,
+            })
+            .collect();
+        // Upstream has room for all keys, and leaves nil where there is no schema.
+        keys.resize(n_all, Value::Null);
+        Ok(keys)
+    }
+
+    fn native(&self) -> Option<Value> {
+        Some(Value::Map(self.raw.clone()))
+    }
+
+    fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
+        Some(self.is_equal(other))
+    }
+}
+
+impl TypedMap {
+    fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
+        let Value::Map(other_map) = other else {
+            return Err(EvalError::no_such_overload());
+        };
+        if self.len() != other_map.len() {
+            return Ok(false);
+        }
+        for key in self.keys_of() {
+            let is_known = key
+                .as_str()
+                .is_some_and(|name| self.schema.part(name).is_some());
+            if is_known {
+                match (self.find(&key)?, other_map.find(&key)?) {
+                    (None, None) => {}
+                    (Some(own), Some(others)) => {
+                        if !part_equals(&own, &others)? {
+                            return Ok(false);
+                        }
+                    }
+                    (None, Some(_)) | (Some(_), None) => return Ok(false),
+                }
+            } else {
+                let Some(Value::Map(others)) =
+                    other_map.source().and_then(|source| source.native())
+                else {
+                    return Err(EvalError::no_such_overload());
+                };
+                if let (Some(own), Some(other)) = (self.raw.find(&key)?, others.find(&key)?)
+                    && !own.equals(&other)?
+                {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}

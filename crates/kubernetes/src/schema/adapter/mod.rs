@@ -1,0 +1,142 @@
+//! Values with a schema: JSON whose parts get their types when they are read.
+//!
+//! Takes a [`ValueSchema`] and a plain value, gives a value whose fields and elements are of the types that
+//! the schema says: timestamps, durations, byte sequences, lists that are maps or sets. Rules of
+//! CustomResourceDefinitions see their objects so; policies see plain values.
+//!
+//! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
+
+mod list;
+mod map;
+mod preserved;
+mod raw;
+mod value_schema;
+
+use std::sync::Arc;
+
+use super::go_time;
+use cel::base64;
+use cel::value::{EvalError, Map, Value};
+
+use list::{ListKind, TypedList};
+use map::TypedMap;
+use preserved::Preserved;
+use raw::go_type;
+pub use value_schema::ValueSchema;
+
+fn invalid(message: impl Into<String>) -> Value {
+    Value::Error(EvalError::new(message))
+}
+
+/// The plain value `raw` as one of the type of `schema`.
+///
+/// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `UnstructuredToVal`.
+#[must_use]
+pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
+    let got = |expected: &str| {
+        invalid(format!(
+            "invalid data, expected {expected}, got {}",
+            go_type(raw)
+        ))
+    };
+    if matches!(raw, Value::Null) {
+        return if schema.nullable {
+            Value::Null
+        } else {
+            invalid("invalid data, got null for schema with nullable=false")
+        };
+    }
+    if schema.int_or_string {
+        return match raw {
+            Value::String(_) | Value::Int(_) => raw.clone(),
+            _ => invalid(
+                "invalid data, expected XIntOrString value to be either a string or integer",
+            ),
+        };
+    }
+    match &*schema.type_ {
+        "object" => match raw {
+            Value::Map(map) => Value::Map(Map::from_source(Arc::new(TypedMap {
+                raw: map.clone(),
+                schema: Arc::clone(schema),
+            }))),
+            _ => invalid("invalid data, expected a map for the provided schema with type=object"),
+        },
+        "array" => typed_list(raw, schema),
+        "string" => match raw {
+            Value::String(text) => typed_string(text, schema),
+            _ => got("string"),
+        },
+        "number" => match raw {
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a whole number read as a double"
+            )]
+            Value::Int(value) => Value::Double(*value as f64),
+            Value::Double(_) => raw.clone(),
+            _ => got("float"),
+        },
+        "integer" => match raw {
+            Value::Int(_) => raw.clone(),
+            _ => got("int"),
+        },
+        "boolean" => match raw {
+            Value::Bool(_) => raw.clone(),
+            _ => got("bool"),
+        },
+        _ if schema.preserve_unknown_fields => Value::opaque(Preserved(raw.clone())),
+        other => invalid(format!(
+            "invalid type, expected object, array, number, integer, boolean or string, or no type with \
+             x-kubernetes-int-or-string or x-kubernetes-preserve-unknown-fields is true, got {other}"
+        )),
+    }
+}
+
+fn typed_list(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
+    let Value::List(list) = raw else {
+        return invalid("invalid data, expected an array for the provided schema with type=array");
+    };
+    let Some(items) = &schema.items else {
+        return invalid("invalid array type, expected Items with a non-empty Schema");
+    };
+    let kind = match &*schema.list_type {
+        "" | "atomic" => ListKind::Atomic,
+        "map" => ListKind::Map,
+        "set" => ListKind::Set,
+        other => {
+            return invalid(format!(
+                "invalid x-kubernetes-list-type, expected 'map', 'set' or 'atomic' but got {other}"
+            ));
+        }
+    };
+    TypedList::value(list.iter().collect(), items, kind, schema)
+}
+
+fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
+    let read = match &*schema.format {
+        "duration" => go_time::duration(text)
+            .map(Value::Duration)
+            .map_err(|error| format!("Invalid duration {text}: {error}")),
+        "date" => go_time::date(text)
+            .map(Value::Timestamp)
+            .map_err(|error| format!("Invalid date formatted string {text}: {error}")),
+        "date-time" => go_time::date_time(text)
+            .map(Value::Timestamp)
+            .map_err(|error| format!("Invalid date-time formatted string {text}: {error}")),
+        "byte" => base64::decode(text).map(Value::bytes).map_err(|at| {
+            format!("Invalid byte formatted string {text}: illegal base64 data at input byte {at}")
+        }),
+        _ => Ok(Value::String(Arc::clone(text))),
+    };
+    read.unwrap_or_else(invalid)
+}
+
+/// Whether a part equals another by its own rule, which knows no null.
+fn part_equals(own: &Value, other: &Value) -> Result<bool, EvalError> {
+    let by_rule = match own {
+        Value::List(list) => list.source().and_then(|source| source.equals(other)),
+        Value::Map(map) => map.source().and_then(|source| source.equals(other)),
+        _ => None,
+    };
+    by_rule.unwrap_or_else(|| own.equals(other))
+}

@@ -1,0 +1,47 @@
+//! Values of unknown type.
+
+use cel::types::Type;
+use cel::value::{EvalError, Opaque, Value};
+
+use super::raw::{go_type, unwrapped};
+
+/// A value of unknown type, which can only be compared.
+///
+/// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unknownPreserved`.
+#[derive(Debug)]
+pub(super) struct Preserved(pub(super) Value);
+
+impl Opaque for Preserved {
+    fn type_(&self) -> Type {
+        Type::opaque("unknown", Vec::new())
+    }
+
+    fn equals(&self, other: &Value) -> Result<bool, EvalError> {
+        let other = unwrapped(other);
+        Ok(go_type(&self.0) == go_type(&other) && self.0.equals(&other)?)
+    }
+
+    fn convert_to(&self, to: &Type) -> Result<Value, EvalError> {
+        Err(EvalError::new(format!(
+            "type conversion to '{}' not supported for values preserved by \
+             x-kubernetes-preserve-unknown-fields",
+            to.type_name()
+        )))
+    }
+
+    fn own_type(&self) -> Result<Type, EvalError> {
+        self.convert_to(&Type::Type(None)).map(|of| of.type_())
+    }
+
+    fn native_type(&self) -> &'static str {
+        go_type(&self.0)
+    }
+
+    fn go_type(&self) -> &'static str {
+        "*common.unknownPreserved"
+    }
+
+    fn through_native(&self) -> Result<(), EvalError> {
+        Ok(())
+    }
+}

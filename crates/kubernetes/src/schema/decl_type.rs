@@ -1,0 +1,361 @@
+//! Declared types: what a schema says about values, as far as CEL knows it.
+//!
+//! A [`DeclType`] is immutable and shared: a type that many fields have exists once, and holds no
+//! name. The names of object types depend on where they are (`Deployment#.spec.template`), so that
+//! they are given on the way, when an expression selects a field: [`DeclType::cel_type`] names a
+//! type, and the type names those of its fields.
+//!
+//! Upstream drops what CEL does not expose, such as fields without a type. Here they stay, as
+//! [`DeclKind::Unknown`] and fields that [`DeclType::is_exposed`] is false for, and the CEL types are
+//! the same as upstream's; who wants to know that a field exists asks [`DeclType::declared_field`].
+//!
+//! Source: apiserver `pkg/cel/types.go` (`DeclType`, `DeclField`, `MaybeAssignTypeName`).
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::escape;
+use super::sizes;
+use cel::types::{FieldTypes, StructType, Type};
+
+/// What kind of values a type has.
+#[derive(Clone, Debug)]
+pub enum DeclKind {
+    /// `bool`.
+    Bool,
+    /// `int`.
+    Int,
+    /// `double`.
+    Double,
+    /// `string`.
+    String,
+    /// `bytes`: in JSON a string in base64.
+    Bytes,
+    /// A duration: in JSON a string.
+    Duration,
+    /// A date, or a date and time: in JSON a string.
+    Timestamp,
+    /// An integer or a string; `dyn` to CEL.
+    IntOrString,
+    /// A list of items of the type.
+    List(Arc<DeclType>),
+    /// A map of strings to values of the type.
+    Map(Arc<DeclType>),
+    /// An object with its fields.
+    Object(ObjectDecl),
+    /// A type of CEL that no schema stands behind, for objects made by hand.
+    Cel(Type),
+    /// A quantity of Kubernetes' own types, to which their schemas give no type; in JSON a string.
+    Quantity,
+    /// A value that the schema gives no type, or none that CEL exposes.
+    Unknown,
+}
+
+/// An object type: its name, if it has one of its own, and its fields.
+#[derive(Clone, Debug)]
+pub struct ObjectDecl {
+    /// The name of a type made by hand, such as `kubernetes.UserInfo`; types of schemas have none.
+    pub name: Option<Arc<str>>,
+    /// The fields, sorted by name, each name once.
+    fields: Box<[DeclField]>,
+    /// Whether objects may hold fields that are not declared: the schema preserves unknown fields,
+    /// allows additional properties, or declares no properties at all.
+    pub is_open: bool,
+}
+
+impl ObjectDecl {
+    /// The fields that the schema declares, exposed or not, sorted by name.
+    #[must_use]
+    pub fn fields(&self) -> &[DeclField] {
+        &self.fields
+    }
+}
+
+/// A field of an object type.
+#[derive(Clone, Debug)]
+pub struct DeclField {
+    /// The name as an expression selects it, that is escaped.
+    pub name: Arc<str>,
+    /// The type.
+    pub type_: Arc<DeclType>,
+    /// Whether the schema requires the field.
+    pub required: bool,
+    /// Whether the field is filled in where it is left out.
+    pub has_default: bool,
+}
+
+impl DeclField {
+    /// A field; `name` is the escaped name.
+    pub fn new(name: impl Into<Arc<str>>, type_: Arc<DeclType>, required: bool) -> Self {
+        Self {
+            name: name.into(),
+            type_,
+            required,
+            has_default: false,
+        }
+    }
+}
+
+/// A declared type.
+#[derive(Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a keyword of its own"
+)]
+pub struct DeclType {
+    /// What kind of values the type has.
+    pub kind: DeclKind,
+    /// The most elements of a list or map, the most bytes of a string, and 0 where a type has no
+    /// size; `-1` on lists and maps made by hand without a bound.
+    pub max_elements: i64,
+    /// The fewest bytes of a value in JSON.
+    pub min_serialized_size: i64,
+    /// Whether the schema allows null.
+    pub nullable: bool,
+    /// Whether the schema has a default other than null.
+    pub has_default: bool,
+    /// Whether the value is an object with a kind and metadata of its own.
+    pub embedded_resource: bool,
+    /// The values that the schema enumerates; empty where it does not.
+    pub enum_values: Option<Arc<[Value]>>,
+    /// Levels of types below and including this one.
+    depth: u16,
+    exposed: bool,
+}
+
+impl DeclType {
+    /// A type of `kind` with no facts but its sizes.
+    fn new(kind: DeclKind, max_elements: i64, min_serialized_size: i64) -> Self {
+        let (below, exposed) = match &kind {
+            DeclKind::List(elem) | DeclKind::Map(elem) => (elem.depth, elem.exposed),
+            DeclKind::Object(object) => (
+                object
+                    .fields
+                    .iter()
+                    .map(|field| field.type_.depth)
+                    .max()
+                    .unwrap_or(0),
+                true,
+            ),
+            DeclKind::Unknown | DeclKind::Quantity => (0, false),
+            _ => (0, true),
+        };
+        Self {
+            kind,
+            max_elements,
+            min_serialized_size,
+            nullable: false,
+            has_default: false,
+            embedded_resource: false,
+            enum_values: None,
+            depth: below.saturating_add(1),
+            exposed,
+        }
+    }
+
+    /// A type without size, such as [`DeclKind::Bool`]; lists, maps and objects have their own.
+    #[must_use]
+    pub fn scalar(kind: DeclKind) -> Self {
+        let (max_elements, min_serialized_size) = match &kind {
+            DeclKind::Bool => (0, sizes::MIN_BOOL_SIZE_BYTES),
+            DeclKind::Int | DeclKind::Double => (0, sizes::MIN_NUMBER_SIZE_BYTES),
+            DeclKind::String | DeclKind::Bytes => (0, sizes::MIN_STRING_SIZE_BYTES),
+            DeclKind::Duration => (0, sizes::MIN_DURATION_SIZE_BYTES),
+            DeclKind::Timestamp => (0, sizes::DATE_SIZE_BYTES),
+            DeclKind::IntOrString | DeclKind::Cel(_) => (0, sizes::MIN_DYN_SIZE_BYTES),
+            DeclKind::List(_) | DeclKind::Map(_) | DeclKind::Object(_) => {
+                (0, sizes::MIN_COMPOSITE_SIZE_BYTES)
+            }
+            DeclKind::Unknown | DeclKind::Quantity => (0, 0),
+        };
+        Self::new(kind, max_elements, min_serialized_size)
+    }
+
+    /// A value checked at run time only.
+    #[must_use]
+    pub fn dyn_() -> Self {
+        Self::scalar(DeclKind::Cel(Type::Dyn))
+    }
+
+    /// A list of at most `max_items` of `elem`.
+    #[must_use]
+    pub fn list(elem: Arc<DeclType>, max_items: i64) -> Self {
+        Self::new(
+            DeclKind::List(elem),
+            max_items,
+            sizes::MIN_COMPOSITE_SIZE_BYTES,
+        )
+    }
+
+    /// A map of at most `max_entries` strings to `value`.
+    #[must_use]
+    pub fn map(value: Arc<DeclType>, max_entries: i64) -> Self {
+        Self::new(
+            DeclKind::Map(value),
+            max_entries,
+            sizes::MIN_COMPOSITE_SIZE_BYTES,
+        )
+    }
+
+    /// An object type made by hand, which has its name wherever it stands.
+    #[must_use]
+    pub fn object(
+        name: impl Into<Arc<str>>,
+        fields: impl IntoIterator<Item = DeclField>,
+    ) -> Arc<Self> {
+        let fields = fields.into_iter().collect();
+        Arc::new(Self::object_of(
+            Some(name.into()),
+            fields,
+            false,
+            sizes::MIN_COMPOSITE_SIZE_BYTES,
+        ))
+    }
+
+    /// An object type of a schema; of fields of one name the last counts.
+    pub(super) fn object_of(
+        name: Option<Arc<str>>,
+        mut fields: Vec<DeclField>,
+        is_open: bool,
+        min_serialized_size: i64,
+    ) -> Self {
+        fields.reverse();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        fields.dedup_by(|later, kept| later.name == kept.name);
+        let object = ObjectDecl {
+            name,
+            fields: fields.into(),
+            is_open,
+        };
+        Self::new(DeclKind::Object(object), 0, min_serialized_size)
+    }
+
+    /// Whether CEL sees values of the type: not where the schema gives no type, nor lists and maps of
+    /// such values.
+    #[must_use]
+    pub fn is_exposed(&self) -> bool {
+        self.exposed
+    }
+
+    /// The levels of types, this one included; at most [`sizes::MAX_DEPTH`] in types of schemas.
+    #[must_use]
+    pub fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    /// The object type's own part, or `None` for any other type.
+    #[must_use]
+    pub fn as_object(&self) -> Option<&ObjectDecl> {
+        match &self.kind {
+            DeclKind::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The fields that the schema declares, exposed or not, sorted by name; empty for a type that is
+    /// not an object.
+    #[must_use]
+    pub fn declared_fields(&self) -> &[DeclField] {
+        self.as_object().map_or(&[], |object| &object.fields)
+    }
+
+    /// The field that an expression selects by `name`, exposed or not.
+    ///
+    /// A reserved word stands for its escaped form too: `namespace` for `__namespace__`.
+    ///
+    /// Source: apiserver `pkg/cel/types.go`, `DeclTypeProvider.FindStructFieldType` with
+    /// `recognizeKeywordAsFieldName`, which is on since version 1.31.
+    #[must_use]
+    pub fn declared_field(&self, name: &str) -> Option<&DeclField> {
+        let fields = self.declared_fields();
+        let find = |name: &str| {
+            let idx = fields
+                .binary_search_by(|field| (*field.name).cmp(name))
+                .ok()?;
+            fields.get(idx)
+        };
+        match find(name) {
+            None if escape::is_reserved(name) => find(&format!("__{name}__")),
+            found => found,
+        }
+    }
+
+    /// The field that an expression selects by `name`, if CEL exposes it.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&DeclField> {
+        self.declared_field(name)
+            .filter(|field| field.type_.exposed)
+    }
+
+    /// The type as CEL has it, with `name` for the name of an object type that has none of its own.
+    ///
+    /// What CEL does not expose is `dyn`: the API server declares a variable so whose schema gives no
+    /// type. Fields of that sort are not declared at all.
+    ///
+    /// Source: apiserver `pkg/cel/types.go`, `DeclType.MaybeAssignTypeName`;
+    /// `pkg/admission/plugin/policy/validating/typechecking.go`, `createVariableOpts`.
+    #[must_use]
+    pub fn cel_type(self: &Arc<Self>, name: &str) -> Type {
+        if !self.exposed {
+            return Type::Dyn;
+        }
+        match &self.kind {
+            DeclKind::Bool => Type::Bool,
+            DeclKind::Int => Type::Int,
+            DeclKind::Double => Type::Double,
+            DeclKind::String => Type::String,
+            DeclKind::Bytes => Type::Bytes,
+            DeclKind::Duration => Type::Duration,
+            DeclKind::Timestamp => Type::Timestamp,
+            DeclKind::IntOrString | DeclKind::Quantity | DeclKind::Unknown => Type::Dyn,
+            DeclKind::List(elem) => Type::list(elem.cel_type(&format!("{name}.@idx"))),
+            DeclKind::Map(value) => {
+                Type::map(Type::String, value.cel_type(&format!("{name}.@elem")))
+            }
+            DeclKind::Object(object) => {
+                let name = object.name.clone().unwrap_or_else(|| name.into());
+                Type::Struct(StructType::new(name, Arc::<Self>::clone(self)))
+            }
+            DeclKind::Cel(type_) => type_.clone(),
+        }
+    }
+}
+
+/// One level only: what is below may be met over and over, and grow without bound when written out.
+impl fmt::Debug for DeclType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            DeclKind::List(_) => f.write_str("List(..)"),
+            DeclKind::Map(_) => f.write_str("Map(..)"),
+            DeclKind::Object(object) => {
+                let name = object.name.as_deref().unwrap_or("object");
+                write!(f, "Object({name}, {} fields)", object.fields.len())
+            }
+            DeclKind::Cel(type_) => write!(f, "Cel({type_})"),
+            scalar => scalar.fmt(f),
+        }
+    }
+}
+
+/// The exposed fields of an object type; other types have none.
+impl FieldTypes for DeclType {
+    fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
+        let field = self.field(field)?;
+        Some(field.type_.cel_type(&format!("{owner}.{}", field.name)))
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        let exposed = self
+            .declared_fields()
+            .iter()
+            .filter(|field| field.type_.exposed);
+        exposed.map(|field| &*field.name).collect()
+    }
+
+    fn may_hold(&self, field: &str) -> bool {
+        self.as_object().is_some_and(|object| object.is_open)
+            || self.declared_field(field).is_some()
+    }
+}

@@ -1,0 +1,271 @@
+//! Dates, times and durations of JSON with a format, read as Go reads them, with its errors.
+//!
+//! Source: Go `time/format.go`, `parse`; kube-openapi `pkg/validation/strfmt/time.go` (`ParseDateTime`),
+//! `duration.go` (`ParseDuration`).
+
+use cel::temporal;
+use cel::value::{Timestamp, go_quote};
+
+/// An element of a layout: what is read, and how the layout writes it.
+#[derive(Clone, Copy)]
+enum Element {
+    Year,
+    Month,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Literal(&'static str),
+}
+
+impl Element {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Year => "2006",
+            Self::Month => "01",
+            Self::Day => "02",
+            Self::Hour => "15",
+            Self::Minute => "04",
+            Self::Second => "05",
+            Self::Literal(text) => text,
+        }
+    }
+
+    /// The name of the part, and the numbers that it may be.
+    fn range(self) -> Option<(&'static str, std::ops::RangeInclusive<u32>)> {
+        match self {
+            Self::Month => Some(("month", 1..=12)),
+            Self::Hour => Some(("hour", 0..=23)),
+            Self::Minute => Some(("minute", 0..=59)),
+            Self::Second => Some(("second", 0..=59)),
+            Self::Year | Self::Day | Self::Literal(_) => None,
+        }
+    }
+}
+
+const DATE: &[Element] = &[
+    Element::Year,
+    Element::Literal("-"),
+    Element::Month,
+    Element::Literal("-"),
+    Element::Day,
+];
+
+const DATE_TIME: &[Element] = &[
+    Element::Year,
+    Element::Literal("-"),
+    Element::Month,
+    Element::Literal("-"),
+    Element::Day,
+    Element::Literal("T"),
+    Element::Hour,
+    Element::Literal(":"),
+    Element::Minute,
+    Element::Literal(":"),
+    Element::Second,
+];
+
+/// Why `text` is not of the form `layout`, as Go says it.
+fn parse_error(text: &str, layout: &[Element]) -> String {
+    let layout_text: String = layout.iter().map(|element| element.text()).collect();
+    let parsing = format!("parsing time {}", go_quote(text));
+    let mut rest = text;
+    for element in layout {
+        let cannot = || {
+            format!(
+                "{parsing} as {}: cannot parse {} as {}",
+                go_quote(&layout_text),
+                go_quote(rest),
+                go_quote(element.text())
+            )
+        };
+        let n_digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let n_taken = match element {
+            Element::Literal(literal) => match rest.strip_prefix(literal) {
+                Some(_) => literal.len(),
+                None => return cannot(),
+            },
+            Element::Year if n_digits >= 4 => 4,
+            // Hours may have one digit.
+            Element::Hour if n_digits == 1 => 1,
+            Element::Month | Element::Day | Element::Hour | Element::Minute | Element::Second
+                if n_digits >= 2 =>
+            {
+                2
+            }
+            _ => return cannot(),
+        };
+        let (taken, after) = rest.split_at_checked(n_taken).unwrap_or((rest, ""));
+        if let Some((name, range)) = element.range()
+            && !taken.parse().is_ok_and(|number| range.contains(&number))
+        {
+            return format!("{parsing}: {name} out of range");
+        }
+        rest = after;
+        if matches!(element, Element::Second) {
+            rest = without_fraction(rest);
+        }
+    }
+    if rest.is_empty() {
+        format!("{parsing}: day out of range")
+    } else {
+        format!("{parsing}: extra text: {}", go_quote(rest))
+    }
+}
+
+/// What is behind a fraction of a second.
+fn without_fraction(text: &str) -> &str {
+    match text.strip_prefix(['.', ',']) {
+        Some(digits) if digits.starts_with(|c: char| c.is_ascii_digit()) => {
+            digits.trim_start_matches(|c: char| c.is_ascii_digit())
+        }
+        _ => text,
+    }
+}
+
+fn timestamp(text: &str) -> Option<Timestamp> {
+    let read = temporal::parse_timestamp(text).ok()?;
+    Some(Timestamp {
+        seconds: read.seconds,
+        nanos: read.nanos,
+        offset_seconds: read.offset_seconds,
+    })
+}
+
+/// The start of the day that `text` is.
+///
+/// # Errors
+///
+/// Go's.
+pub(super) fn date(text: &str) -> Result<Timestamp, String> {
+    timestamp(&format!("{text}T00:00:00Z"))
+        .filter(|_| text.len() == "2006-01-02".len())
+        .ok_or_else(|| parse_error(text, DATE))
+}
+
+/// The time that `text` is, with a zone or in UTC.
+///
+/// # Errors
+///
+/// Go's, for the last of the forms that are tried.
+pub(super) fn date_time(text: &str) -> Result<Timestamp, String> {
+    const EPOCH: Timestamp = Timestamp {
+        seconds: 0,
+        nanos: 0,
+        offset_seconds: 0,
+    };
+    if text.is_empty() {
+        return Ok(EPOCH);
+    }
+    timestamp(text)
+        .or_else(|| timestamp(&format!("{text}Z")))
+        .ok_or_else(|| parse_error(text, DATE_TIME))
+}
+
+/// The units that Go does not have, and all others in words, in nanoseconds; a unit may also be the beginning
+/// of the last name and more.
+const UNITS: &[(&[&str], i64)] = &[
+    (&["ns", "nano"], 1),
+    (&["us", "\u{b5}s", "micro"], 1_000),
+    (&["ms", "milli"], 1_000_000),
+    (&["s", "sec"], 1_000_000_000),
+    (&["m", "min"], 60_000_000_000),
+    (&["h", "hr", "hour"], 3_600_000_000_000),
+    (&["d", "day"], 86_400_000_000_000),
+    (&["w", "wk", "week"], 604_800_000_000_000),
+];
+
+/// The nanoseconds of a duration, in Go's form or as numbers with units in words: `2 days`.
+///
+/// # Errors
+///
+/// That it is none.
+pub(super) fn duration(text: &str) -> Result<i64, String> {
+    if let Some(nanos) = temporal::parse_duration(text) {
+        return Ok(nanos);
+    }
+    let mut total = None;
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let digits_on = rest.get(at..).unwrap_or_default();
+        let unit_on = digits_on.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = digits_on.strip_suffix(unit_on).unwrap_or_default();
+        let word_on = unit_on.trim_start_matches([' ', '\t', '\n', '\u{c}', '\r']);
+        rest = word_on.trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '\u{b5}');
+        let unit = word_on
+            .strip_suffix(rest)
+            .unwrap_or_default()
+            .to_lowercase();
+        if unit.is_empty() {
+            continue;
+        }
+        let factor: i64 = digits.parse().map_err(|_| {
+            format!(
+                "strconv.Atoi: parsing {}: value out of range",
+                go_quote(digits)
+            )
+        })?;
+        for (names, multiplier) in UNITS {
+            let (last, others) = names.split_last().unwrap_or((&"", &[]));
+            if unit.starts_with(last) || others.iter().any(|name| *name == unit) {
+                let added = factor.wrapping_mul(*multiplier);
+                total = Some(total.unwrap_or(0_i64).wrapping_add(added));
+            }
+        }
+    }
+    total.ok_or_else(|| format!("unable to parse {text} as duration"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_date(text: &str, error: &str) {
+        assert_eq!(date(text).unwrap_err(), error);
+    }
+
+    #[test]
+    fn errors_of_dates() {
+        check_date(
+            "2001-01-01T00:00:00Z",
+            "parsing time \"2001-01-01T00:00:00Z\": extra text: \"T00:00:00Z\"",
+        );
+        check_date(
+            "bad",
+            "parsing time \"bad\" as \"2006-01-02\": cannot parse \"bad\" as \"2006\"",
+        );
+        check_date(
+            "2001/01",
+            "parsing time \"2001/01\" as \"2006-01-02\": cannot parse \"/01\" as \"-\"",
+        );
+        check_date(
+            "2001-13-01",
+            "parsing time \"2001-13-01\": month out of range",
+        );
+        check_date(
+            "2001-02-29",
+            "parsing time \"2001-02-29\": day out of range",
+        );
+    }
+
+    #[test]
+    fn times_without_zones_are_utc() {
+        assert_eq!(date_time("1970-01-01T00:00:01").unwrap().seconds, 1);
+        assert_eq!(
+            date_time("1970-01-01").unwrap_err(),
+            "parsing time \"1970-01-01\" as \"2006-01-02T15:04:05\": cannot parse \"\" as \"T\""
+        );
+    }
+
+    #[test]
+    fn durations_in_words() {
+        assert_eq!(duration("1h"), Ok(3_600_000_000_000));
+        assert_eq!(duration("2 days"), Ok(172_800_000_000_000));
+        assert_eq!(duration("1 w 1d"), Ok(691_200_000_000_000));
+        assert_eq!(
+            duration("bad").unwrap_err(),
+            "unable to parse bad as duration"
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Tests of the schema layer on schemas made for them; `tests/schema_*.rs` have the real documents.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "schemas are written where they are passed"
+)]
+
+mod convert;
+mod crd;
+mod documents;
+mod evaluated;
+mod hostile;
+mod resolver;
+mod rest_mapper;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{DeclField, DeclKind, DeclType, Gvk, Interner, OpenApiDocument, SchemaError};
+use cel::types::{FieldTypes, Type};
+
+/// The type of the kind `Test`, whose schema is `schema`, with `others` beside it.
+fn decl_type(schema: Value, others: &[(&str, Value)]) -> Result<Arc<DeclType>, SchemaError> {
+    let gvk = Gvk::new("example.com", "v1", "Test");
+    document(schema, others).decl_type(&gvk)
+}
+
+/// A document with the kind `Test`, whose schema is `schema`, and `others` beside it.
+fn document(mut schema: Value, others: &[(&str, Value)]) -> OpenApiDocument {
+    schema["x-kubernetes-group-version-kind"] =
+        json!([{"group": "example.com", "version": "v1", "kind": "Test"}]);
+    let mut schemas = json!({"test": schema});
+    for (name, other) in others {
+        schemas[name] = other.clone();
+    }
+    let document = json!({"openapi": "3.0.0", "components": {"schemas": schemas}});
+    OpenApiDocument::parse(document.to_string().as_bytes()).unwrap()
+}
+
+/// The type of the field at `path` of objects of `type_`: names joined by dots, `[]` for the elements
+/// of a list or map.
+fn select(type_: &Arc<DeclType>, path: &str) -> Option<Type> {
+    select_from(type_.cel_type("Test#"), path)
+}
+
+/// The type at `path` of values of `selected`.
+fn select_from(mut selected: Type, path: &str) -> Option<Type> {
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        selected = match (selected, step) {
+            (Type::List(elem), "[]") => (*elem).clone(),
+            (Type::Map(entry), "[]") => entry.1.clone(),
+            (Type::Struct(object), field) => object
+                .fields
+                .as_ref()
+                .unwrap()
+                .field_type(&object.name, field)?,
+            (other, step) => panic!("{step} of {other}"),
+        };
+    }
+    Some(selected)
+}
+
+/// Asserts the type of the field at `path`, as messages print it, or that there is no such field.
+#[track_caller]
+fn check(type_: &Arc<DeclType>, path: &str, expected: &str) {
+    let found = select(type_, path).map_or_else(|| "undefined".into(), |found| found.to_string());
+    assert_eq!(found, expected, "{path}");
+}

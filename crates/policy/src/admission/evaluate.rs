@@ -1,0 +1,280 @@
+//! The evaluation of a policy for one of its params.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`;
+//! `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
+
+use std::sync::Arc;
+
+use super::Surroundings;
+use super::failure::FailurePolicy;
+use super::message;
+use super::namespace::Namespace;
+use super::object::Object;
+use super::outcome::{
+    Action, AuditAnnotation, AuditAnnotationAction, ConditionsMatch, Decision, Evaluation,
+    EvaluationResult,
+};
+use super::program::Programs;
+use super::request::AdmissionRequest;
+use super::scope::{Inputs, Scope};
+use super::stage::{self, Evaluated};
+use super::text::aggregate;
+use super::visible;
+use cel::value::Value;
+use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
+use crate::compile::CompiledPolicy;
+use kubernetes::schema::{Gvk, Gvr};
+
+/// The expressions of a policy, ready to be evaluated.
+#[derive(Debug)]
+pub(super) struct Evaluator {
+    failure_policy: FailurePolicy,
+    validations: Vec<Validation>,
+    programs: Arc<Programs>,
+}
+
+/// What a validation says beside its expressions.
+#[derive(Debug)]
+struct Validation {
+    /// The reason, `Invalid` where none is given.
+    reason: String,
+    /// What a denial says without a message expression.
+    message: String,
+}
+
+/// What the match conditions came to, and what follows.
+enum Conditions {
+    Met,
+    /// The evaluation ends with these decisions.
+    End(Vec<Decision>),
+}
+
+impl Evaluator {
+    pub(super) fn new(compiled: &CompiledPolicy) -> Self {
+        let spec = compiled.policy().spec.as_ref();
+        let failure_policy = spec.and_then(|spec| spec.failure_policy.as_deref());
+        let validations = spec.and_then(|spec| spec.validations.as_deref());
+        let validations = validations.unwrap_or_default().iter();
+        Self {
+            failure_policy: FailurePolicy::new(failure_policy),
+            validations: validations
+                .map(|validation| Validation {
+                    reason: validation
+                        .reason
+                        .clone()
+                        .unwrap_or_else(|| "Invalid".to_owned()),
+                    message: message::fixed(validation.message.as_deref(), &validation.expression),
+                })
+                .collect(),
+            programs: Arc::new(Programs::new(compiled)),
+        }
+    }
+
+    pub(super) fn evaluate(
+        &self,
+        request: &AdmissionRequest,
+        (gvr, gvk): (&Gvr, &Gvk),
+        params: Option<&Object>,
+        namespace: Option<&Namespace>,
+        surroundings: &Surroundings<'_>,
+    ) -> Evaluation {
+        let mut evaluation = Evaluation {
+            params: params.map(Object::namespaced_name),
+            ..Evaluation::default()
+        };
+        let reads = self.programs.reads;
+        let object = |object: &Option<Object>| {
+            let object = object.as_ref();
+            object.map_or(Value::Null, |object| object.value_as(gvk))
+        };
+        let mut shared = Arc::new(Inputs {
+            object: object(&request.object),
+            old_object: object(&request.old_object),
+            params: params.map_or(Value::Null, |params| params.value().clone()),
+            request: Value::Null,
+            namespace: Value::Null,
+            authorizer: None,
+            work: Arc::default(),
+            is_cancelled: surroundings.is_cancelled.clone(),
+        });
+        // Stages differ in what they see. What an ended one saw is changed in place.
+        let inputs = Arc::make_mut(&mut shared);
+        if reads.request {
+            // Match conditions see the resource as the client named it.
+            inputs.request = visible::request(request, &request.gvr, gvk);
+        }
+        if reads.authorizer {
+            inputs.authorizer = Some(visible::authorizer(request, &surroundings.authorizer));
+        }
+        let scope = |inputs: &Arc<Inputs>| Scope::new(&self.programs, Arc::clone(inputs));
+        if !self.programs.match_conditions.is_empty()
+            && let Conditions::End(decisions) =
+                self.match_conditions(&|| scope(&shared), &mut evaluation)
+        {
+            evaluation.decisions = decisions;
+            return evaluation;
+        }
+        let inputs = Arc::make_mut(&mut shared);
+        if reads.request && *gvr != request.gvr {
+            inputs.request = visible::request(request, gvr, gvk);
+        }
+        inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible().clone());
+        let validations = self.programs.validations.iter().map(Some);
+        let validated = stage::run(validations, || scope(&shared), surroundings.budget);
+        evaluation.costs.validations = Some(validated.cost);
+        let (results, remaining) = match (validated.evaluated, validated.remaining) {
+            (Ok(results), Some(remaining)) => (results, remaining),
+            (outcome, _) => {
+                let error = outcome.err().unwrap_or_default();
+                evaluation.decisions = vec![self.failure_policy.decision(error)];
+                return evaluation;
+            }
+        };
+        // From here on there is no authorizer, whatever the expressions declare.
+        Arc::make_mut(&mut shared).authorizer = None;
+        let messages = self.programs.messages.iter().map(Option::as_ref);
+        let messages = stage::run(messages, || scope(&shared), remaining);
+        evaluation.costs.messages = Some(messages.cost);
+        evaluation.decisions = self.decisions(results, messages.evaluated);
+        let annotations = self.programs.audit_annotations.iter();
+        let annotations = annotations.map(|(_, expression)| Some(expression));
+        if !self.programs.audit_annotations.is_empty() {
+            Arc::make_mut(&mut shared).namespace =
+                namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
+        }
+        let annotated = stage::run(annotations, || scope(&shared), surroundings.budget);
+        evaluation.costs.audit_annotations = Some(annotated.cost);
+        match annotated.evaluated {
+            Ok(results) => evaluation.audit_annotations = self.audit_annotations(results),
+            Err(error) => evaluation.decisions = vec![self.failure_policy.decision(error)],
+        }
+        evaluation
+    }
+
+    fn match_conditions(
+        &self,
+        scope: &dyn Fn() -> Arc<Scope>,
+        evaluation: &mut Evaluation,
+    ) -> Conditions {
+        let conditions = &self.programs.match_conditions;
+        let expressions = conditions.iter().map(|(_, expression)| Some(expression));
+        let outcome = stage::run(expressions, scope, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS);
+        evaluation.costs.match_conditions = Some(outcome.cost);
+        let mut errors = Vec::new();
+        match outcome.evaluated {
+            Err(error) => errors.push(error),
+            Ok(results) => {
+                for ((name, _), result) in conditions.iter().zip(results) {
+                    match result {
+                        Some(Ok(Value::Bool(false))) => {
+                            evaluation.match_conditions = Some(ConditionsMatch {
+                                failed_condition: Some(name.clone()),
+                                ..ConditionsMatch::default()
+                            });
+                            return Conditions::End(Vec::new());
+                        }
+                        Some(Err(error)) => errors.push(error),
+                        Some(Ok(_)) | None => {}
+                    }
+                }
+            }
+        }
+        let (found, end) = match &self.failure_policy {
+            FailurePolicy::Fail if !errors.is_empty() => {
+                let error = aggregate(&errors);
+                let found = ConditionsMatch {
+                    error: Some(error.clone()),
+                    ..ConditionsMatch::default()
+                };
+                (
+                    found,
+                    Conditions::End(vec![self.failure_policy.decision(error)]),
+                )
+            }
+            FailurePolicy::Ignore if !errors.is_empty() => {
+                (ConditionsMatch::default(), Conditions::End(Vec::new()))
+            }
+            FailurePolicy::Fail | FailurePolicy::Ignore | FailurePolicy::Unknown(_) => {
+                let found = ConditionsMatch {
+                    matches: true,
+                    ..ConditionsMatch::default()
+                };
+                (found, Conditions::Met)
+            }
+        };
+        evaluation.match_conditions = Some(found);
+        end
+    }
+
+    /// The decisions about validations, given what their message expressions came to.
+    fn decisions(
+        &self,
+        results: Vec<Evaluated>,
+        messages: Result<Vec<Evaluated>, String>,
+    ) -> Vec<Decision> {
+        let (mut messages, over_budget) = match messages {
+            Ok(messages) => (messages.into_iter(), None),
+            Err(error) => (Vec::new().into_iter(), Some(error)),
+        };
+        self.validations
+            .iter()
+            .zip(results)
+            .map(|(validation, result)| {
+                let message = messages.next().flatten();
+                match (result, &over_budget) {
+                    (Some(Err(error)), _) => self.failure_policy.decision(error),
+                    (_, Some(error)) => {
+                        let message = format!("failed messageExpression: {error}");
+                        self.failure_policy.decision(message)
+                    }
+                    (Some(Ok(Value::Bool(true))), None) => Decision::admit(),
+                    (_, None) => Decision {
+                        action: Action::Deny,
+                        evaluation: EvaluationResult::Deny,
+                        message: message::evaluated(message)
+                            .unwrap_or_else(|| validation.message.clone()),
+                        reason: validation.reason.clone(),
+                    },
+                }
+            })
+            .collect()
+    }
+
+    fn audit_annotations(&self, results: Vec<Evaluated>) -> Vec<AuditAnnotation> {
+        self.programs
+            .audit_annotations
+            .iter()
+            .zip(results)
+            .map(|((key, expression), result)| {
+                let annotation = |action, value: &str, error| AuditAnnotation {
+                    key: key.clone(),
+                    action,
+                    value: value.to_owned(),
+                    error,
+                };
+                match result {
+                    Some(Err(error)) => {
+                        let action = self.failure_policy.audit_annotation_action();
+                        annotation(action, "", error)
+                    }
+                    Some(Ok(Value::String(text))) => match message::trim(&text) {
+                        "" => annotation(AuditAnnotationAction::Exclude, "", String::new()),
+                        value => annotation(AuditAnnotationAction::Publish, value, String::new()),
+                    },
+                    Some(Ok(Value::Null)) | None => {
+                        annotation(AuditAnnotationAction::Exclude, "", String::new())
+                    }
+                    Some(Ok(other)) => {
+                        let error = format!(
+                            "valueExpression '{}' resulted in unsupported return type: {}. Return type \
+                             must be either string or null.",
+                            expression.text,
+                            other.type_().declared_string()
+                        );
+                        annotation(AuditAnnotationAction::Error, "", error)
+                    }
+                }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! The message of a denial.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go`, `Validate`.
+
+use super::stage::Evaluated;
+use cel::value::Value;
+use kubernetes::library::limits::MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES;
+
+/// The text without the white space around it, as Go knows white space.
+///
+/// Source: Go `strings.TrimSpace`, whose `unicode.IsSpace` are the characters of Unicode's property
+/// `White_Space`.
+pub(super) fn trim(text: &str) -> &str {
+    text.trim()
+}
+
+/// What a denial says without a message expression: the message, or else the expression.
+pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
+    match trim(message.unwrap_or_default()) {
+        "" => format!("failed expression: {}", trim(expression)),
+        message => message.to_owned(),
+    }
+}
+
+/// What a message expression evaluated to, if it can be used: one line that is not empty nor too long.
+pub(super) fn evaluated(result: Evaluated) -> Option<String> {
+    let Some(Ok(Value::String(text))) = result else {
+        return None;
+    };
+    let message = trim(&text);
+    let is_usable = !message.is_empty()
+        && message.len() <= MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES
+        && !message.contains('\n');
+    is_usable.then(|| message.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_falls_back_to_the_expression() {
+        assert_eq!(fixed(Some(" at most 5\n"), "x"), "at most 5");
+        assert_eq!(
+            fixed(Some(" \n"), " a\n&& b "),
+            "failed expression: a\n&& b"
+        );
+        assert_eq!(fixed(None, "a"), "failed expression: a");
+    }
+
+    #[track_caller]
+    fn check(value: impl Into<Value>, expect: Option<&str>) {
+        assert_eq!(evaluated(Some(Ok(value.into()))).as_deref(), expect);
+    }
+
+    #[test]
+    fn an_evaluated_message_is_one_line() {
+        check(" padded\u{2003}\n", Some("padded"));
+        check("two\nlines", None);
+        check("a\r b", Some("a\r b"));
+        check(" ", None);
+        check(1_i64, None);
+        check(Value::Null, None);
+        check(&*"x".repeat(5 * 1024), Some(&*"x".repeat(5 * 1024)));
+        check(&*"é".repeat(5 * 512 + 1), None);
+        assert_eq!(evaluated(Some(Err("no".to_owned()))), None);
+        assert_eq!(evaluated(None), None);
+    }
+}

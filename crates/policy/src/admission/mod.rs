@@ -1,0 +1,196 @@
+//! Admission: what an API server decides of a request because of a policy and its bindings.
+//!
+//! [`Admission`] is made once of a policy; [`Admission::review`] takes a request through match
+//! constraints, bindings, params, match conditions, variables, validations, messages and audit annotations
+//! to an [`Outcome`]. Nothing here reads a cluster: namespaces, params and the authorizer are asked through
+//! traits.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,
+//! `pkg/admission/plugin/cel`, `pkg/admission/plugin/webhook/{predicates,matchconditions}`.
+
+mod binding;
+mod evaluate;
+mod failure;
+mod label;
+mod message;
+mod namespace;
+mod object;
+mod outcome;
+mod params;
+mod program;
+mod request;
+mod review;
+mod rules;
+mod scope;
+mod selector;
+mod stage;
+mod text;
+mod visible;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub use kubernetes::library::authz::{
+    Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, AuthorizerList,
+    AuthorizerRule,
+};
+pub use binding::Binding;
+pub use namespace::{Namespace, NamespaceSource};
+pub use object::{Labels, Object};
+pub use outcome::{
+    Action, AuditAnnotation, AuditAnnotationAction, BindingMatch, ConditionsMatch, Costs, Decision,
+    DefinitionMatch, Evaluation, EvaluationResult, Outcome, StageCost, Status,
+};
+pub use params::{ParamList, ParamSource};
+pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
+pub use selector::Selector;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use self::evaluate::Evaluator;
+use self::failure::FailurePolicy;
+use self::rules::{Constraints, Matched};
+use super::compile::CompiledPolicy;
+use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET;
+use kubernetes::schema::{Gvk, Gvr};
+
+/// A policy that is ready to decide. Made once, it reviews any number of requests.
+#[derive(Debug)]
+pub struct Admission {
+    name: String,
+    failure_policy: FailurePolicy,
+    has_param_kind: bool,
+    constraints: Option<Constraints>,
+    evaluator: Evaluator,
+}
+
+/// What a review asks besides the policy and the request.
+#[derive(Clone)]
+pub struct Surroundings<'a> {
+    /// The objects of the policy's paramKind, or why they cannot be told, which is an error of the policy.
+    /// Never asked where the policy has no paramKind.
+    pub params: Result<&'a dyn ParamSource, String>,
+    /// The namespaces.
+    pub namespaces: &'a dyn NamespaceSource,
+    /// Who may do what.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// The cost units that the validations and messages of an evaluation may use, and its audit
+    /// annotations again.
+    pub budget: u64,
+    /// Where given and set, the evaluation ends soon, and its outcome says nothing.
+    pub is_cancelled: Option<Arc<AtomicBool>>,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Surroundings with the API server's budget.
+    #[must_use]
+    pub fn new(
+        params: &'a dyn ParamSource,
+        namespaces: &'a dyn NamespaceSource,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self {
+            params: Ok(params),
+            namespaces,
+            authorizer,
+            budget: RUNTIME_CEL_COST_BUDGET,
+            is_cancelled: None,
+        }
+    }
+}
+
+impl fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings")
+            .field("params", &self.params.as_ref().map(|_| ".."))
+            .field("authorizer", &self.authorizer)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Admission {
+    /// Makes `policy` ready: reads its selectors and compiles its expressions.
+    #[must_use]
+    pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
+        Self::from_compiled(&CompiledPolicy::new(policy))
+    }
+
+    /// Makes a policy ready that has been compiled.
+    #[must_use]
+    pub fn from_compiled(compiled: &CompiledPolicy) -> Self {
+        let policy = compiled.policy();
+        let spec = policy.spec.as_ref();
+        Self {
+            name: policy.metadata.name.clone().unwrap_or_default(),
+            failure_policy: FailurePolicy::new(
+                spec.and_then(|spec| spec.failure_policy.as_deref()),
+            ),
+            has_param_kind: spec.is_some_and(|spec| spec.param_kind.is_some()),
+            constraints: spec
+                .and_then(|spec| spec.match_constraints.as_ref())
+                .map(Constraints::new),
+            evaluator: Evaluator::new(compiled),
+        }
+    }
+
+    /// The name of the policy.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn failure_policy(&self) -> &FailurePolicy {
+        &self.failure_policy
+    }
+
+    fn has_param_kind(&self) -> bool {
+        self.has_param_kind
+    }
+
+    /// Where the policy's constraints match `request`, the resource and kind as which it is evaluated.
+    fn matches(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Result<Matched, String> {
+        match &self.constraints {
+            None => Err("policy contained no match constraints, a required field".to_owned()),
+            Some(constraints) => constraints.matches(request, namespaces),
+        }
+    }
+
+    /// Decides about `request` as an API server does that has `bindings` of this policy, and no other.
+    ///
+    /// Bindings count as given, whatever policy they name.
+    #[must_use]
+    pub fn review(
+        &self,
+        request: &AdmissionRequest,
+        bindings: &[Binding],
+        surroundings: &Surroundings<'_>,
+    ) -> Outcome {
+        review::review(self, request, bindings, surroundings)
+    }
+
+    /// Evaluates the policy for one of its params, whatever it matches and however it is bound.
+    ///
+    /// `matched` is the resource and kind as which the request is evaluated: its own, unless constraints
+    /// matched another that is equivalent.
+    #[must_use]
+    pub fn evaluate(
+        &self,
+        request: &AdmissionRequest,
+        matched: (&Gvr, &Gvk),
+        params: Option<&Object>,
+        namespace: Option<&Namespace>,
+        surroundings: &Surroundings<'_>,
+    ) -> Evaluation {
+        self.evaluator
+            .evaluate(request, matched, params, namespace, surroundings)
+    }
+}
+
+#[cfg(test)]
+mod tests;

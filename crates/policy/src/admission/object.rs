@@ -1,0 +1,125 @@
+//! An object of a request, read once: what matching asks for is at hand, and expressions share the rest.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use cel::value::{Map, Value};
+use kubernetes::schema::Gvk;
+
+/// Labels: keys and values.
+pub type Labels = BTreeMap<String, String>;
+
+/// An object: of a request, or params. Copies share it.
+#[derive(Clone, Debug)]
+pub struct Object(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    value: Value,
+    gvk: Gvk,
+    name: String,
+    generate_name: String,
+    namespace: String,
+    labels: Labels,
+}
+
+impl Object {
+    /// Reads an object.
+    #[must_use]
+    pub fn new(object: &Json) -> Self {
+        let metadata = |field| {
+            object
+                .get("metadata")
+                .and_then(|metadata| metadata.get(field))
+        };
+        let text = |field| {
+            metadata(field)
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Self(Arc::new(Inner {
+            value: Value::from(object),
+            gvk: kind_of(object),
+            name: text("name"),
+            generate_name: text("generateName"),
+            namespace: text("namespace"),
+            labels: metadata("labels").map(labels).unwrap_or_default(),
+        }))
+    }
+
+    /// The object as expressions see it.
+    pub(super) fn value(&self) -> &Value {
+        &self.0.value
+    }
+
+    /// The object as one of the kind `gvk`: its apiVersion and kind are replaced, and the rest is shared.
+    pub(super) fn value_as(&self, gvk: &Gvk) -> Value {
+        if self.gvk() == gvk {
+            return self.value().clone();
+        }
+        let fields = self.value().as_map().and_then(Map::as_fields);
+        let mut fields = fields.unwrap_or_default().to_vec();
+        fields.push(("apiVersion".into(), Value::string(gvk.api_version())));
+        fields.push(("kind".into(), Value::from(&*gvk.kind)));
+        Value::Map(Map::from_fields(fields))
+    }
+
+    /// The kind that the object says it has.
+    #[must_use]
+    pub fn gvk(&self) -> &Gvk {
+        &self.0.gvk
+    }
+
+    /// The name; may be empty before creation.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// What the name begins with where the API server makes it; may be empty.
+    #[must_use]
+    pub fn generate_name(&self) -> &str {
+        &self.0.generate_name
+    }
+
+    /// The namespace; empty for what has none.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.0.namespace
+    }
+
+    /// The labels.
+    #[must_use]
+    pub fn labels(&self) -> &Labels {
+        &self.0.labels
+    }
+
+    /// The namespace and name, `default/limits`, or the name alone.
+    #[must_use]
+    pub fn namespaced_name(&self) -> String {
+        if self.namespace().is_empty() {
+            self.name().to_owned()
+        } else {
+            format!("{}/{}", self.namespace(), self.name())
+        }
+    }
+}
+
+/// The labels out of `metadata.labels`; none at all where one of them is no text.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/unstructured/unstructured.go`, `GetLabels`.
+fn labels(labels: &Json) -> Labels {
+    let labels = labels.as_object().into_iter().flatten();
+    let texts = labels.map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    texts.collect::<Option<_>>().unwrap_or_default()
+}
+
+fn kind_of(object: &Json) -> Gvk {
+    let text = |field| object.get(field).and_then(Json::as_str).unwrap_or_default();
+    let api_version = text("apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Gvk::new(group, version, text("kind"))
+}

@@ -1,0 +1,137 @@
+//! The expressions of a policy as programs: compiled once, evaluated for each request.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`),
+//! `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`).
+
+use std::collections::HashMap;
+
+use cel::ast::{Ast, Expr};
+use cel::eval::Program;
+use crate::compile::{CompileMode, CompiledPolicy, Sound};
+use crate::expressions::{Role, Words};
+
+/// An expression, and its program or why it has none.
+#[derive(Debug)]
+pub(super) struct Expression {
+    /// The text, as in the policy.
+    pub(super) text: String,
+    /// The program, or the message of the API server.
+    pub(super) program: Result<Planned, String>,
+}
+
+/// A program, and how deep its expression nests.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) program: Program,
+    pub(super) depth: u32,
+}
+
+/// The variables that are costly to make and that few policies read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    pub(super) request: bool,
+    pub(super) authorizer: bool,
+}
+
+/// A variable.
+#[derive(Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    pub(super) expression: Expression,
+}
+
+/// All expressions of a policy, by what they are for.
+#[derive(Debug, Default)]
+pub(super) struct Programs {
+    /// The variables; of several of one name the last alone.
+    pub(super) variables: Vec<Variable>,
+    /// The places of the variables by their names.
+    by_name: HashMap<String, usize>,
+    /// What the expressions read.
+    pub(super) reads: Reads,
+    /// The match conditions, with their names.
+    pub(super) match_conditions: Vec<(String, Expression)>,
+    /// The validations.
+    pub(super) validations: Vec<Expression>,
+    /// The message expressions, as many as there are validations.
+    pub(super) messages: Vec<Option<Expression>>,
+    /// The audit annotations, with their keys.
+    pub(super) audit_annotations: Vec<(String, Expression)>,
+}
+
+/// Of no more variables than these each name is looked at.
+const MAX_LOOKED_AT: usize = 8;
+
+impl Programs {
+    pub(super) fn new(compiled: &CompiledPolicy) -> Self {
+        let expressions = compiled.expressions().iter();
+        let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
+        let mut programs = Self::default();
+        compiled.compile_each(CompileMode::Stored, Words::Upstream, |outcome, sound| {
+            let Some(source) = by_field.get(&*outcome.field_ref) else {
+                return;
+            };
+            let program = match (outcome.outcome, sound) {
+                (Ok(_), Some(Sound { checked, program })) => {
+                    programs.reads.add(checked.ast());
+                    let depth = checked.ast().depth();
+                    Ok(Planned { program, depth })
+                }
+                (Ok(_), None) => Err("unexpected compilation error".to_owned()),
+                (Err(error), _) => Err(error.message),
+            };
+            let name = source.name.clone().unwrap_or_default();
+            let text = source.text.clone();
+            let expression = Expression { text, program };
+            match source.role {
+                Role::Variable => programs.add_variable(name, expression),
+                Role::MatchCondition => programs.match_conditions.push((name, expression)),
+                Role::Validation => {
+                    programs.validations.push(expression);
+                    programs.messages.push(None);
+                }
+                Role::MessageExpression => {
+                    if let Some(message) = programs.messages.last_mut() {
+                        *message = Some(expression);
+                    }
+                }
+                Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
+            }
+        });
+        programs
+    }
+
+    fn add_variable(&mut self, name: String, expression: Expression) {
+        let n = self.variables.len();
+        let n = *self.by_name.entry(name.clone()).or_insert(n);
+        let variable = Variable { name, expression };
+        match self.variables.get_mut(n) {
+            Some(known) => *known = variable,
+            None => self.variables.push(variable),
+        }
+    }
+
+    /// The place of the variable `name`.
+    pub(super) fn variable(&self, name: &str) -> Option<usize> {
+        if self.variables.len() > MAX_LOOKED_AT {
+            return self.by_name.get(name).copied();
+        }
+        self.variables
+            .iter()
+            .position(|variable| *variable.name == *name)
+    }
+}
+
+impl Reads {
+    fn add(&mut self, ast: &Ast) {
+        for (_, expr) in ast.iter() {
+            if let Expr::Ident(name) = expr {
+                match name.trim_start_matches('.') {
+                    "request" => self.request = true,
+                    "authorizer" | "authorizer.requestResource" => self.authorizer = true,
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The way of a request through a policy, its bindings and their params to an outcome.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/dispatcher.go`, `Dispatch`.
+
+use std::collections::BTreeMap;
+
+use super::binding::Binding;
+use super::failure::FailurePolicy;
+use super::namespace::Namespace;
+use super::object::Object;
+use super::outcome::{
+    Action, AuditAnnotationAction, BindingMatch, Decision, DefinitionMatch, Evaluation, Outcome,
+    Status,
+};
+use super::request::AdmissionRequest;
+use super::rules::namespace_not_found;
+use super::text::{cut, go_json_list, go_quote, push_go_json};
+use super::{Admission, Surroundings, params};
+use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
+use kubernetes::schema::{Gvk, Gvr};
+
+/// The key under which a denial is put into the audit event.
+///
+/// Source: `dispatcher.go`, `publishValidationFailureAnnotation`.
+const VALIDATION_FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+
+/// The first denial, which is the one that the client is told.
+#[derive(Debug)]
+struct Denial {
+    binding: Option<String>,
+    message: String,
+    reason: String,
+}
+
+/// What a review has come to so far.
+struct Review<'a> {
+    admission: &'a Admission,
+    request: &'a AdmissionRequest,
+    outcome: Outcome,
+    denial: Option<Denial>,
+    /// The values of audit annotations by key, without repeats.
+    published: BTreeMap<String, Vec<String>>,
+}
+
+pub(super) fn review(
+    admission: &Admission,
+    request: &AdmissionRequest,
+    bindings: &[Binding],
+    surroundings: &Surroundings<'_>,
+) -> Outcome {
+    let mut review = Review {
+        admission,
+        request,
+        outcome: Outcome::default(),
+        denial: None,
+        published: BTreeMap::new(),
+    };
+    if let Err(status) = review.run(bindings, surroundings) {
+        review.outcome.denial = Some(status);
+        return review.outcome;
+    }
+    review.finish()
+}
+
+impl Review<'_> {
+    /// Goes through the bindings.
+    ///
+    /// # Errors
+    ///
+    /// What ends the request at once, whatever else was found.
+    fn run(&mut self, bindings: &[Binding], surroundings: &Surroundings<'_>) -> Result<(), Status> {
+        let matched = self
+            .admission
+            .matches(self.request, surroundings.namespaces);
+        self.outcome.definition = DefinitionMatch {
+            matched: matched.as_ref().ok().cloned().flatten(),
+            error: matched.as_ref().err().cloned(),
+        };
+        let (gvr, gvk) = match matched {
+            Err(error) => {
+                self.configuration_error(&error, None);
+                return Ok(());
+            }
+            Ok(None) => return Ok(()),
+            Ok(Some(matched)) => matched,
+        };
+        if self.admission.has_param_kind()
+            && let Err(error) = &surroundings.params
+        {
+            self.configuration_error(error, None);
+            return Ok(());
+        }
+        for binding in bindings {
+            let matches = match binding.constraints() {
+                None => Ok(true),
+                Some(constraints) => constraints
+                    .matches(self.request, surroundings.namespaces)
+                    .map(|matched| matched.is_some()),
+            };
+            self.outcome.bindings.push(BindingMatch {
+                name: binding.name().to_owned(),
+                matches: matches == Ok(true),
+                error: matches.as_ref().err().cloned(),
+            });
+            match matches {
+                Err(error) => self.configuration_error(&error, Some(binding)),
+                Ok(false) => {}
+                Ok(true) => self.evaluate(binding, (&gvr, &gvk), surroundings)?,
+            }
+        }
+        self.publish();
+        Ok(())
+    }
+
+    /// Evaluates the policy for each of the params of `binding`.
+    fn evaluate(
+        &mut self,
+        binding: &Binding,
+        matched: (&Gvr, &Gvk),
+        surroundings: &Surroundings<'_>,
+    ) -> Result<(), Status> {
+        let params = match &surroundings.params {
+            Ok(source) if self.admission.has_param_kind() => {
+                params::collect(binding.param_ref(), *source, &self.request.namespace)
+            }
+            _ => Ok(vec![None]),
+        };
+        let params = match params {
+            Ok(params) => params,
+            Err(error) => {
+                self.configuration_error(&error, Some(binding));
+                return Ok(());
+            }
+        };
+        let namespace = self.namespace(surroundings)?;
+        let evaluations: Vec<_> = params
+            .iter()
+            .map(|params| {
+                self.evaluate_one(
+                    binding,
+                    matched,
+                    params.as_ref(),
+                    namespace.as_ref(),
+                    surroundings,
+                )
+            })
+            .collect();
+        for evaluation in evaluations {
+            self.act(binding, &evaluation);
+            self.outcome.evaluations.push(evaluation);
+        }
+        Ok(())
+    }
+
+    fn evaluate_one(
+        &self,
+        binding: &Binding,
+        matched: (&Gvr, &Gvk),
+        params: Option<&Object>,
+        namespace: Option<&Namespace>,
+        surroundings: &Surroundings<'_>,
+    ) -> Evaluation {
+        let evaluation =
+            self.admission
+                .evaluate(self.request, matched, params, namespace, surroundings);
+        Evaluation {
+            binding: Some(binding.name().to_owned()),
+            ..evaluation
+        }
+    }
+
+    /// The namespace of the request; a namespace itself has none.
+    fn namespace(&self, surroundings: &Surroundings<'_>) -> Result<Option<Namespace>, Status> {
+        let gvk = &self.request.gvk;
+        let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
+        let name = &self.request.namespace;
+        if is_namespace || name.is_empty() {
+            return Ok(None);
+        }
+        let namespace = surroundings.namespaces.namespace(name);
+        let message = || namespace_not_found(name);
+        namespace.map(Some).ok_or_else(|| Status {
+            code: 404,
+            reason: "NotFound".to_owned(),
+            cause: message(),
+            message: message(),
+            binding: None,
+        })
+    }
+
+    /// Does what the actions of `binding` say about each denial.
+    fn act(&mut self, binding: &Binding, evaluation: &Evaluation) {
+        for (n, decision) in evaluation.decisions.iter().enumerate() {
+            if decision.action == Action::Admit {
+                continue;
+            }
+            for action in binding.validation_actions() {
+                match &**action {
+                    "Deny" => self.deny(Some(binding), &decision.message, &decision.reason),
+                    "Audit" => {
+                        let value = validation_failure(binding, n, decision);
+                        // The first value of a key stays.
+                        let annotations = &mut self.outcome.audit_annotations;
+                        annotations
+                            .entry(VALIDATION_FAILURE.to_owned())
+                            .or_insert(value);
+                    }
+                    "Warn" => self.outcome.warnings.push(format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{}' with binding '{}': {}",
+                        self.admission.name(),
+                        binding.name(),
+                        decision.message
+                    )),
+                    _ => {}
+                }
+            }
+        }
+        for annotation in &evaluation.audit_annotations {
+            match annotation.action {
+                AuditAnnotationAction::Publish => {
+                    let value = cut(&annotation.value, MAX_AUDIT_ANNOTATION_VALUE_LENGTH);
+                    let values = self.published.entry(annotation.key.clone()).or_default();
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                AuditAnnotationAction::Error => self.deny(Some(binding), &annotation.error, ""),
+                AuditAnnotationAction::Exclude => {}
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        for (key, values) in std::mem::take(&mut self.published) {
+            let key = format!("{}/{key}", self.admission.name());
+            let annotations = &mut self.outcome.audit_annotations;
+            annotations.entry(key).or_insert_with(|| values.join(", "));
+        }
+    }
+
+    /// Takes the error of a policy, or of a binding where there is one, as the failure policy says.
+    fn configuration_error(&mut self, error: &str, binding: Option<&Binding>) {
+        let message = match self.admission.failure_policy() {
+            FailurePolicy::Ignore => return,
+            FailurePolicy::Fail if binding.is_none() => {
+                format!("failed to configure policy: {error}")
+            }
+            FailurePolicy::Fail => format!("failed to configure binding: {error}"),
+            FailurePolicy::Unknown(other) => format!("unrecognized failure policy: '{other}'"),
+        };
+        self.deny(binding, &message, "");
+    }
+
+    fn deny(&mut self, binding: Option<&Binding>, message: &str, reason: &str) {
+        self.denial.get_or_insert_with(|| Denial {
+            binding: binding.map(|binding| binding.name().to_owned()),
+            message: message.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.outcome.denial = self.denial.take().map(|denial| {
+            let policy = self.admission.name();
+            let with = match &denial.binding {
+                Some(binding) => format!(" with binding '{binding}'"),
+                None => String::new(),
+            };
+            let said = &denial.message;
+            let said = format!("ValidatingAdmissionPolicy '{policy}'{with} denied request: {said}");
+            let reason = if denial.reason.is_empty() {
+                "Invalid".to_owned()
+            } else {
+                denial.reason
+            };
+            Status {
+                code: code_of(&reason),
+                reason,
+                message: forbidden(self.request, &said),
+                cause: denial.message,
+                binding: denial.binding,
+            }
+        });
+        self.outcome
+    }
+}
+
+/// What a denial is put into the audit event as.
+///
+/// Source: `dispatcher.go`, `ValidationFailureValue`.
+fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {
+    let mut value = String::from("[{\"message\":");
+    push_go_json(&mut value, &decision.message);
+    value.push_str(",\"policy\":");
+    push_go_json(&mut value, binding.policy_name());
+    value.push_str(",\"binding\":");
+    push_go_json(&mut value, binding.name());
+    let actions = go_json_list(binding.validation_actions());
+    value + &format!(",\"expressionIndex\":{n},\"validationActions\":{actions}}}]")
+}
+
+/// The HTTP status code of a reason.
+///
+/// Source: `policy_decision.go`, `reasonToCode`.
+fn code_of(reason: &str) -> u16 {
+    match reason {
+        "Forbidden" => 403,
+        "Unauthorized" => 401,
+        "RequestEntityTooLarge" => 413,
+        _ => 422,
+    }
+}
+
+/// The message of a request that is refused.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/errors.go`, `NewForbidden`; apimachinery
+/// `pkg/api/errors/errors.go`, `NewForbidden`.
+fn forbidden(request: &AdmissionRequest, said: &str) -> String {
+    let resource = &request.gvr.resource;
+    if resource.is_empty() {
+        return format!("forbidden: {said}");
+    }
+    let object = request.object.as_ref();
+    let names = [
+        request.name.as_str(),
+        object.map(Object::name).unwrap_or_default(),
+        object.map(Object::generate_name).unwrap_or_default(),
+        "Unknown",
+    ];
+    let name = names.into_iter().find(|name| !name.is_empty());
+    let name = go_quote(name.unwrap_or_default());
+    match request.gvr.group.as_str() {
+        "" => format!("{resource} {name} is forbidden: {said}"),
+        group => format!("{resource}.{group} {name} is forbidden: {said}"),
+    }
+}

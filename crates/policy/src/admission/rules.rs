@@ -1,0 +1,214 @@
+//! Whether match constraints match a request.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`,
+//! `pkg/admission/plugin/policy/generic/policy_matcher.go`,
+//! `pkg/admission/plugin/webhook/predicates/{rules/rules,namespace/matcher,object/matcher}.go`.
+
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, NamedRuleWithOperations};
+
+use super::namespace::NamespaceSource;
+use super::object::Labels;
+use super::request::{AdmissionRequest, Operation};
+use super::selector::Selector;
+use super::text::go_quote;
+use kubernetes::schema::{Gvk, Gvr};
+
+/// Match constraints whose selectors have been read.
+#[derive(Clone, Debug)]
+pub(super) struct Constraints {
+    resources: MatchResources,
+    namespace_selector: Result<Selector, String>,
+    object_selector: Result<Selector, String>,
+}
+
+/// Where constraints match, the resource and kind as which the request is evaluated.
+pub(super) type Matched = Option<(Gvr, Gvk)>;
+
+impl Constraints {
+    /// Reads constraints. Selectors that are left out select everything, as the API server sets them.
+    pub(super) fn new(resources: &MatchResources) -> Self {
+        let read =
+            |selector: Option<&_>| selector.map_or_else(|| Ok(Selector::default()), Selector::new);
+        Self {
+            namespace_selector: read(resources.namespace_selector.as_ref()),
+            object_selector: read(resources.object_selector.as_ref()),
+            resources: resources.clone(),
+        }
+    }
+
+    /// Whether the constraints match `request`.
+    ///
+    /// # Errors
+    ///
+    /// If rules match and a selector is not valid, the namespace is missing, or an equivalent
+    /// resource has no kind.
+    pub(super) fn matches(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Result<Matched, String> {
+        let in_namespace = self.selects_namespace(request, namespaces);
+        if in_namespace == Ok(false) {
+            return Ok(None);
+        }
+        let object_selected = self.selects_object(request);
+        if object_selected == Ok(false) {
+            return Ok(None);
+        }
+        let is_exact =
+            !matches!(self.resources.match_policy.as_deref(), Some(policy) if policy != "Exact");
+        let excludes = self
+            .resources
+            .exclude_resource_rules
+            .as_deref()
+            .unwrap_or_default();
+        if matching_resource(excludes, is_exact, request)?.is_some() {
+            return Ok(None);
+        }
+        let rules = self.resources.resource_rules.as_deref().unwrap_or_default();
+        let matched = if rules.is_empty() {
+            Some((request.gvr.clone(), request.gvk.clone()))
+        } else {
+            matching_resource(rules, is_exact, request)?
+        };
+        // Errors of selectors count only where all else matches.
+        if matched.is_some() {
+            in_namespace?;
+            object_selected?;
+        }
+        Ok(matched)
+    }
+
+    fn selects_namespace(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Result<bool, String> {
+        let is_namespaces = request.gvr.resource == "namespaces";
+        if request.namespace.is_empty() && !is_namespaces {
+            return Ok(true);
+        }
+        let selector = self
+            .namespace_selector
+            .as_ref()
+            .map_err(|e| internal_error(e))?;
+        if selector.is_empty() {
+            return Ok(true);
+        }
+        let is_written = matches!(request.operation, Operation::Create | Operation::Update);
+        if is_namespaces && request.subresource.is_empty() && is_written {
+            // What is known of the namespace is older than what the request brings.
+            let object = request.object.as_ref();
+            return object
+                .map(|object| selector.matches(object.labels()))
+                .ok_or_else(|| internal_error("object does not implement the Object interfaces"));
+        }
+        let namespace = namespaces
+            .namespace(&request.namespace)
+            .ok_or_else(|| namespace_not_found(&request.namespace))?;
+        Ok(selector.matches(namespace.labels()))
+    }
+
+    fn selects_object(&self, request: &AdmissionRequest) -> Result<bool, String> {
+        let selector = self
+            .object_selector
+            .as_ref()
+            .map_err(|e| internal_error(e))?;
+        let selects = |labels: &Labels| selector.matches(labels);
+        Ok(selector.is_empty()
+            || [&request.object, &request.old_object]
+                .into_iter()
+                .flatten()
+                .any(|object| selects(object.labels())))
+    }
+}
+
+/// Source: apimachinery `pkg/api/errors/errors.go`, `NewInternalError`.
+fn internal_error(error: &str) -> String {
+    format!("Internal error occurred: {error}")
+}
+
+/// Source: apimachinery `pkg/api/errors/errors.go`, `NewNotFound`.
+pub(super) fn namespace_not_found(name: &str) -> String {
+    format!("namespaces {} not found", go_quote(name))
+}
+
+/// The resource and kind of the first rule that matches: those of the request, or else of a resource
+/// that serves the same objects.
+///
+/// Source: `matching.go`, `matchesResourceRules`.
+fn matching_resource(
+    rules: &[NamedRuleWithOperations],
+    is_exact: bool,
+    request: &AdmissionRequest,
+) -> Result<Matched, String> {
+    let is_named = |rule: &NamedRuleWithOperations| {
+        let names = list(rule.resource_names.as_ref());
+        names.is_empty() || names.contains(&request.name)
+    };
+    if rules
+        .iter()
+        .any(|rule| rule_matches(rule, request, &request.gvr) && is_named(rule))
+    {
+        return Ok(Some((request.gvr.clone(), request.gvk.clone())));
+    }
+    if is_exact {
+        return Ok(None);
+    }
+    for rule in rules {
+        for equivalent in &request.equivalents {
+            if equivalent.gvr == request.gvr || !rule_matches(rule, request, &equivalent.gvr) {
+                continue;
+            }
+            if equivalent.gvk == Gvk::default() {
+                let Gvr {
+                    group,
+                    version,
+                    resource,
+                } = &equivalent.gvr;
+                return Err(format!(
+                    "unable to convert to {group}/{version}, Resource={resource}: unknown kind"
+                ));
+            }
+            if is_named(rule) {
+                return Ok(Some((equivalent.gvr.clone(), equivalent.gvk.clone())));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A list of a rule; an absent one is empty.
+fn list(values: Option<&Vec<String>>) -> &[String] {
+    values.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Whether `rule` matches `request` as one for `resource`.
+///
+/// Source: `rules.go`, `Matcher.Matches`.
+fn rule_matches(
+    rule: &NamedRuleWithOperations,
+    request: &AdmissionRequest,
+    resource: &Gvr,
+) -> bool {
+    let has = |values: Option<&Vec<String>>, value: &str| {
+        list(values).iter().any(|v| v == "*" || v == value)
+    };
+    let is_namespace =
+        resource.group.is_empty() && resource.version == "v1" && resource.resource == "namespaces";
+    let is_cluster_scoped = is_namespace || request.namespace.is_empty();
+    let in_scope = match rule.scope.as_deref() {
+        None | Some("*") => true,
+        Some("Namespaced") => !is_cluster_scoped,
+        Some("Cluster") => is_cluster_scoped,
+        Some(_) => false,
+    };
+    in_scope
+        && has(rule.operations.as_ref(), request.operation.as_str())
+        && has(rule.api_groups.as_ref(), &resource.group)
+        && has(rule.api_versions.as_ref(), &resource.version)
+        && list(rule.resources.as_ref()).iter().any(|named| {
+            let (name, sub) = named.split_once('/').unwrap_or((named, ""));
+            (name == "*" || name == resource.resource) && (sub == "*" || sub == request.subresource)
+        })
+}

@@ -1,0 +1,255 @@
+//! The variables of a stage: objects, the request, and the policy's own variables, which are evaluated
+//! where they are first read.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/activation.go` (`evaluationActivation`),
+//! `composition.go` (`compositionContext`, `variableAccessor`), `pkg/cel/lazy/lazy.go` (`MapValue`).
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use super::program::{Planned, Programs};
+use super::text::go_quote;
+use cel::eval::{Activation, FieldResult, Limits};
+use cel::types::{StructType, Type};
+use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
+use kubernetes::library::limits::PER_CALL_LIMIT;
+use kubernetes::schema::escape::unescape;
+
+/// How deep expressions may nest together, of variables that read each other.
+///
+/// Upstream has no limit, and a stack of a gigabyte; what is deeper is an error of our own. A thread with a
+/// large stack has room for it.
+const MAX_DEPTH: u32 = 5_000;
+
+/// The values of the variables of a stage that are there from the start.
+#[derive(Clone, Debug)]
+pub(super) struct Inputs {
+    pub(super) object: Value,
+    pub(super) old_object: Value,
+    pub(super) params: Value,
+    pub(super) request: Value,
+    pub(super) namespace: Value,
+    /// `authorizer` and `authorizer.requestResource`, in stages that have them.
+    pub(super) authorizer: Option<(Value, Value)>,
+    /// What the comparisons of all expressions may look at.
+    pub(super) work: Arc<Work>,
+    /// Whether to end the evaluation.
+    pub(super) is_cancelled: Option<Arc<AtomicBool>>,
+}
+
+/// The name of the type of `variables`.
+///
+/// Source: `composition.go`, `variablesTypeName`.
+const VARIABLES: &str = "kubernetes.variables";
+
+/// The variables of a stage.
+pub(super) struct Scope {
+    programs: Arc<Programs>,
+    inputs: Arc<Inputs>,
+    /// What is known of each variable.
+    values: Box<[Memo]>,
+    /// How deep the expressions nest that are being evaluated: one, and the variables on the way to it.
+    depth: AtomicU32,
+    /// What variables have cost that was not yet taken.
+    variables_cost: AtomicU64,
+    /// The map `variables`, where it is read as a whole.
+    variables: OnceLock<Arc<Variables>>,
+    this: Weak<Self>,
+}
+
+/// What is known of a variable.
+#[derive(Debug, Default)]
+struct Memo {
+    value: OnceLock<Result<Value, EvalError>>,
+    /// Whether it is being evaluated.
+    is_pending: AtomicBool,
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").finish_non_exhaustive()
+    }
+}
+
+impl Scope {
+    pub(super) fn new(programs: &Arc<Programs>, inputs: Arc<Inputs>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            values: programs.variables.iter().map(|_| Memo::default()).collect(),
+            programs: Arc::clone(programs),
+            inputs,
+            depth: AtomicU32::new(0),
+            variables_cost: AtomicU64::new(0),
+            variables: OnceLock::new(),
+            this: Weak::clone(this),
+        })
+    }
+
+    /// Evaluates `planned`; its cost is without that of the variables it reads.
+    pub(super) fn evaluate(&self, planned: &Planned) -> (Result<Value, EvalError>, u64) {
+        let around = self.depth.load(Ordering::Relaxed);
+        let depth = around.saturating_add(planned.depth);
+        if depth > MAX_DEPTH {
+            let error = EvalError::new("variables that read each other nest too deep");
+            return (Err(error), 0);
+        }
+        let flag = self.inputs.is_cancelled.as_deref();
+        let is_cancelled = || flag.is_some_and(|flag| flag.load(Ordering::Relaxed));
+        if is_cancelled() {
+            return (Err(EvalError::new("the evaluation was cancelled")), 0);
+        }
+        self.depth.store(depth, Ordering::Relaxed);
+        let limits = Limits {
+            work: Some(&self.inputs.work),
+            is_interrupted: flag
+                .is_some()
+                .then_some(&is_cancelled as &(dyn Fn() -> bool + Sync)),
+            ..Limits::of_cost(PER_CALL_LIMIT)
+        };
+        let evaluation = planned.program.eval(self, limits);
+        self.depth.store(around, Ordering::Relaxed);
+        (evaluation.result, evaluation.cost)
+    }
+
+    /// What variables have cost since this was asked last.
+    pub(super) fn take_variables_cost(&self) -> u64 {
+        self.variables_cost.swap(0, Ordering::Relaxed)
+    }
+
+    /// The variable that an expression calls `name`, or `None` if there is none.
+    fn named(&self, name: &str) -> FieldResult<'_> {
+        let Some(name) = unescape(name) else {
+            return Ok(None);
+        };
+        match self.programs.variable(&name) {
+            Some(n) => Ok(Some(Cow::Borrowed(self.variable(n)?))),
+            None => Ok(None),
+        }
+    }
+
+    /// The value of the variable at `n`, evaluated where it has not been.
+    fn variable(&self, n: usize) -> Result<&Value, EvalError> {
+        let (Some(variable), Some(memo)) = (self.programs.variables.get(n), self.values.get(n))
+        else {
+            return Ok(&Value::Null);
+        };
+        if let Some(known) = memo.value.get() {
+            return known.as_ref().map_err(Clone::clone);
+        }
+        let name = || go_quote(&variable.name);
+        // Upstream evaluates without end, until its process dies.
+        if memo.is_pending.swap(true, Ordering::Relaxed) {
+            return Err(EvalError::new(format!(
+                "composited variable {} fails to evaluate: it reads itself",
+                name()
+            )));
+        }
+        let value = match &variable.expression.program {
+            Err(error) => Err(EvalError::new(format!(
+                "composited variable {} fails to compile: {error}",
+                name()
+            ))),
+            Ok(program) => {
+                let (value, cost) = self.evaluate(program);
+                self.add_variables_cost(cost);
+                value.map_err(|error| {
+                    let name = name();
+                    EvalError::new(format!(
+                        "composited variable {name} fails to evaluate: {error}"
+                    ))
+                })
+            }
+        };
+        let value = memo.value.get_or_init(|| value);
+        value.as_ref().map_err(Clone::clone)
+    }
+
+    fn add_variables_cost(&self, cost: u64) {
+        let so_far = self.variables_cost.load(Ordering::Relaxed);
+        self.variables_cost
+            .store(so_far.saturating_add(cost), Ordering::Relaxed);
+    }
+}
+
+/// Source: `activation.go`, `ResolveName`.
+impl Activation for Scope {
+    fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
+        let inputs = &self.inputs;
+        let authorizer = inputs.authorizer.as_ref();
+        let value = match name {
+            "object" => &inputs.object,
+            "oldObject" => &inputs.old_object,
+            "params" => &inputs.params,
+            "request" => &inputs.request,
+            "namespaceObject" => &inputs.namespace,
+            "authorizer" => authorizer.map(|(authorizer, _)| authorizer)?,
+            "authorizer.requestResource" => authorizer.map(|(_, resource)| resource)?,
+            "variables" => {
+                let variables = self
+                    .variables
+                    .get_or_init(|| Arc::new(Variables(Weak::clone(&self.this))));
+                let source: Arc<dyn MapSource> = Arc::clone(variables) as _;
+                return Some(Cow::Owned(Value::Map(Map::from_source(source))));
+            }
+            _ => return None,
+        };
+        Some(Cow::Borrowed(value))
+    }
+
+    fn resolve_field(&self, name: &str, field: &str) -> Option<FieldResult<'_>> {
+        (name == "variables").then(|| self.named(field))
+    }
+}
+
+/// The variables of the policy, as the map `variables`.
+///
+/// A variable may hold this map. It is of no use when the stage is over.
+#[derive(Debug)]
+struct Variables(Weak<Scope>);
+
+impl MapSource for Variables {
+    fn type_(&self) -> Type {
+        Type::Struct(StructType::undeclared(VARIABLES))
+    }
+
+    fn traits(&self) -> Traits {
+        Traits::INDEXER
+            .and(Traits::FIELD_TESTER)
+            .and(Traits::ITERABLE)
+    }
+
+    fn find(&self, key: &Value) -> Result<Option<Value>, EvalError> {
+        let Value::String(name) = key else {
+            return Err(EvalError::no_such_overload());
+        };
+        match self.0.upgrade() {
+            Some(scope) => Ok(scope.named(name)?.map(Cow::into_owned)),
+            None => Ok(None),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.0.upgrade().map_or(0, |scope| scope.values.len())
+    }
+
+    /// The values: upstream's iterator gives these, not the keys.
+    fn keys(&self) -> Result<Vec<Value>, EvalError> {
+        let Some(scope) = self.0.upgrade() else {
+            return Ok(Vec::new());
+        };
+        (0..scope.values.len())
+            .map(|n| scope.variable(n).cloned())
+            .collect()
+    }
+
+    fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
+        let other = other.as_map().and_then(Map::source);
+        let other = other.map(|other| Arc::as_ptr(other).cast::<()>());
+        let this = std::ptr::from_ref(self).cast::<()>();
+        Some(match other {
+            Some(other) => Ok(std::ptr::addr_eq(this, other)),
+            None => Err(EvalError::no_such_overload()),
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! A stage of an evaluation: some of a policy's expressions, with one set of variables and one budget.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`ForInput`), `activation.go`
+//! (`Evaluate`), `composition.go`.
+
+use std::sync::Arc;
+
+use super::outcome::StageCost;
+use super::program::Expression;
+use super::scope::Scope;
+use cel::value::Value;
+
+/// Source: `activation.go`, `Evaluate`.
+pub(super) const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// What an expression evaluated to; `None` where there is no expression.
+pub(super) type Evaluated = Option<Result<Value, String>>;
+
+/// The outcome of a stage.
+#[derive(Debug)]
+pub(super) struct StageOutcome {
+    /// What each expression evaluated to, or why the stage ended.
+    pub(super) evaluated: Result<Vec<Evaluated>, String>,
+    /// The cost.
+    pub(super) cost: StageCost,
+    /// What is left of the budget; nothing where the stage has ended.
+    pub(super) remaining: Option<u64>,
+}
+
+/// Evaluates all of `expressions`, in order. Variables are evaluated where they are first read, and once.
+///
+/// The scope is made only if there is an expression.
+pub(super) fn run<'a>(
+    expressions: impl Iterator<Item = Option<&'a Expression>>,
+    make_scope: impl Fn() -> Arc<Scope>,
+    budget: u64,
+) -> StageOutcome {
+    let mut remaining = budget;
+    let mut made: Option<Arc<Scope>> = None;
+    let evaluated: Result<Vec<_>, String> = expressions
+        .map(|expression| {
+            expression
+                .map(|expression| {
+                    let scope = made.get_or_insert_with(&make_scope);
+                    evaluate(expression, scope, &mut remaining)
+                })
+                .transpose()
+        })
+        .collect();
+    let used = match &evaluated {
+        Ok(_) => Ok(budget.saturating_sub(remaining)),
+        Err(error) => Err(error.clone()),
+    };
+    StageOutcome {
+        remaining: evaluated.is_ok().then_some(remaining),
+        cost: StageCost { budget, used },
+        evaluated,
+    }
+}
+
+/// Evaluates one expression.
+///
+/// # Errors
+///
+/// If the budget does not reach, which ends the stage.
+fn evaluate(
+    expression: &Expression,
+    scope: &Scope,
+    remaining: &mut u64,
+) -> Result<Result<Value, String>, String> {
+    let planned = match &expression.program {
+        Ok(planned) => planned,
+        Err(error) => return Ok(Err(format!("compilation error: {error}"))),
+    };
+    let (result, cost) = scope.evaluate(planned);
+    for cost in [scope.take_variables_cost(), cost] {
+        *remaining = remaining
+            .checked_sub(cost)
+            .ok_or_else(|| OUT_OF_BUDGET.to_owned())?;
+    }
+    Ok(result.map_err(|error| {
+        let text = &expression.text;
+        format!("expression '{text}' resulted in error: {error}")
+    }))
+}

@@ -1,0 +1,261 @@
+//! Variables, budgets and what bounds an evaluation.
+
+use super::*;
+use kubernetes::library::authz::{AuthorizerAnswer, AuthorizerDecision, AuthorizerRule};
+
+/// The evaluation of a policy with the spec `spec` for [`deployment`].
+fn evaluate(spec: &Json) -> Evaluation {
+    let request = deployment();
+    let params = ParamList::default();
+    let namespaces = default_namespace();
+    let surroundings = Surroundings::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
+    let matched = (&request.gvr, &request.gvk);
+    admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &surroundings)
+}
+
+/// A spec with `variables` and a validation `expression`.
+fn spec(variables: &[(String, String)], expression: &str) -> Json {
+    let variables: Vec<_> = variables
+        .iter()
+        .map(|(name, expression)| json!({"name": name, "expression": expression}))
+        .collect();
+    json!({"variables": variables, "validations": [{"expression": expression}]})
+}
+
+/// Variables `v0`, `v1` and so on, each of them `step` of the one before.
+fn chain(length: usize, first: &str, step: impl Fn(&str) -> String) -> Vec<(String, String)> {
+    let one = |n: usize| match n.checked_sub(1) {
+        None => ("v0".to_owned(), first.to_owned()),
+        Some(before) => (format!("v{n}"), step(&format!("variables.v{before}"))),
+    };
+    (0..length).map(one).collect()
+}
+
+#[track_caller]
+fn decision(evaluation: &Evaluation) -> &Decision {
+    let [decision] = &evaluation.decisions[..] else {
+        panic!("one decision: {evaluation:?}")
+    };
+    decision
+}
+
+#[test]
+fn variables_are_evaluated_once_and_only_if_they_are_read() {
+    let used = |expression: &str| {
+        let variables = [
+            ("a".to_owned(), "lists.range(100).sum()".to_owned()),
+            ("b".to_owned(), "1 / 0".to_owned()),
+        ];
+        let evaluation = evaluate(&spec(&variables, expression));
+        assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
+        evaluation.costs.validations.unwrap().used.unwrap()
+    };
+    let (none, once, twice) = (
+        used("true"),
+        used("variables.a > 0"),
+        used("variables.a > 0 && variables.a > 1"),
+    );
+    assert_eq!(none, 0);
+    assert!(once > 20 && twice < once + 10, "{once} {twice}");
+}
+
+#[test]
+fn variables_that_read_themselves_are_errors() {
+    for cycle in [
+        [("a", "1"), ("a", "variables.a + 1"), ("b", "2")],
+        [("a", "1"), ("b", "variables.a"), ("a", "variables.b")],
+    ] {
+        let variables = cycle.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let evaluation = evaluate(&spec(&variables, "variables.a == 1"));
+        let message = &decision(&evaluation).message;
+        assert!(message.contains("it reads itself"), "{message}");
+    }
+}
+
+#[test]
+fn long_chains_of_variables_end_in_a_value_or_an_error() {
+    let add = |before: &str| format!("{before} + 1");
+    let evaluation = evaluate(&spec(&chain(400, "1", add), "variables.v399 == 400"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+    let evaluation = evaluate(&spec(&chain(3_000, "1", add), "variables.v2999 == 3000"));
+    let message = &decision(&evaluation).message;
+    assert!(
+        message.contains("variables that read each other nest too deep"),
+        "{message}"
+    );
+}
+
+#[test]
+fn values_that_nest_without_bound_end_in_a_value_or_an_error() {
+    let wrap = |before: &str| format!("[{before}, {before}]");
+    // The list has 2^40 elements below it, which nothing may walk.
+    let evaluation = evaluate(&spec(&chain(40, "1", wrap), "variables.v39.size() == 2"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+    // A comparison would walk them; upstream does, without end.
+    let evaluation = evaluate(&spec(
+        &chain(40, "1", wrap),
+        "variables.v39 == variables.v39",
+    ));
+    let message = &decision(&evaluation).message;
+    assert!(
+        message.ends_with("value is too large to be walked"),
+        "{message}"
+    );
+    // The bound is that of types: what nests deeper is not compiled.
+    let evaluation = evaluate(&spec(&chain(240, "1", wrap), "variables.v239.size() == 2"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+    let evaluation = evaluate(&spec(
+        &chain(1_000, "1", wrap),
+        "variables.v999.size() == 2",
+    ));
+    let decided = decision(&evaluation);
+    assert_eq!(decided.evaluation, EvaluationResult::Error);
+    assert!(
+        decided.message.contains("has more than 250 parts"),
+        "{}",
+        decided.message
+    );
+}
+
+#[test]
+fn a_scope_that_is_held_by_its_own_variables_is_dropped() {
+    let variables = [("a".to_owned(), "dyn(variables)".to_owned())];
+    let evaluation = evaluate(&spec(&variables, "variables.a == variables"));
+    assert_eq!(decision(&evaluation), &Decision::admit());
+}
+
+#[test]
+fn an_object_of_any_size_costs_what_is_read_of_it() {
+    let annotations: serde_json::Map<_, _> = (0..10_000)
+        .map(|n| (format!("key-{n}"), json!("x".repeat(100))))
+        .collect();
+    let object = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "annotations": annotations},
+    });
+    let request = AdmissionRequest::create(Gvr::new("", "v1", "configmaps"), Object::new(&object));
+    let params = ParamList::default();
+    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+    let spec = json!({"validations": [{"expression": "object.metadata.name == 'a'"}]});
+    let admission = admission(&spec);
+    let matched = (&request.gvr, &request.gvk);
+    let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+    assert_eq!(decision(&evaluation), &Decision::admit());
+    assert_eq!(evaluation.costs.validations.unwrap().used, Ok(4));
+}
+
+#[test]
+fn a_syntax_error_is_told_in_the_words_of_the_api_server() {
+    let evaluation = evaluate(&spec(&[], "size(object"));
+    let message = &decision(&evaluation).message;
+    assert!(message.contains("missing ')' at '<EOF>'"), "{message}");
+
+    let variables = [("a".to_owned(), "size('text'".to_owned())];
+    let evaluation = evaluate(&spec(&variables, "variables.a == 4"));
+    let message = &decision(&evaluation).message;
+    let in_variable = "fails to compile: compilation failed: ERROR: <input>:1:12: Syntax error: \
+         missing ')' at '<EOF>'";
+    assert!(message.contains(in_variable), "{message}");
+}
+
+#[test]
+fn comparisons_of_a_policy_are_bounded_together() {
+    let wrap = |before: &str| format!("[{before}, {before}]");
+    let mut spec = spec(&chain(17, "1", wrap), "true");
+    // Each ends by itself; a thousand of them would take minutes.
+    let validation = json!({"expression": "variables.v16 == [variables.v15, variables.v15]"});
+    spec["validations"] = Json::Array(vec![validation; 1_000]);
+    let evaluation = evaluate(&spec);
+    assert_eq!(evaluation.decisions.len(), 1_000);
+    assert_eq!(evaluation.decisions[0], Decision::admit());
+    let message = &evaluation.decisions[999].message;
+    assert!(
+        message.ends_with("value is too large to be walked"),
+        "{message}"
+    );
+}
+
+/// Source: answers of `e2e/oracle admit`.
+#[test]
+fn objects_equal_params_by_what_they_hold() {
+    let expressions = [
+        ("object == params", true),
+        ("params == object", true),
+        ("object in [params]", true),
+        ("[object, params].distinct().size() == 1", true),
+        ("{'o': object} == {'o': params}", true),
+        ("oldObject == params", false),
+        ("params == null", false),
+    ];
+    let same = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"n": "1"}});
+    let mut other = same.clone();
+    other["data"]["n"] = json!("2");
+    for (param, is_same) in [(&same, true), (&other, false)] {
+        let gvr = Gvr::new("", "v1", "configmaps");
+        let request = AdmissionRequest::create(gvr, Object::new(&same));
+        let params = ParamList::default();
+        let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+        let matched = (&request.gvr, &request.gvk);
+        let param = Object::new(param);
+        for (expression, holds) in expressions {
+            let spec = json!({
+                "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+                "validations": [{"expression": expression}],
+            });
+            let admission = admission(&spec);
+            let evaluation =
+                admission.evaluate(&request, matched, Some(&param), None, &surroundings);
+            let holds = holds && is_same;
+            let found = *decision(&evaluation) == Decision::admit();
+            assert_eq!(found, holds, "{expression}: {evaluation:?}");
+        }
+    }
+}
+
+/// Source: answers of `e2e/oracle admit`.
+#[test]
+fn lists_of_extra_may_be_null() {
+    let mut request = deployment();
+    request.user_info.extra = [("k".to_owned(), None), ("l".to_owned(), Some(Vec::new()))].into();
+    let params = ParamList::default();
+    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+    let matched = (&request.gvr, &request.gvk);
+    for expression in [
+        "request.userInfo.extra.l == []",
+        "!(request.userInfo.extra.k == [])",
+        "dyn(request.userInfo.extra.k) == null",
+        "has(request.userInfo.extra.k)",
+    ] {
+        let admission = admission(&json!({"validations": [{"expression": expression}]}));
+        let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+        assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
+    }
+}
+
+/// A selector that cannot be parsed is left out of what is asked, and is no error.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/authz.go`, `resourceCheckVal.Authorize`; answers of `e2e/oracle admit`.
+#[test]
+fn selectors_of_checks_are_no_errors() {
+    let request = deployment();
+    let params = ParamList::default();
+    let authorizer = AuthorizerList(vec![AuthorizerRule {
+        answer: AuthorizerAnswer {
+            decision: AuthorizerDecision::Allow,
+            ..AuthorizerAnswer::default()
+        },
+        ..AuthorizerRule::default()
+    }]);
+    let surroundings = Surroundings::new(&params, &None, Arc::new(authorizer));
+    let matched = (&request.gvr, &request.gvk);
+    for selector in ["a=b", "!", "a in (b", "", "a,b=c", "bad key=1"] {
+        for function in ["fieldSelector", "labelSelector"] {
+            let check = format!(
+                "authorizer.group('').resource('pods').{function}('{selector}').check('list')"
+            );
+            let expression = format!("{check}.allowed() && !{check}.errored()");
+            let admission = admission(&json!({"validations": [{"expression": expression}]}));
+            let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+            assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The variables of an evaluation that are made of more than an object: `request` and
+//! `namespaceObject`.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
+//! `CreateNamespaceObject`); the fields that are left out where they are empty are those of
+//! `k8s.io/api` `admission/v1/types.go`, `authentication/v1/types.go`, `core/v1/types.go` and
+//! apimachinery `pkg/apis/meta/v1/types.go`.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Map as JsonMap, Value as Json};
+
+use super::request::{AdmissionRequest, Operation, UserInfo};
+use cel::value::{Map, Value};
+use kubernetes::library::{
+    self,
+    authz::{Authorizer, AuthorizerValue},
+};
+use kubernetes::schema::{Gvk, Gvr};
+
+/// Fields that are put together, with those left out that are empty.
+#[derive(Default)]
+struct Fields(Vec<(Arc<str>, Value)>);
+
+impl Fields {
+    fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.push((name.into(), value.into()));
+    }
+
+    /// Sets a text that is not empty.
+    fn set_text(&mut self, name: &str, text: &str) {
+        if !text.is_empty() {
+            self.set(name, text);
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::Map(Map::from_fields(self.0))
+    }
+}
+
+/// The variable `request`, of a request that is evaluated as one for the resource `gvr` and the kind
+/// `gvk`.
+pub(super) fn request(request: &AdmissionRequest, gvr: &Gvr, gvk: &Gvk) -> Value {
+    let mut fields = Fields::default();
+    // An identifier is made for calls to webhooks alone.
+    fields.set("uid", "");
+    fields.set("kind", kind(gvk));
+    fields.set("resource", resource(gvr));
+    fields.set_text("subResource", &request.subresource);
+    fields.set("requestKind", kind(&request.gvk));
+    fields.set("requestResource", resource(&request.gvr));
+    fields.set_text("requestSubResource", &request.subresource);
+    fields.set_text("name", &request.name);
+    fields.set_text("namespace", &request.namespace);
+    fields.set("operation", request.operation.as_str());
+    fields.set("userInfo", user_info(&request.user_info));
+    // Objects are variables of their own.
+    fields.set("object", Value::Null);
+    fields.set("oldObject", Value::Null);
+    fields.set("dryRun", request.dry_run);
+    fields.set("options", options(request));
+    fields.into_value()
+}
+
+/// The variables `authorizer` and `authorizer.requestResource`.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `NewAuthorizerVal`, `NewResourceAuthorizerVal`.
+pub(super) fn authorizer(
+    request: &AdmissionRequest,
+    authorizer: &Arc<dyn Authorizer>,
+) -> (Value, Value) {
+    let user = &request.user_info;
+    let extra = user.extra.iter();
+    let extra = extra.map(|(key, values)| (key.clone(), values.clone().unwrap_or_default()));
+    let user = library::authz::UserInfo {
+        name: user.username.clone(),
+        uid: user.uid.clone(),
+        groups: user.groups.clone(),
+        extra: extra.collect(),
+    };
+    let authorizer = AuthorizerValue::new(user, Arc::clone(authorizer));
+    let mut resource = authorizer.resource(&request.gvr.group, &request.gvr.resource);
+    resource.subresource.clone_from(&request.subresource);
+    resource.namespace.clone_from(&request.namespace);
+    resource.name.clone_from(&request.name);
+    (Value::opaque(authorizer), Value::opaque(resource))
+}
+
+fn kind(gvk: &Gvk) -> Value {
+    let mut fields = Fields::default();
+    fields.set("group", &*gvk.group);
+    fields.set("version", &*gvk.version);
+    fields.set("kind", &*gvk.kind);
+    fields.into_value()
+}
+
+fn resource(gvr: &Gvr) -> Value {
+    let mut fields = Fields::default();
+    fields.set("group", &*gvr.group);
+    fields.set("version", &*gvr.version);
+    fields.set("resource", &*gvr.resource);
+    fields.into_value()
+}
+
+fn texts(texts: &[String]) -> Value {
+    Value::list(
+        texts
+            .iter()
+            .map(|text| Value::from(&**text))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn user_info(user: &UserInfo) -> Value {
+    let mut fields = Fields::default();
+    fields.set_text("username", &user.username);
+    fields.set_text("uid", &user.uid);
+    if !user.groups.is_empty() {
+        fields.set("groups", texts(&user.groups));
+    }
+    if !user.extra.is_empty() {
+        let extra = user.extra.iter();
+        let extra = extra.map(|(key, values)| {
+            let values = values.as_deref().map_or(Value::Null, texts);
+            (Arc::from(&**key), values)
+        });
+        fields.set("extra", Value::Map(Map::from_fields(extra.collect())));
+    }
+    fields.into_value()
+}
+
+/// What a field of options holds, and whether it is there where it is empty.
+enum Field {
+    /// A text, there if it is not empty.
+    Text,
+    /// A list of texts, there if it is not empty.
+    Texts,
+    /// Anything else that is there unless it is null.
+    Pointer,
+}
+
+const WRITE_OPTIONS: [(&str, Field); 3] = [
+    ("dryRun", Field::Texts),
+    ("fieldManager", Field::Text),
+    ("fieldValidation", Field::Text),
+];
+
+const DELETE_OPTIONS: [(&str, Field); 6] = [
+    ("gracePeriodSeconds", Field::Pointer),
+    ("preconditions", Field::Pointer),
+    ("orphanDependents", Field::Pointer),
+    ("propagationPolicy", Field::Pointer),
+    ("dryRun", Field::Texts),
+    (
+        "ignoreStoreReadErrorWithClusterBreakingPotential",
+        Field::Pointer,
+    ),
+];
+
+/// The options of a request, as their type has them.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/types.go`, `CreateOptions`, `UpdateOptions`, `DeleteOptions`.
+fn options(request: &AdmissionRequest) -> Value {
+    let Some(options_kind) = request.operation.options_kind() else {
+        return Value::Null;
+    };
+    let known: &[_] = match request.operation {
+        Operation::Delete => &DELETE_OPTIONS,
+        Operation::Create | Operation::Update | Operation::Connect => &WRITE_OPTIONS,
+    };
+    let given = request.options.as_ref().map(super::object::Object::value);
+    let given = given.and_then(Value::as_map);
+    let mut fields = Fields::default();
+    fields.set("kind", options_kind);
+    fields.set("apiVersion", "meta.k8s.io/v1");
+    for (name, field) in known {
+        let Some(value) = given.and_then(|given| given.field(name)) else {
+            continue;
+        };
+        let is_there = match field {
+            Field::Text => value.as_str().is_some_and(|text| !text.is_empty()),
+            Field::Texts => value.as_list().is_some_and(|list| !list.is_empty()),
+            Field::Pointer => !matches!(value, Value::Null),
+        };
+        if !is_there {
+            continue;
+        }
+        if *name == "preconditions" {
+            fields.set(name, preconditions(value));
+        } else {
+            fields.set(name, value.clone());
+        }
+    }
+    fields.into_value()
+}
+
+fn preconditions(value: &Value) -> Value {
+    let mut fields = Fields::default();
+    for name in ["uid", "resourceVersion"] {
+        let given = value.as_map().and_then(|given| given.field(name));
+        if let Some(text) = given.and_then(Value::as_str) {
+            fields.set(name, text);
+        }
+    }
+    fields.into_value()
+}
+
+/// The variable `namespaceObject`; `whole` is with the metadata that audit annotations alone see.
+///
+/// Source: `validator.go`, `Validate`: validations and messages are given what `CreateNamespaceObject`
+/// makes, audit annotations the namespace itself.
+pub(super) fn namespace(namespace: &Json, whole: bool) -> Value {
+    let part = |name| namespace.get(name).and_then(Json::as_object);
+    let mut fields = Fields::default();
+    let metadata = part("metadata").map(|given| metadata(given, whole));
+    fields.set("metadata", metadata.unwrap_or_default().into_value());
+    let mut spec = Fields::default();
+    if let Some(given) = part("spec") {
+        set_list(&mut spec, given, "finalizers");
+    }
+    fields.set("spec", spec.into_value());
+    let mut status = Fields::default();
+    if let Some(given) = part("status") {
+        set_given_text(&mut status, given, "phase");
+        let conditions = given.get("conditions").and_then(Json::as_array);
+        if let Some(conditions) = conditions.filter(|list| !list.is_empty()) {
+            let conditions: Vec<_> = conditions.iter().map(condition).collect();
+            status.set("conditions", Value::list(conditions));
+        }
+    }
+    fields.set("status", status.into_value());
+    fields.into_value()
+}
+
+fn metadata(given: &JsonMap<String, Json>, whole: bool) -> Fields {
+    let mut fields = Fields::default();
+    for name in [
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+    ] {
+        set_given_text(&mut fields, given, name);
+    }
+    match given.get("generation").and_then(Json::as_i64) {
+        None | Some(0) => {}
+        Some(generation) => fields.set("generation", generation),
+    }
+    for name in ["creationTimestamp", "deletionTimestamp"] {
+        if let Some(time) = given.get(name).and_then(Json::as_str) {
+            fields.set(name, &*time_text(time));
+        }
+    }
+    if let Some(seconds) = given
+        .get("deletionGracePeriodSeconds")
+        .and_then(Json::as_i64)
+    {
+        fields.set("deletionGracePeriodSeconds", seconds);
+    }
+    for name in ["labels", "annotations"] {
+        let map = given
+            .get(name)
+            .filter(|map| map.as_object().is_some_and(|map| !map.is_empty()));
+        if let Some(map) = map {
+            fields.set(name, Value::from(map));
+        }
+    }
+    set_list(&mut fields, given, "finalizers");
+    if whole {
+        set_given_text(&mut fields, given, "selfLink");
+        set_list(&mut fields, given, "ownerReferences");
+        set_list(&mut fields, given, "managedFields");
+    }
+    fields
+}
+
+fn condition(given: &Json) -> Value {
+    let text = |name| given.get(name).and_then(Json::as_str).unwrap_or_default();
+    let mut fields = Fields::default();
+    fields.set("type", text("type"));
+    fields.set("status", text("status"));
+    match text("lastTransitionTime") {
+        "" => fields.set("lastTransitionTime", Value::Null),
+        time => fields.set("lastTransitionTime", &*time_text(time)),
+    }
+    fields.set_text("reason", text("reason"));
+    fields.set_text("message", text("message"));
+    fields.into_value()
+}
+
+fn set_given_text(fields: &mut Fields, given: &JsonMap<String, Json>, name: &str) {
+    fields.set_text(
+        name,
+        given.get(name).and_then(Json::as_str).unwrap_or_default(),
+    );
+}
+
+fn set_list(fields: &mut Fields, given: &JsonMap<String, Json>, name: &str) {
+    let list = given.get(name);
+    if let Some(list) = list.filter(|list| list.as_array().is_some_and(|list| !list.is_empty())) {
+        fields.set(name, Value::from(list));
+    }
+}
+
+/// A time as the API server prints it: in UTC, to the second.
+///
+/// Source: apimachinery `pkg/apis/meta/v1/time.go`, `Time.ToUnstructured`.
+fn time_text(text: &str) -> String {
+    let seconds = text.parse::<Timestamp>().map(Timestamp::as_second);
+    let whole = seconds.and_then(Timestamp::from_second);
+    whole.map_or_else(|_| text.to_owned(), |time| time.to_string())
+}

@@ -1,0 +1,492 @@
+//! Every expression of a policy, compiled as the API server compiles it.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`,
+//! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
+//! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
+use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
+use cel::checker::CheckedAst;
+use cel::cost::{CostEstimate, SizeEstimator};
+use cel::diagnostic::{Code, Diagnostics};
+use cel::env::Env;
+use cel::eval::Program;
+use cel::syntax::run_on_deep_stack;
+use cel::types::Type;
+use kubernetes::library::cost;
+use kubernetes::library::runtime::KubernetesRuntime;
+
+/// What is wrong with an expression, without regard to schemas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileFinding {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// What kind of trouble it is.
+    pub kind: CompileFindingKind,
+    /// The API server's message, or ours where it has none.
+    pub message: String,
+}
+
+/// The kinds of trouble with an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CompileFindingKind {
+    /// The API server refuses the expression.
+    Failed,
+    /// The API server accepts it and cannot evaluate it safely.
+    Unsafe,
+    /// Valid CEL that this implementation cannot judge.
+    Unsupported,
+}
+
+/// When a policy is compiled: what may be named differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompileMode {
+    /// When the policy is created or changed.
+    New,
+    /// When the admission plugin loads the stored policy.
+    Stored,
+}
+
+/// The outcome of compiling one expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompiledExpression {
+    /// The field of the policy.
+    pub field_ref: String,
+    /// The type of the result, or what is wrong.
+    pub outcome: Result<Type, CompileError>,
+}
+
+/// Why an expression does not compile, as the API server says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// What the API server calls the error.
+    pub type_: CompileErrorType,
+    /// What kind of trouble it is.
+    pub kind: CompileFindingKind,
+    /// The message.
+    pub message: String,
+}
+
+/// What the API server calls an error of compiling.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompileErrorType {
+    /// The expression is blank, where one is required.
+    Required,
+    /// The expression does not parse or check, or its result has another type.
+    Invalid,
+    /// The checked expression cannot be planned.
+    Internal,
+}
+
+impl CompileErrorType {
+    /// Upstream's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Required => "RuleRequired",
+            Self::Invalid => "RuleInvalid",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+/// A sound expression: its checked tree, and the program that was planned from it.
+#[derive(Debug)]
+pub struct Sound {
+    /// The checked tree.
+    pub checked: CheckedAst,
+    /// The program.
+    pub program: Program,
+}
+
+/// A policy with all of its expressions parsed and compiled. Built once for each generation.
+#[derive(Debug)]
+pub struct CompiledPolicy {
+    policy: ValidatingAdmissionPolicy,
+    expressions: Vec<PolicyExpression>,
+    findings: Vec<CompileFinding>,
+    /// The fields that the findings are about.
+    failed: HashSet<String>,
+}
+
+impl CompiledPolicy {
+    /// Compiles every expression of `policy`.
+    #[must_use]
+    pub fn new(policy: &ValidatingAdmissionPolicy) -> Self {
+        let expressions = parse_all(policy);
+        let mut slim = ValidatingAdmissionPolicy {
+            spec: policy.spec.clone(),
+            ..Default::default()
+        };
+        slim.metadata.name.clone_from(&policy.metadata.name);
+        let mut compiled = Self {
+            policy: slim,
+            expressions,
+            findings: Vec::new(),
+            failed: HashSet::new(),
+        };
+        compiled.findings = compiled
+            .compile(CompileMode::Stored)
+            .into_iter()
+            .filter_map(|expression| {
+                let error = expression.outcome.err()?;
+                Some(CompileFinding {
+                    field_ref: expression.field_ref,
+                    kind: error.kind,
+                    message: error.message,
+                })
+            })
+            .chain(self_reading_variables(&compiled.expressions))
+            .collect();
+        compiled.failed = compiled
+            .findings
+            .iter()
+            .map(|finding| finding.field_ref.clone())
+            .collect();
+        compiled
+    }
+
+    /// The spec, under the policy's name.
+    #[must_use]
+    pub fn policy(&self) -> &ValidatingAdmissionPolicy {
+        &self.policy
+    }
+
+    /// All expressions, in the order of the policy's fields.
+    #[must_use]
+    pub fn expressions(&self) -> &[PolicyExpression] {
+        &self.expressions
+    }
+
+    /// The expressions that do not compile, in the order of the policy's fields.
+    #[must_use]
+    pub fn findings(&self) -> &[CompileFinding] {
+        &self.findings
+    }
+
+    /// Whether the expression of the index `n` compiles without schemas.
+    #[must_use]
+    pub fn compiles(&self, n: usize) -> bool {
+        self.expressions
+            .get(n)
+            .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
+    }
+
+    /// How many nodes the trees of the expressions have: what a check takes is in proportion.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.expressions.iter().map(PolicyExpression::n_nodes).sum()
+    }
+
+    /// How many expressions the policy has.
+    #[must_use]
+    pub fn n_expressions(&self) -> usize {
+        self.expressions.len()
+    }
+
+    /// Compiles all expressions without schemas, in the order in which the API server does.
+    #[must_use]
+    pub fn compile(&self, mode: CompileMode) -> Vec<CompiledExpression> {
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        self.compile_each(mode, Words::Ours, |expression, _| compiled.push(expression));
+        compiled
+    }
+
+    /// [`CompiledPolicy::compile`] in the API server's words, with an estimate of what each sound
+    /// expression costs.
+    ///
+    /// The API server estimates no costs of policies: it measures them, and stops what exceeds
+    /// [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). Where nothing is known of the sizes of
+    /// objects, any expression that iterates over a part of one has an estimate without bound.
+    #[must_use]
+    pub fn compile_with_costs(
+        &self,
+        mode: CompileMode,
+        sizes: &(dyn SizeEstimator + Sync),
+    ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
+        let mut compiled = Vec::with_capacity(self.expressions.len());
+        self.compile_each(mode, Words::Upstream, |expression, sound| {
+            let cost = sound.map(|sound| cost::estimate(&sound.checked, sizes));
+            compiled.push((expression, cost));
+        });
+        compiled
+    }
+
+    /// Compiles all expressions without schemas, in the order in which the API server does, and hands
+    /// each to `visit`, with its program if it is sound.
+    pub fn compile_each(
+        &self,
+        mode: CompileMode,
+        words: Words,
+        visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
+    ) {
+        compile_all(&self.policy, &self.expressions, (mode, words), visit);
+    }
+}
+
+/// Parses and compiles all expressions of `policy` once, as the API server does in `mode`.
+#[must_use]
+pub fn compile(policy: &ValidatingAdmissionPolicy, mode: CompileMode) -> Vec<CompiledExpression> {
+    let expressions = parse_all(policy);
+    let mut compiled = Vec::with_capacity(expressions.len());
+    compile_all(
+        policy,
+        &expressions,
+        (mode, Words::Ours),
+        |expression, _| {
+            compiled.push(expression);
+        },
+    );
+    compiled
+}
+
+fn compile_all(
+    policy: &ValidatingAdmissionPolicy,
+    expressions: &[PolicyExpression],
+    (mode, words): (CompileMode, Words),
+    visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
+) {
+    // The work may have to be begun anew on this stack, and only one of the two ever runs.
+    let visit = Mutex::new(visit);
+    run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
+        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
+        compile_in_order(policy, expressions, (mode, words), &mut *visit);
+    });
+}
+
+fn compile_in_order(
+    policy: &ValidatingAdmissionPolicy,
+    expressions: &[PolicyExpression],
+    (mode, words): (CompileMode, Words),
+    visit: &mut impl FnMut(CompiledExpression, Option<Sound>),
+) {
+    let dyn_type = Type::Dyn;
+    let has_params = policy
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.param_kind.is_some());
+    let declared = Declared {
+        object: &dyn_type,
+        params: has_params.then_some(&dyn_type),
+        authorizer: true,
+        request_resource: true,
+    };
+    let plain = policy_env(&declared);
+    let mut variables = VariableTypes::default();
+    let mut env = plain.clone();
+    let has_variables = expressions.iter().any(|e| e.role == Role::Variable);
+    let declares_variables = mode == CompileMode::Stored || has_variables;
+
+    let text_left = TextLeft::default();
+    let mut compile = |expression: &PolicyExpression, env: &Env| {
+        let (outcome, sound) = outcome(expression, env, (mode, words), &text_left);
+        let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
+        let field_ref = expression.field_ref.clone();
+        visit(CompiledExpression { field_ref, outcome }, sound);
+        type_
+    };
+    let of_role = |role| expressions.iter().filter(move |e| e.role == role);
+    if mode == CompileMode::New {
+        for condition in of_role(Role::MatchCondition) {
+            compile(condition, &plain);
+        }
+    }
+    for variable in of_role(Role::Variable) {
+        env.set_variable("variables", variables.to_type());
+        let type_ = compile(variable, &env);
+        // The environment lets go of the variables, so that adding one copies none.
+        env.set_variable("variables", Type::Dyn);
+        variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+    }
+    if declares_variables {
+        env.set_variable("variables", variables.to_type());
+    } else {
+        env = plain;
+    }
+    if mode == CompileMode::Stored {
+        for condition in of_role(Role::MatchCondition) {
+            compile(condition, &env);
+        }
+    }
+    let mut message_env = None;
+    for expression in expressions {
+        match expression.role {
+            Role::Validation | Role::AuditAnnotation => {
+                compile(expression, &env);
+            }
+            Role::MessageExpression => {
+                let env = message_env.get_or_insert_with(|| {
+                    let mut env = policy_env(&Declared {
+                        authorizer: false,
+                        ..declared
+                    });
+                    if declares_variables {
+                        env.set_variable("variables", variables.to_type());
+                    }
+                    env
+                });
+                compile(expression, env);
+            }
+            Role::MatchCondition | Role::Variable => {}
+        }
+    }
+}
+
+/// The type of the result, or what is wrong; and the program of a sound expression.
+fn outcome(
+    expression: &PolicyExpression,
+    env: &Env,
+    (mode, words): (CompileMode, Words),
+    text_left: &TextLeft,
+) -> (Result<Type, CompileError>, Option<Sound>) {
+    if mode == CompileMode::New
+        && expression.role != Role::Variable
+        && expression.text.trim().is_empty()
+    {
+        let error = CompileError {
+            type_: CompileErrorType::Required,
+            kind: CompileFindingKind::Failed,
+            message: "expression is not specified".into(),
+        };
+        return (Err(error), None);
+    }
+    let trimmed = trimmed(expression, mode);
+    let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
+    match expression.check(env) {
+        Checked::Unparsed(found) => {
+            let found = expression.in_words(found, words);
+            let error = compile_error(found, &expression.text, text_left);
+            (Err(error), None)
+        }
+        Checked::Failed(_, found) => {
+            let error = compile_error(&found, &expression.text, text_left);
+            (Err(error), None)
+        }
+        Checked::Passed(checked) => {
+            let sound = check_result_type(expression.role, &checked)
+                .and_then(|type_| Ok((type_, plan(checked, env)?)));
+            match sound {
+                Ok((type_, sound)) => (Ok(type_), Some(sound)),
+                Err(error) => (Err(error), None),
+            }
+        }
+    }
+}
+
+/// Plans a checked expression. What fails here fails at each request, if it gets into the cluster.
+fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
+    match Program::plan(&checked, env, &KubernetesRuntime) {
+        Ok(program) => Ok(Sound { checked, program }),
+        Err(error) => Err(CompileError {
+            type_: CompileErrorType::Internal,
+            kind: if error.is_unsafe() {
+                CompileFindingKind::Unsafe
+            } else {
+                CompileFindingKind::Failed
+            },
+            message: error.to_string(),
+        }),
+    }
+}
+
+/// The expression without the white space around it, where the API server takes that away.
+fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExpression> {
+    let trims = matches!(
+        expression.role,
+        Role::MatchCondition | Role::AuditAnnotation
+    );
+    let text = expression.text.trim();
+    (mode == CompileMode::New && trims && text.len() != expression.text.len()).then(|| {
+        PolicyExpression::new(
+            expression.field_ref.clone(),
+            expression.role,
+            expression.name.as_deref(),
+            text,
+        )
+    })
+}
+
+fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> CompileError {
+    let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
+    let kind = if unsupported {
+        CompileFindingKind::Unsupported
+    } else {
+        CompileFindingKind::Failed
+    };
+    CompileError {
+        type_: CompileErrorType::Invalid,
+        kind,
+        message: format!("compilation failed: {}", text_left.render(found, text)),
+    }
+}
+
+/// The result types that the API server accepts; `None` is any.
+///
+/// Source: `k8s.io/apiserver` `plugin/policy/validating/validator.go` and `accessor.go`
+/// (`ReturnTypes` of `ValidationCondition`, `MessageExpressionCondition`, `AuditAnnotationCondition`,
+/// `Variable`), `plugin/webhook/matchconditions/matcher.go` (`MatchCondition`).
+fn accepted_types(role: Role) -> Option<&'static [Type]> {
+    match role {
+        Role::Validation | Role::MatchCondition => Some(&[Type::Bool]),
+        Role::MessageExpression => Some(&[Type::String]),
+        Role::AuditAnnotation => Some(&[Type::String, Type::Null]),
+        Role::Variable => None,
+    }
+}
+
+fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileError> {
+    let type_ = checked.output_type();
+    let Some(accepted) = accepted_types(role) else {
+        return Ok(type_);
+    };
+    if accepted.contains(&type_) {
+        return Ok(type_);
+    }
+    let expected: Cow<'_, str> = match accepted {
+        [only] => format!("must evaluate to {}", only.declared_string()).into(),
+        several => {
+            let names: Vec<_> = several.iter().map(Type::declared_string).collect();
+            format!("must evaluate to one of [{}]", names.join(" ")).into()
+        }
+    };
+    Err(CompileError {
+        type_: CompileErrorType::Invalid,
+        kind: CompileFindingKind::Failed,
+        message: format!("{expected} but got {}", type_.declared_string()),
+    })
+}
+
+/// Variables declared twice of which the second reads the first: it would evaluate itself without end,
+/// which ends the API server's process.
+fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFinding> {
+    let variables: Vec<_> = expressions
+        .iter()
+        .filter(|e| e.role == Role::Variable)
+        .collect();
+    let in_cycles = super::variables::self_reading(&variables);
+    let mut seen = HashSet::new();
+    let mut findings = Vec::new();
+    for variable in &variables {
+        let name = variable.name.as_deref().unwrap_or_default();
+        let is_second = !seen.insert(name);
+        if is_second && in_cycles.contains(name) {
+            findings.push(CompileFinding {
+                field_ref: variable.field_ref.clone(),
+                kind: CompileFindingKind::Unsafe,
+                message: format!(
+                    "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
+                     evaluating it never ends; rename one of the two"
+                ),
+            });
+        }
+    }
+    findings
+}

@@ -1,0 +1,334 @@
+//! The variables of a policy's expressions and their types.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`BuildRequestType`,
+//! `BuildNamespaceType`, `createEnvForOpts`), `plugin/policy/validating/typechecking.go`
+//! (`buildEnvSet`), `pkg/admission/plugin/cel/composition.go`.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use cel::decls::Variable;
+use cel::env::Env;
+use cel::types::{FieldTypes, StructType, Type};
+use kubernetes::library::environment::{KubernetesVersion, base_env};
+
+/// The type of `authorizer`, whose fields nothing declares.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `AuthorizerType`.
+const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
+
+/// The type of `authorizer.requestResource`.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `ResourceCheckType`.
+const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+
+/// Fields whose types are fixed, whatever the object type is called.
+#[derive(Debug)]
+struct FixedFields(Vec<(&'static str, Type)>);
+
+impl FieldTypes for FixedFields {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        self.0
+            .iter()
+            .find(|(name, _)| *name == field)
+            .map(|(_, type_)| type_.clone())
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.0.iter().map(|(name, _)| *name).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+fn object(name: &'static str, fields: Vec<(&'static str, Type)>) -> Type {
+    Type::Struct(StructType::new(name, Arc::new(FixedFields(fields))))
+}
+
+/// The named types of every policy: those of `request` and `namespaceObject`.
+static NAMED_TYPES: LazyLock<NamedTypes> = LazyLock::new(NamedTypes::new);
+
+struct NamedTypes {
+    request: Type,
+    namespace: Type,
+    all: Vec<(Arc<str>, Type)>,
+}
+
+impl NamedTypes {
+    fn new() -> Self {
+        let strings = || Type::list(Type::String);
+        let gvk = object(
+            "kubernetes.GroupVersionKind",
+            vec![
+                ("group", Type::String),
+                ("version", Type::String),
+                ("kind", Type::String),
+            ],
+        );
+        let gvr = object(
+            "kubernetes.GroupVersionResource",
+            vec![
+                ("group", Type::String),
+                ("version", Type::String),
+                ("resource", Type::String),
+            ],
+        );
+        let user_info = object(
+            "kubernetes.UserInfo",
+            vec![
+                ("username", Type::String),
+                ("uid", Type::String),
+                ("groups", strings()),
+                ("extra", Type::map(Type::String, strings())),
+            ],
+        );
+        let request = object(
+            "kubernetes.AdmissionRequest",
+            vec![
+                ("kind", gvk.clone()),
+                ("resource", gvr.clone()),
+                ("subResource", Type::String),
+                ("requestKind", gvk.clone()),
+                ("requestResource", gvr.clone()),
+                ("requestSubResource", Type::String),
+                ("name", Type::String),
+                ("namespace", Type::String),
+                ("operation", Type::String),
+                ("userInfo", user_info.clone()),
+                ("dryRun", Type::Bool),
+                ("options", Type::Dyn),
+            ],
+        );
+        let condition = object(
+            "kubernetes.NamespaceCondition",
+            vec![
+                ("status", Type::String),
+                ("type", Type::String),
+                ("lastTransitionTime", Type::Timestamp),
+                ("message", Type::String),
+                ("reason", Type::String),
+            ],
+        );
+        let spec = object("kubernetes.NamespaceSpec", vec![("finalizers", strings())]);
+        let status = object(
+            "kubernetes.NamespaceStatus",
+            vec![
+                ("conditions", Type::list(condition.clone())),
+                ("phase", Type::String),
+            ],
+        );
+        let metadata = object(
+            "kubernetes.NamespaceMetadata",
+            vec![
+                ("name", Type::String),
+                ("generateName", Type::String),
+                ("namespace", Type::String),
+                ("labels", Type::map(Type::String, Type::String)),
+                ("annotations", Type::map(Type::String, Type::String)),
+                ("UID", Type::String),
+                ("creationTimestamp", Type::Timestamp),
+                ("deletionGracePeriodSeconds", Type::Int),
+                ("deletionTimestamp", Type::Timestamp),
+                ("generation", Type::Int),
+                ("resourceVersion", Type::String),
+                ("finalizers", strings()),
+            ],
+        );
+        let namespace = object(
+            "kubernetes.Namespace",
+            vec![
+                ("metadata", metadata.clone()),
+                ("spec", spec.clone()),
+                ("status", status.clone()),
+            ],
+        );
+        let all = [
+            &gvk, &gvr, &user_info, &request, &condition, &spec, &status, &metadata, &namespace,
+        ]
+        .into_iter()
+        .map(|type_| (Arc::from(type_.type_name()), type_.clone()))
+        .collect();
+        Self {
+            request,
+            namespace,
+            all,
+        }
+    }
+}
+
+/// An object type as its values are in JSON: times are strings.
+#[derive(Debug)]
+struct InJson(Arc<dyn FieldTypes>);
+
+impl FieldTypes for InJson {
+    fn field_type(&self, owner: &str, field: &str) -> Option<Type> {
+        // The declaration has `UID`, the value has `uid`.
+        let declared = self.0.field_type(owner, field).filter(|_| field != "UID")?;
+        Some(in_json(&declared))
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        let mut names = self.0.field_names();
+        names.retain(|name| *name != "UID");
+        names
+    }
+}
+
+fn in_json(type_: &Type) -> Type {
+    match type_ {
+        Type::Timestamp => Type::String,
+        Type::List(elem) => Type::list(in_json(elem)),
+        Type::Struct(object) => Type::Struct(StructType {
+            name: Arc::clone(&object.name),
+            fields: object
+                .fields
+                .as_ref()
+                .map(|fields| Arc::new(InJson(Arc::clone(fields))) as Arc<dyn FieldTypes>),
+        }),
+        _ => type_.clone(),
+    }
+}
+
+/// The types of `request` and `namespaceObject` as expressions meet them.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`,
+/// `CreateNamespaceObject`).
+pub(super) fn evaluated_types() -> (Type, Type) {
+    let named = &*NAMED_TYPES;
+    (in_json(&named.request), in_json(&named.namespace))
+}
+
+/// The types of `authorizer` and `authorizer.requestResource`.
+pub(super) fn authorizer_types() -> (Type, Type) {
+    let type_ = |name| Type::Struct(StructType::undeclared(name));
+    (type_(AUTHORIZER), type_(RESOURCE_CHECK))
+}
+
+/// What an expression may name besides the variables that are always there.
+#[derive(Clone, Debug)]
+pub(super) struct Declared<'a> {
+    /// The type of `object` and `oldObject`.
+    pub(super) object: &'a Type,
+    /// The type of `params`, where the policy has a paramKind.
+    pub(super) params: Option<&'a Type>,
+    /// Whether `authorizer` is declared.
+    pub(super) authorizer: bool,
+    /// Whether `authorizer.requestResource` is declared; the type checker upstream leaves it out.
+    pub(super) request_resource: bool,
+}
+
+/// The environment of a policy's expressions, without `variables`.
+pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
+    let named = &*NAMED_TYPES;
+    let mut variables = vec![
+        Variable::new("object", declared.object.clone()),
+        Variable::new("oldObject", declared.object.clone()),
+        Variable::new("namespaceObject", named.namespace.clone()),
+        Variable::new("request", named.request.clone()),
+    ];
+    if let Some(params) = declared.params {
+        variables.push(Variable::new("params", params.clone()));
+    }
+    if declared.authorizer {
+        let type_ = Type::Struct(StructType::undeclared(AUTHORIZER));
+        variables.push(Variable::new("authorizer", type_));
+    }
+    if declared.authorizer && declared.request_resource {
+        let type_ = Type::Struct(StructType::undeclared(RESOURCE_CHECK));
+        variables.push(Variable::new("authorizer.requestResource", type_));
+    }
+    base_env(KubernetesVersion::LATEST)
+        .extend_types(named.all.iter().cloned())
+        .extend(variables)
+}
+
+/// The name of the type of `variables`.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `variablesTypeName`.
+const VARIABLES: &str = "kubernetes.variables";
+
+/// The variables of a policy that have been compiled so far.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VariableTypes(Arc<VariableFields>);
+
+/// The variables in the order of their declaration, and where each is.
+#[derive(Clone, Debug, Default)]
+struct VariableFields {
+    types: Vec<(Arc<str>, Type)>,
+    places: HashMap<Arc<str>, usize>,
+}
+
+impl VariableTypes {
+    /// Adds the variable `name`; a second one of its name replaces the first.
+    ///
+    /// Copies those that are there already while a type made of them is in use.
+    pub(super) fn add(&mut self, name: &str, type_: Type) {
+        let fields = Arc::make_mut(&mut self.0);
+        let known = fields
+            .places
+            .get(name)
+            .and_then(|&place| fields.types.get_mut(place));
+        if let Some((_, known)) = known {
+            *known = type_;
+            return;
+        }
+        let name: Arc<str> = name.into();
+        fields.places.insert(Arc::clone(&name), fields.types.len());
+        fields.types.push((name, type_));
+    }
+
+    /// The type of `variables`.
+    pub(super) fn to_type(&self) -> Type {
+        let fields: Arc<dyn FieldTypes> = Arc::<VariableFields>::clone(&self.0);
+        Type::Struct(StructType::new(shared_name(), fields))
+    }
+}
+
+/// The name of the type of `variables`, without a copy.
+fn shared_name() -> Arc<str> {
+    static NAME: LazyLock<Arc<str>> = LazyLock::new(|| VARIABLES.into());
+    Arc::clone(&NAME)
+}
+
+impl FieldTypes for VariableFields {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        let place = *self.places.get(field)?;
+        self.types.get(place).map(|(_, type_)| type_.clone())
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.types.iter().map(|(name, _)| &**name).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// The type that a variable's users see: objects and abstract types become `dyn`.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `convertCelTypeToDeclType`.
+pub(super) fn variable_type_upstream(type_: &Type) -> Type {
+    match type_ {
+        Type::Any
+        | Type::Bool
+        | Type::Bytes
+        | Type::Double
+        | Type::Duration
+        | Type::Int
+        | Type::Null
+        | Type::String
+        | Type::Timestamp
+        | Type::Uint => type_.clone(),
+        Type::List(elem) => Type::list(variable_type_upstream(elem)),
+        Type::Map(entry) => Type::map(
+            variable_type_upstream(&entry.0),
+            variable_type_upstream(&entry.1),
+        ),
+        Type::Error
+        | Type::Dyn
+        | Type::Wrapper(_)
+        | Type::Struct(_)
+        | Type::Opaque(_)
+        | Type::Type(_)
+        | Type::Param(_) => Type::Dyn,
+    }
+}

@@ -1,0 +1,94 @@
+//! Resources that no policy is asked about, whatever its constraints say.
+//!
+//! Policies and their bindings are exempt, lest they lock each other, and so are reviews that are not stored,
+//! lest nobody can be authenticated or authorized any more. The API server leaves them out before it looks at
+//! any policy; neither the group's versions nor subresources make a difference.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/plugin.go`, `Dispatch`
+//! (`admissionResources`, the same in v0.36 and v0.37); `k8s.io/kubernetes`
+//! `pkg/kubeapiserver/admission/exclusion/resources.go`, `excluded`.
+
+use kubernetes::schema::Gvr;
+
+/// The exempt resources by group.
+const EXEMPT: [(&str, &[&str]); 3] = [
+    (
+        "admissionregistration.k8s.io",
+        &[
+            "validatingadmissionpolicies",
+            "validatingadmissionpolicybindings",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
+        ],
+    ),
+    (
+        "authentication.k8s.io",
+        &["selfsubjectreviews", "tokenreviews"],
+    ),
+    (
+        "authorization.k8s.io",
+        &[
+            "localsubjectaccessreviews",
+            "selfsubjectaccessreviews",
+            "selfsubjectrulesreviews",
+            "subjectaccessreviews",
+        ],
+    ),
+];
+
+/// Whether no policy of the API is asked about requests for `resource`, which may name a subresource.
+#[must_use]
+pub fn is_exempt(resource: &Gvr) -> bool {
+    let main = resource.resource.split('/').next().unwrap_or_default();
+    EXEMPT
+        .iter()
+        .any(|(group, resources)| *group == resource.group && resources.contains(&main))
+}
+
+/// The name of an exempt resource in messages: `authentication.k8s.io tokenreviews`.
+#[must_use]
+pub fn name(resource: &Gvr) -> String {
+    let main = resource.resource.split('/').next().unwrap_or_default();
+    format!("{} {main}", resource.group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_bindings_and_reviews_are_exempt() {
+        let table = [
+            (
+                "admissionregistration.k8s.io",
+                "validatingadmissionpolicies",
+                true,
+            ),
+            (
+                "admissionregistration.k8s.io",
+                "validatingadmissionpolicies/status",
+                true,
+            ),
+            (
+                "admissionregistration.k8s.io",
+                "mutatingadmissionpolicybindings",
+                true,
+            ),
+            (
+                "admissionregistration.k8s.io",
+                "validatingwebhookconfigurations",
+                false,
+            ),
+            ("authentication.k8s.io", "tokenreviews", true),
+            ("authorization.k8s.io", "subjectaccessreviews", true),
+            ("example.com", "tokenreviews", false),
+            // Those are asked about, though nothing is stored.
+            ("", "serviceaccounts/token", false),
+            ("", "bindings", false),
+        ];
+        for (group, resource, expect) in table {
+            let gvr = Gvr::new(group, "v1", resource);
+            assert_eq!(is_exempt(&gvr), expect, "{group} {resource}");
+        }
+    }
+}

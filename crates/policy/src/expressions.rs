@@ -1,0 +1,267 @@
+//! The expressions of a policy, parsed once.
+
+use std::cell::Cell;
+use std::sync::{Arc, OnceLock};
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec,
+};
+
+use cel::ast::Ast;
+use cel::ast_validators;
+use cel::checker::{self, CheckedAst};
+use cel::diagnostic::{Code, Diagnostic, Diagnostics};
+use cel::env::Env;
+use cel::syntax;
+
+/// What an expression is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A match condition.
+    MatchCondition,
+    /// A variable.
+    Variable,
+    /// A validation.
+    Validation,
+    /// The message of a validation.
+    MessageExpression,
+    /// The value of an audit annotation.
+    AuditAnnotation,
+}
+
+/// An expression of a policy, with its parsed tree.
+#[derive(Debug)]
+pub struct PolicyExpression {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// What it is for.
+    pub role: Role,
+    /// The name of a variable or match condition; the key of an audit annotation.
+    pub name: Option<String>,
+    /// The text, as in the policy.
+    pub text: String,
+    parsed: Result<Arc<Ast>, Diagnostics>,
+    /// The findings of the parser in the API server's words, once they have been asked for.
+    in_upstream_words: OnceLock<Diagnostics>,
+}
+
+/// In whose words syntax errors are told. All other findings have but one wording, the API server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// In ours, for who writes the policy.
+    Ours,
+    /// In the API server's, for where its text is shown and compared.
+    Upstream,
+}
+
+/// How many bytes of findings may still be written for a policy: beyond it, only the first finding of an
+/// expression is.
+#[derive(Debug)]
+pub(super) struct TextLeft(Cell<usize>);
+
+/// Several times what an object in the cluster can hold.
+const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
+
+/// What upstream writes at most about an expression of one line: a hundred findings for each of ten kinds, each
+/// with the line of 16,000 characters and a caret below it, and as much again.
+const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+impl Default for TextLeft {
+    fn default() -> Self {
+        Self(Cell::new(MAX_TEXT_BYTES))
+    }
+}
+
+impl TextLeft {
+    /// As much as upstream needs.
+    pub(super) fn of_upstream() -> Self {
+        Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
+    }
+
+    /// Whether there is none left.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.0.get() == 0
+    }
+
+    /// The text of `found` in the expression `text`.
+    pub(super) fn render(&self, found: &Diagnostics, text: &str) -> String {
+        let left = self.0.get();
+        let rendered = found.render_within(text, left);
+        self.0.set(left.saturating_sub(rendered.len()));
+        rendered
+    }
+}
+
+/// The outcome of checking an expression in an environment.
+pub(super) enum Checked<'a> {
+    /// The text could not be parsed.
+    Unparsed(&'a Diagnostics),
+    /// Type errors, with the types as far as they are known.
+    Failed(CheckedAst, Diagnostics),
+    /// No errors.
+    Passed(CheckedAst),
+}
+
+impl PolicyExpression {
+    pub(super) fn new(field_ref: String, role: Role, name: Option<&str>, text: &str) -> Self {
+        let mut n_left = MAX_NODES;
+        Self::new_within(&mut n_left, field_ref, role, name, text)
+    }
+
+    fn new_within(
+        n_left: &mut usize,
+        field_ref: String,
+        role: Role,
+        name: Option<&str>,
+        text: &str,
+    ) -> Self {
+        let (ast, found) = syntax::parse_within(text, n_left);
+        let parsed = ast.map(Arc::new).ok_or(found);
+        Self {
+            field_ref,
+            role,
+            name: name.map(Into::into),
+            text: text.into(),
+            parsed,
+            in_upstream_words: OnceLock::new(),
+        }
+    }
+
+    /// The tree.
+    ///
+    /// # Errors
+    /// The findings of the parser.
+    pub fn parsed(&self) -> Result<&Arc<Ast>, &Diagnostics> {
+        self.parsed.as_ref()
+    }
+
+    /// `found`, the findings of the parser, in `words`.
+    pub(super) fn in_words<'a>(&'a self, found: &'a Diagnostics, words: Words) -> &'a Diagnostics {
+        let is_ours_alone = |finding: &Diagnostic| finding.code == Code::TooComplex;
+        if words == Words::Ours || found.as_slice().iter().any(is_ours_alone) {
+            return found;
+        }
+        self.in_upstream_words
+            .get_or_init(|| syntax::upstream_findings(&self.text))
+    }
+
+    /// How many nodes the tree has.
+    pub(super) fn n_nodes(&self) -> usize {
+        self.parsed.as_ref().map_or(0, |ast| ast.len())
+    }
+
+    /// Whether checking takes much of the stack.
+    pub(super) fn is_deep(&self) -> bool {
+        self.parsed.as_ref().is_ok_and(|ast| checker::is_deep(ast))
+    }
+
+    /// Checks the expression in `env`: types first, literals after.
+    ///
+    /// Source: cel-go `cel/env.go`, `Env.Check`.
+    pub(super) fn check(&self, env: &Env) -> Checked<'_> {
+        let ast = match &self.parsed {
+            Ok(ast) => ast,
+            Err(found) => return Checked::Unparsed(found),
+        };
+        let (checked, mut found) = checker::check(ast, &self.text, env);
+        if found.is_empty() {
+            ast_validators::validate(&checked, env, &self.text, &mut found);
+        }
+        if found.is_empty() {
+            Checked::Passed(checked)
+        } else {
+            Checked::Failed(checked, found)
+        }
+    }
+}
+
+/// The most nodes that the expressions of a policy may have together; of those beyond it is not known
+/// whether they compile. A megabyte of text has less, but for macros that copy.
+const MAX_NODES: usize = 500_000;
+
+/// Policies with more text than this are parsed on one thread with a large stack, as a whole.
+const MAX_SHALLOW_BYTES: usize = 16 * 1024;
+
+/// Parses all expressions of `policy`, in the order of its fields: match conditions, variables,
+/// validations each with its message, audit annotations.
+pub(super) fn parse_all(policy: &ValidatingAdmissionPolicy) -> Vec<PolicyExpression> {
+    let Some(spec) = &policy.spec else {
+        return Vec::new();
+    };
+    syntax::run_on_deep_stack(n_bytes(spec) > MAX_SHALLOW_BYTES, || parse_spec(spec))
+}
+
+/// How much text there is to parse, roughly.
+fn n_bytes(spec: &ValidatingAdmissionPolicySpec) -> usize {
+    let conditions = spec.match_conditions.iter().flatten();
+    let variables = spec.variables.iter().flatten();
+    let validations = spec.validations.iter().flatten();
+    let annotations = spec.audit_annotations.iter().flatten();
+    conditions.map(|c| c.expression.len()).sum::<usize>()
+        + variables.map(|v| v.expression.len()).sum::<usize>()
+        + validations
+            .map(|v| v.expression.len() + v.message_expression.as_ref().map_or(0, String::len))
+            .sum::<usize>()
+        + annotations.map(|a| a.value_expression.len()).sum::<usize>()
+}
+
+fn parse_spec(spec: &ValidatingAdmissionPolicySpec) -> Vec<PolicyExpression> {
+    let mut expressions = Vec::new();
+    let mut n_left = MAX_NODES;
+    for (n, condition) in spec.match_conditions.iter().flatten().enumerate() {
+        let field_ref = format!("spec.matchConditions[{n}].expression");
+        // The API server trims these before it compiles them on creation.
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
+            field_ref,
+            Role::MatchCondition,
+            Some(&condition.name),
+            &condition.expression,
+        ));
+    }
+    for (n, variable) in spec.variables.iter().flatten().enumerate() {
+        let field_ref = format!("spec.variables[{n}].expression");
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
+            field_ref,
+            Role::Variable,
+            Some(&variable.name),
+            &variable.expression,
+        ));
+    }
+    for (n, validation) in spec.validations.iter().flatten().enumerate() {
+        let field_ref = format!("spec.validations[{n}].expression");
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
+            field_ref,
+            Role::Validation,
+            None,
+            &validation.expression,
+        ));
+        if let Some(message) = validation
+            .message_expression
+            .as_deref()
+            .filter(|m| !m.is_empty())
+        {
+            let field_ref = format!("spec.validations[{n}].messageExpression");
+            expressions.push(PolicyExpression::new_within(
+                &mut n_left,
+                field_ref,
+                Role::MessageExpression,
+                None,
+                message,
+            ));
+        }
+    }
+    for (n, annotation) in spec.audit_annotations.iter().flatten().enumerate() {
+        let field_ref = format!("spec.auditAnnotations[{n}].valueExpression");
+        expressions.push(PolicyExpression::new_within(
+            &mut n_left,
+            field_ref,
+            Role::AuditAnnotation,
+            Some(&annotation.key),
+            &annotation.value_expression,
+        ));
+    }
+    expressions
+}

@@ -1,0 +1,617 @@
+//! Operators and functions of which more is known than their signatures say.
+
+use std::sync::Arc;
+
+use cel::ast::{Expr, ExprId, Literal};
+use cel::diagnostic::Code;
+use cel::types::Type;
+
+use super::constants;
+use super::interpret::Interpreter;
+use super::presence;
+use super::value::{Choice, Const, Shape, Value};
+
+/// The longest constant text and list that are put together.
+const MAX_CONST_LEN: usize = 1024;
+
+/// Whether a shape among `n_choices` does not count: it stands in for an absent value.
+fn is_weak(choice: &Choice, n_choices: usize) -> bool {
+    choice.is_default || choice.shape.is_null() && n_choices > 1
+}
+
+/// The first shape that `fits` is false for, if that is trouble.
+fn misfit(value: &Value, fits: impl Fn(&Shape) -> bool) -> Option<&Shape> {
+    let choices = value.choices();
+    let misfit = choices
+        .iter()
+        .find(|choice| !fits(&choice.shape) && !is_weak(choice, choices.len()));
+    match misfit {
+        Some(choice) => Some(&choice.shape),
+        None if !choices.is_empty() && choices.iter().all(|choice| !fits(&choice.shape)) => {
+            choices.first().map(|choice| &choice.shape)
+        }
+        None => None,
+    }
+}
+
+fn is_bool(shape: &Shape) -> bool {
+    *shape == Shape::Plain(Type::Bool)
+}
+
+impl Interpreter<'_> {
+    pub(super) fn eval_call(
+        &mut self,
+        id: ExprId,
+        function: &str,
+        target: Option<ExprId>,
+        args: &[ExprId],
+    ) -> Value {
+        match (function, target, args) {
+            ("_&&_", None, &[left, right]) => self.eval_logical(left, right, false),
+            ("_||_", None, &[left, right]) => self.eval_logical(left, right, true),
+            ("_?_:_", None, &[condition, then, otherwise]) => {
+                self.eval_conditional(id, condition, then, otherwise)
+            }
+            ("!_", None, &[operand]) => {
+                let value = self.eval(operand);
+                if value.is_never() {
+                    return self.no_value(id);
+                }
+                if let Some(shape) = misfit(&value, is_bool) {
+                    let types = [shape.to_type()];
+                    self.report_overload(id, function, false, &types);
+                }
+                Value::bool().with_constant(value.as_bool().map(|value| Const::Bool(!value)))
+            }
+            ("@not_strictly_false", None, &[operand]) => {
+                let before = self.mark();
+                let value = self.eval(operand);
+                self.take_back(before);
+                Value::bool().with_constant(value.as_bool().map(Const::Bool))
+            }
+            ("_==_" | "_!=_", None, &[left, right]) => {
+                let sides = (self.eval(left), self.eval(right));
+                if sides.0.is_never() || sides.1.is_never() {
+                    return self.no_value(id);
+                }
+                let equal = equals(&sides.0, &sides.1);
+                let wanted = function == "_==_";
+                let constant = equal.map(|equal| Const::Bool(equal == wanted));
+                if constant.is_none() && !is_comparable(&sides.0, &sides.1) {
+                    let types = [sides.0.to_type(), sides.1.to_type()];
+                    self.report_overload(id, function, false, &types);
+                }
+                let constant = constant.or_else(|| self.fold_closed(id));
+                Value::bool().with_constant(constant)
+            }
+            ("@in", None, &[element, container]) => self.eval_in(id, element, container),
+            ("_[_]", None, &[container, index]) => {
+                let (container, index) = (self.eval(container), self.eval(index));
+                self.eval_index(id, &container, &index)
+            }
+            ("_[?_]", None, &[container, index]) => {
+                let (container, index) = (self.eval(container), self.eval(index));
+                self.eval_optional_index(id, &container, &index)
+            }
+            ("_?._", None, &[operand, field]) => {
+                let Expr::Literal(Literal::String(field)) = self.ast.expr(field) else {
+                    return Value::optional(Value::unknown());
+                };
+                if let Some(value) = self.read_variable(operand, field) {
+                    return Value::optional(value);
+                }
+                let value = self.eval(operand);
+                self.select_optional(id, &value, field)
+            }
+            ("_+_", None, &[left, right]) => self.eval_sum(id, left, right),
+            ("orValue" | "or", Some(receiver), &[default]) => {
+                self.eval_default(receiver, default, function == "or")
+            }
+            ("dyn", None, &[operand]) => self.eval(operand),
+            ("type", None, &[operand]) => {
+                let value = self.eval(operand);
+                let name = match value.choices() {
+                    [only] => only.shape.type_name(),
+                    _ => None,
+                };
+                Value::plain(Type::Type(None)).with_constant(name.map(Const::TypeName))
+            }
+            _ => self.eval_function(id, function, target, args),
+        }
+    }
+
+    /// `&&` and `||`: an operand that is `absorbing` decides the whole, whichever side it is on.
+    fn eval_logical(&mut self, left_id: ExprId, right_id: ExprId, absorbing: bool) -> Value {
+        let decided = Value::constant(Const::Bool(absorbing));
+        self.n_conditions += 1;
+        let before = self.mark();
+        let left = self.eval(left_id);
+        let between = self.mark();
+        if left.as_bool() == Some(absorbing) && !self.has_issues_between(before, between) {
+            self.n_conditions -= 1;
+            return decided;
+        }
+        self.expect_bool(left_id, &left);
+        let between = self.mark();
+        // The right side matters where the left one does not decide, and the other way round.
+        let outer = self.assume(left_id, !absorbing);
+        let right = self.eval(right_id);
+        self.forget(outer);
+        if right.as_bool() == Some(absorbing) {
+            self.n_conditions -= 1;
+            self.take_back_between(before, between);
+            return decided;
+        }
+        if self.has_issues_between(before, between) {
+            let outer = self.assume(right_id, !absorbing);
+            if self.knows_more_than(outer) {
+                self.take_back_between(before, between);
+                self.eval(left_id);
+            }
+            self.forget(outer);
+        }
+        self.n_conditions -= 1;
+        self.expect_bool(right_id, &right);
+        let neutral = Some(!absorbing);
+        let is_neutral = |value: &Value| value.as_bool() == neutral;
+        match (left.is_never(), right.is_never()) {
+            (false, false) if is_neutral(&left) && is_neutral(&right) => {
+                Value::constant(Const::Bool(!absorbing))
+            }
+            (false, false) => Value::bool(),
+            // Where one fails, the whole fails too, unless the other one decides.
+            (true, false) if !is_neutral(&right) => decided,
+            (false, true) if !is_neutral(&left) => decided,
+            _ => Value::never(),
+        }
+    }
+
+    fn expect_bool(&mut self, id: ExprId, value: &Value) {
+        if let Some(shape) = misfit(value, is_bool) {
+            let message = format!("expected type 'bool' but found '{}'", shape.to_type());
+            self.report(id, Code::TypeMismatch, message);
+        }
+    }
+
+    fn eval_conditional(
+        &mut self,
+        id: ExprId,
+        condition_id: ExprId,
+        then_id: ExprId,
+        otherwise_id: ExprId,
+    ) -> Value {
+        let condition = self.eval(condition_id);
+        if condition.is_never() {
+            return self.no_value(id);
+        }
+        match condition.as_bool() {
+            Some(true) => return self.eval(then_id),
+            Some(false) => return self.eval(otherwise_id),
+            None => {}
+        }
+        self.n_conditions += 1;
+        let outer = self.assume(condition_id, true);
+        let mut then = self.eval(then_id);
+        self.forget(outer);
+        let outer = self.assume(condition_id, false);
+        let mut otherwise = self.eval(otherwise_id);
+        self.forget(outer);
+        self.n_conditions -= 1;
+        if let Some(shape) = misfit(&condition, is_bool) {
+            let types = [shape.to_type(), then.to_type(), otherwise.to_type()];
+            self.report_overload(id, "_?_:_", false, &types);
+        }
+        let is_literal = |id| presence::is_literal(self.ast, id);
+        match presence::presence(self.ast, condition_id, &self.facts.variables) {
+            Some(true) => otherwise = otherwise.into_default(),
+            Some(false) => then = then.into_default(),
+            None if is_literal(then_id) && !is_literal(otherwise_id) => then = then.into_default(),
+            None if is_literal(otherwise_id) && !is_literal(then_id) => {
+                otherwise = otherwise.into_default();
+            }
+            None => {}
+        }
+        then.or(&otherwise)
+    }
+
+    fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> Value {
+        let (element, container) = (self.eval(element), self.eval(container));
+        if element.is_never() || container.is_never() {
+            return self.no_value(id);
+        }
+        let fits = |shape: &Shape| !matches!(shape, Shape::Plain(_) | Shape::Optional(_));
+        if let Some(shape) = misfit(&container, fits) {
+            let types = [element.to_type(), shape.to_type()];
+            self.report_overload(id, "@in", false, &types);
+            return Value::bool();
+        }
+        let answer = match (
+            element.as_const(),
+            container.as_const(),
+            container.choices(),
+        ) {
+            (Some(element), Some(Const::List(values)), _) => Some(values.contains(element)),
+            (_, _, [only]) => match (&only.shape, element.as_const()) {
+                (Shape::List(elem), _) if elem.is_never() || are_unlike(&element, elem) => {
+                    Some(false)
+                }
+                (Shape::Record(entries), Some(Const::Text(key))) => {
+                    Some(entries.iter().any(|(name, _)| name == key))
+                }
+                (shape @ Shape::Object(_), Some(Const::Text(key))) => Self::holds(shape, key),
+                _ => None,
+            },
+            _ => None,
+        };
+        Value::bool().with_constant(answer.map(Const::Bool))
+    }
+
+    fn eval_index(&mut self, id: ExprId, container: &Value, index: &Value) -> Value {
+        if container.is_unknown() || container.is_never() {
+            return container.clone();
+        }
+        if let (Some(Const::List(values)), Some(Const::Int(n))) =
+            (container.as_const(), index.as_const())
+        {
+            let value = usize::try_from(*n).ok().and_then(|n| values.get(n));
+            return value.map_or_else(Value::unknown, |value| Value::constant(value.clone()));
+        }
+        // An index before the first element fails whatever the list is; what is done with the element is
+        // not come to.
+        if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.choices())
+            && matches!(only.shape, Shape::List(_))
+        {
+            return Value::never();
+        }
+        if let Some(Const::Text(key)) = index.as_const()
+            && container
+                .choices()
+                .iter()
+                .all(|choice| matches!(choice.shape, Shape::Object(_) | Shape::Record(_)))
+        {
+            return self.select(id, container, key);
+        }
+        let fits = |shape: &Shape| is_indexable(shape, index) && !shape.is_null();
+        if let Some(shape) = misfit(container, fits) {
+            let types = [shape.to_type(), index.to_type()];
+            self.report_overload(id, "_[_]", false, &types);
+            return Value::unknown();
+        }
+        if has_no_such_key(container, index) {
+            return Value::optional(Value::never());
+        }
+        indexed(container)
+    }
+
+    fn eval_optional_index(&mut self, id: ExprId, container: &Value, index: &Value) -> Value {
+        if container.is_unknown() {
+            return Value::optional(Value::unknown());
+        }
+        if let Some(Const::Text(key)) = index.as_const() {
+            return self.select_optional(id, container, key);
+        }
+        let fits = |shape: &Shape| !matches!(shape, Shape::List(_)) || is_indexable(shape, index);
+        if let Some(shape) = misfit(container, fits) {
+            let types = [shape.to_type(), index.to_type()];
+            self.report_overload(id, "_[?_]", false, &types);
+        }
+        if has_no_such_key(container, index) {
+            return Value::optional(Value::never());
+        }
+        let value = indexed(container);
+        match value.choices() {
+            [only] if matches!(only.shape, Shape::Optional(_)) => value,
+            _ => Value::optional(value.with_constant(None)),
+        }
+    }
+
+    fn eval_sum(&mut self, id: ExprId, left: ExprId, right: ExprId) -> Value {
+        let (left, right) = (self.eval(left), self.eval(right));
+        let constant = match (left.as_const(), right.as_const()) {
+            (Some(Const::Text(left)), Some(Const::Text(right)))
+                if left.len() + right.len() <= MAX_CONST_LEN =>
+            {
+                Some(Const::Text(Arc::from(format!("{left}{right}"))))
+            }
+            (Some(Const::List(left)), Some(Const::List(right)))
+                if left.len() + right.len() <= MAX_CONST_LEN =>
+            {
+                Some(Const::List(left.iter().chain(&**right).cloned().collect()))
+            }
+            _ => None,
+        };
+        let lists = |value: &Value| match value.choices() {
+            [only] => match &only.shape {
+                Shape::List(elem) => Some(elem.as_ref().clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        let sum = match (lists(&left), lists(&right)) {
+            (Some(left), Some(right)) => Value::list(left.or(&right)),
+            _ => match self.facts.env.lookup_function("_+_") {
+                Some(function) => self.apply(id, function, false, &[left, right]),
+                None => Value::unknown(),
+            },
+        };
+        match constant {
+            Some(constant) => sum.with_constant(Some(constant)),
+            None => sum,
+        }
+    }
+
+    /// `receiver.orValue(default)` and `receiver.or(default)`; a receiver that is no optional is the result.
+    fn eval_default(&mut self, receiver: ExprId, default_id: ExprId, is_optional: bool) -> Value {
+        let value = self.eval(receiver);
+        self.n_conditions += 1;
+        let before = self.mark();
+        let default = self.eval(default_id);
+        self.n_conditions -= 1;
+        if value.is_unknown() {
+            return Value::unknown();
+        }
+        let mut result = Value::never();
+        let mut needs_default = false;
+        for choice in value.choices() {
+            let given = match &choice.shape {
+                Shape::Optional(inner) => {
+                    needs_default |= inner.as_const().is_none();
+                    if is_optional && !inner.is_never() {
+                        Value::optional(inner.as_ref().clone())
+                    } else {
+                        inner.as_ref().clone()
+                    }
+                }
+                shape => Value::of(shape.clone()),
+            };
+            result = result.or(&if choice.is_default {
+                given.into_default()
+            } else {
+                given
+            });
+        }
+        if !needs_default {
+            self.take_back(before);
+            return result;
+        }
+        if result.is_never() {
+            default
+        } else {
+            result.or(&default.into_default())
+        }
+    }
+
+    fn eval_function(
+        &mut self,
+        id: ExprId,
+        name: &str,
+        target: Option<ExprId>,
+        args: &[ExprId],
+    ) -> Value {
+        let env = self.facts.env;
+        let mut values: Vec<Value> = Vec::with_capacity(args.len() + 1);
+        let namespaced = target.and_then(|target| {
+            let prefix = self.ast.qualified_name(target)?;
+            let prefix = prefix.strip_prefix('.').unwrap_or(&prefix);
+            let first = prefix.split('.').next().unwrap_or_default();
+            if self.is_scoped(first) {
+                return None;
+            }
+            env.lookup_function(&format!("{prefix}.{name}"))
+        });
+        let (function, is_member) = match (namespaced, target) {
+            (Some(function), _) => (Some(function), false),
+            (None, Some(target)) => {
+                let receiver = self.eval(target);
+                values.push(receiver);
+                (env.lookup_function(name), true)
+            }
+            (None, None) => (
+                env.lookup_function(name.strip_prefix('.').unwrap_or(name)),
+                false,
+            ),
+        };
+        for &arg in args {
+            let value = self.eval(arg);
+            values.push(value);
+        }
+        let Some(function) = function else {
+            return Value::unknown();
+        };
+        if let Some(result) = flattened(function.name, &values) {
+            return result;
+        }
+        let result = self.apply(id, function, is_member, &values);
+        let constant = match (function.name, &*values) {
+            ("optional.none", []) => return Value::optional(Value::never()),
+            ("optional.of", [value]) => return Value::optional(value.clone()),
+            ("hasValue", [value]) => match value.choices() {
+                [only] => match &only.shape {
+                    Shape::Optional(inner) if inner.is_never() => Some(Const::Bool(false)),
+                    Shape::Optional(inner) if inner.as_const().is_some() => Some(Const::Bool(true)),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => self.fold_call(id, function.name, is_member, &values),
+        };
+        match constant {
+            Some(constant) => result.with_constant(Some(constant)),
+            None => result,
+        }
+    }
+
+    /// The value of a call whose arguments are constants.
+    fn fold_call(
+        &mut self,
+        id: ExprId,
+        function: &str,
+        is_member: bool,
+        values: &[Value],
+    ) -> Option<Const> {
+        let Some(args) = values
+            .iter()
+            .map(Value::as_const)
+            .collect::<Option<Vec<_>>>()
+        else {
+            return self.fold_closed(id);
+        };
+        if args.is_empty() || !self.pay(constants::STEPS) {
+            return None;
+        }
+        constants::call(self.facts.env, function, is_member, &args)
+    }
+
+    /// The value of an expression of calls and literals alone, `isSemver('1.2.3')`.
+    fn fold_closed(&mut self, id: ExprId) -> Option<Const> {
+        let text = constants::closed(self.ast, id)?;
+        self.pay(constants::STEPS).then_some(())?;
+        constants::evaluate(self.facts.env, &text)
+    }
+}
+
+/// What a value is compared as, where that is certain; numbers are compared with each other.
+fn category(value: &Value) -> Option<&'static str> {
+    let [only] = value.choices() else { return None };
+    match &only.shape {
+        _ if value.is_unknown() => None,
+        Shape::Plain(Type::Int | Type::Uint | Type::Double) => Some("number"),
+        Shape::Plain(Type::Timestamp) => Some("timestamp"),
+        Shape::Plain(Type::Duration) => Some("duration"),
+        shape => shape.type_name().filter(|name| *name != "null_type"),
+    }
+}
+
+/// Whether the values are of types whose values are never equal. What the schema declares may be null all
+/// the same, which is unequal too.
+fn are_unlike(left: &Value, right: &Value) -> bool {
+    matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
+}
+
+/// Types of Kubernetes' own whose values fail when they are compared with values of other types.
+const STRICT: [&str; 5] = [
+    "kubernetes.URL",
+    "kubernetes.Quantity",
+    "kubernetes.Semver",
+    "net.IP",
+    "net.CIDR",
+];
+
+/// Whether values of a type of Kubernetes' own, on the left, may be asked whether they equal the right: they
+/// fail where it is of another type.
+///
+/// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the like.
+fn is_comparable(left: &Value, right: &Value) -> bool {
+    let opaque = |value: &Value| match value.choices() {
+        [only] if !value.is_unknown() => match &only.shape {
+            Shape::Plain(Type::Opaque(type_)) => Some(Arc::clone(&type_.name)),
+            Shape::Plain(Type::Struct(type_)) => Some(Arc::clone(&type_.name)),
+            _ => None,
+        },
+        _ => None,
+    };
+    match opaque(left) {
+        Some(name) if STRICT.contains(&&*name) => {
+            right.is_unknown()
+                || right.choices().len() != 1
+                || opaque(right).is_some_and(|other| other == name)
+        }
+        _ => true,
+    }
+}
+
+/// The result of `flatten` for a list whose elements are no lists: it keeps them, whatever its signature says.
+///
+/// Source: cel-go `ext/lists.go`, `flatten`.
+fn flattened(function: &str, values: &[Value]) -> Option<Value> {
+    let [list, ..] = values else { return None };
+    let [only] = list.choices() else { return None };
+    let Shape::List(elem) = &only.shape else {
+        return None;
+    };
+    let is_flat = !elem
+        .choices()
+        .iter()
+        .any(|choice| matches!(choice.shape, Shape::List(_)));
+    (function == "flatten" && is_flat && !elem.is_unknown())
+        .then(|| list.clone().with_constant(None))
+}
+
+/// Whether an optional of a map has no value at `index`, as all keys are strings and it is none.
+fn has_no_such_key(container: &Value, index: &Value) -> bool {
+    let is_keyed = |value: &Value| matches!(value.choices(), [only] if !value.is_unknown() && matches!(only.shape, Shape::Map(_, true)));
+    let is_other = category(index).is_some_and(|category| category != "string");
+    is_other
+        && match container.choices() {
+            [only] if !container.is_unknown() => match &only.shape {
+                Shape::Optional(inner) => is_keyed(inner),
+                _ => is_keyed(container),
+            },
+            _ => false,
+        }
+}
+
+/// Whether the values are equal, where that is certain.
+fn equals(left: &Value, right: &Value) -> Option<bool> {
+    if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
+        return Some(left == right);
+    }
+    let contents = |value: &Value| match value.choices() {
+        [only] if !value.is_unknown() => match &only.shape {
+            Shape::Optional(inner) if inner.is_never() => Some(None),
+            Shape::Optional(inner) => inner.as_const().cloned().map(Some),
+            _ => None,
+        },
+        _ => None,
+    };
+    if let (Some(left), Some(right)) = (contents(left), contents(right)) {
+        return Some(left == right);
+    }
+    if are_unlike(left, right) {
+        return Some(false);
+    }
+    let is_root = |value: &Value| matches!(value.choices(), [only] if matches!(&only.shape, Shape::Object(object) if object.known.is_some()));
+    (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
+}
+
+/// Whether a value of the shape can be indexed by `index`.
+fn is_indexable(shape: &Shape, index: &Value) -> bool {
+    let number =
+        |shape: &Shape| matches!(shape, Shape::Plain(Type::Int | Type::Uint | Type::Double));
+    let text = |shape: &Shape| *shape == Shape::Plain(Type::String);
+    match shape {
+        Shape::List(_) => misfit(index, number).is_none(),
+        Shape::Object(_) | Shape::Record(_) | Shape::Map(_, true) => misfit(index, text).is_none(),
+        Shape::Map(_, false) => true,
+        // An optional has no value where a map has no such key.
+        Shape::Optional(inner) => inner.choices().iter().all(|choice| {
+            !matches!(choice.shape, Shape::List(_)) || is_indexable(&choice.shape, index)
+        }),
+        Shape::Plain(_) => false,
+    }
+}
+
+/// What an index gives, whichever it is.
+fn indexed(container: &Value) -> Value {
+    if container.is_unknown() {
+        return Value::unknown();
+    }
+    let mut result = Value::never();
+    for choice in container.choices() {
+        let value = match &choice.shape {
+            Shape::List(value) | Shape::Map(value, _) => value.as_ref().clone(),
+            Shape::Record(entries) => entries
+                .iter()
+                .fold(Value::never(), |joined, (_, value)| joined.or(value)),
+            Shape::Optional(inner) => Value::optional(indexed(inner).with_constant(None)),
+            Shape::Object(_) => Value::unknown(),
+            Shape::Plain(_) => continue,
+        };
+        result = result.or(&if choice.is_default {
+            value.into_default()
+        } else {
+            value
+        });
+    }
+    result
+}

@@ -1,0 +1,577 @@
+//! One rule for each kind of expression.
+
+use std::sync::Arc;
+
+use cel::ast::{Ast, Expr, ExprId, Literal, MapEntry};
+use cel::diagnostic::Code;
+use cel::env::Ident;
+use cel::types::Type;
+
+use super::narrow::Narrowed;
+use super::value::{Const, Shape, Value};
+use super::{Facts, Issue, Outcome};
+
+/// The state of one walk.
+pub(super) struct Interpreter<'a> {
+    pub(super) ast: &'a Ast,
+    pub(super) facts: &'a Facts<'a>,
+    /// The variables of the comprehensions around the current expression, innermost last.
+    pub(super) scopes: Vec<(Arc<str>, Value)>,
+    steps_left: u32,
+    /// How many conditions the current expression depends on.
+    pub(super) n_conditions: u32,
+    /// What the conditions tell of values, the latest last.
+    pub(super) narrowed: Vec<Narrowed>,
+    pub(super) outcome: Outcome,
+}
+
+/// The most entries of a map literal that are told apart.
+const MAX_ENTRIES: usize = 32;
+
+/// How many of the variables that were read last are looked through for one of the same name.
+const MAX_LOOKED_AT: usize = 64;
+
+/// What a selection makes of one shape.
+enum Selected {
+    Value(Value),
+    /// Nothing: the value is null.
+    Null,
+    Unfit(Code, String),
+}
+
+/// Where the findings were, for taking back what comes later.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    issues: usize,
+    reads: usize,
+    null: usize,
+}
+
+impl<'a> Interpreter<'a> {
+    pub(super) fn new(ast: &'a Ast, facts: &'a Facts<'a>, steps: u32) -> Self {
+        Self {
+            ast,
+            facts,
+            scopes: Vec::new(),
+            steps_left: steps,
+            n_conditions: 0,
+            narrowed: Vec::new(),
+            outcome: Outcome {
+                value: Value::unknown(),
+                issues: Vec::new(),
+                reads: Vec::new(),
+                absent: Vec::new(),
+                present: Vec::new(),
+                null: Vec::new(),
+                visited: vec![false; ast.len()],
+                excused: Vec::new(),
+                gave_up: false,
+            },
+        }
+    }
+
+    /// The outcome, and the steps that are left.
+    pub(super) fn run(mut self) -> (Outcome, u32) {
+        self.outcome.value = self.eval(self.ast.root());
+        if self.outcome.gave_up {
+            self.outcome.value = Value::unknown();
+            self.outcome.issues.clear();
+            self.outcome.null.clear();
+        }
+        (self.outcome, self.steps_left)
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            issues: self.outcome.issues.len(),
+            reads: self.outcome.reads.len(),
+            null: self.outcome.null.len(),
+        }
+    }
+
+    /// Takes back what was found since `mark`: errors there have no effect.
+    pub(super) fn take_back(&mut self, mark: Mark) {
+        let dropped = self
+            .outcome
+            .issues
+            .drain(mark.issues.min(self.outcome.issues.len())..);
+        self.outcome.excused.extend(dropped.map(|issue| issue.id));
+        self.outcome.reads.truncate(mark.reads);
+        self.outcome.null.truncate(mark.null);
+    }
+
+    /// Takes back what was found from `start` to `end`.
+    pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
+        let outcome = &mut self.outcome;
+        let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
+        outcome.excused.extend(dropped.iter().map(|issue| issue.id));
+        drop_range(&mut outcome.reads, start.reads, end.reads);
+        drop_range(&mut outcome.null, start.null, end.null);
+    }
+
+    /// Whether something was found from `start` to `end`.
+    pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
+        let last = end.issues.min(self.outcome.issues.len());
+        start.issues < last
+    }
+
+    /// Whether a value of the shape has the key `field`, where that is certain.
+    pub(super) fn holds(shape: &Shape, field: &str) -> Option<bool> {
+        test_shape(shape, field).ok().flatten()
+    }
+
+    pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
+        let issue = Issue { id, code, message };
+        if !self.outcome.issues.contains(&issue) {
+            self.outcome.issues.push(issue);
+        }
+    }
+
+    /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
+    pub(super) fn no_value(&mut self, id: ExprId) -> Value {
+        self.outcome.excused.push(id);
+        Value::never()
+    }
+
+    /// Notes that something is selected from null.
+    pub(super) fn report_null(&mut self, id: ExprId) {
+        if self.n_conditions == 0 {
+            self.outcome.null.push(id);
+        }
+    }
+
+    /// Takes `steps` for more than a look at an expression; whether there are so many.
+    pub(super) fn pay(&mut self, steps: u32) -> bool {
+        let left = self.steps_left.checked_sub(steps);
+        self.steps_left = left.unwrap_or(self.steps_left);
+        left.is_some()
+    }
+
+    pub(super) fn eval(&mut self, id: ExprId) -> Value {
+        match self.steps_left.checked_sub(1) {
+            Some(left) => self.steps_left = left,
+            None => {
+                self.outcome.gave_up = true;
+                return Value::unknown();
+            }
+        }
+        if let Some(visited) = self.outcome.visited.get_mut(id.index()) {
+            *visited = true;
+        }
+        match self.ast.expr(id) {
+            Expr::Unspecified => Value::unknown(),
+            Expr::Literal(literal) => literal_value(literal),
+            Expr::Ident(name) => {
+                let value = self.eval_ident(name);
+                self.narrowed_value(id).unwrap_or(value)
+            }
+            Expr::Select {
+                operand,
+                field,
+                test_only: true,
+            } => self.eval_test(id, *operand, field),
+            Expr::Select { operand, field, .. } => {
+                let value = self.eval_select(id, *operand, field);
+                self.narrowed_value(id).unwrap_or(value)
+            }
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => self.eval_call(id, function, *target, args),
+            Expr::List {
+                elements,
+                optional_indices,
+            } => self.eval_list(elements, optional_indices),
+            Expr::Map(entries) => self.eval_map(entries),
+            Expr::Struct { fields, .. } => {
+                for field in fields {
+                    self.eval(field.value);
+                }
+                Value::unknown()
+            }
+            Expr::Comprehension(fold) => self.eval_fold(fold),
+        }
+    }
+
+    /// The value of a name that is not a variable of a comprehension.
+    fn global(&self, name: &str) -> Option<Value> {
+        let (_, value) = self.facts.roots.iter().find(|(root, _)| *root == name)?;
+        Some(value.clone())
+    }
+
+    fn eval_ident(&mut self, name: &str) -> Value {
+        let name = name.strip_prefix('.').unwrap_or(name);
+        let scoped = self.scopes.iter().rev().find(|(known, _)| **known == *name);
+        if let Some((_, value)) = scoped {
+            return value.clone();
+        }
+        if let Some(value) = self.global(name) {
+            return value;
+        }
+        match self.facts.env.lookup_ident(name) {
+            Some(Ident::TypeName(of)) => {
+                let name = match &of {
+                    Type::Map(_) => Some("map"),
+                    Type::Null => Some("null_type"),
+                    _ => Value::from_type(&of)
+                        .choices()
+                        .first()
+                        .and_then(|choice| choice.shape.type_name()),
+                };
+                Value::plain(Type::type_of(of)).with_constant(name.map(Const::TypeName))
+            }
+            Some(Ident::Variable(_)) | None => Value::unknown(),
+        }
+    }
+
+    pub(super) fn is_scoped(&self, name: &str) -> bool {
+        self.scopes.iter().any(|(known, _)| **known == *name)
+    }
+
+    /// Whether `id` is `variables`.
+    fn is_variables(&self, id: ExprId) -> bool {
+        matches!(self.ast.expr(id), Expr::Ident(name)
+            if name.trim_start_matches('.') == "variables" && !self.is_scoped(name))
+    }
+
+    /// The value of the variable `name` of the policy.
+    pub(super) fn read_variable(&mut self, operand: ExprId, name: &str) -> Option<Value> {
+        if !self.is_variables(operand) {
+            return None;
+        }
+        // A variable may be told more than once: what is dropped again is told by where it stands.
+        let mut latest = self.outcome.reads.iter().rev().take(MAX_LOOKED_AT);
+        if !latest.any(|known| known == name) {
+            self.outcome.reads.push(name.to_owned());
+        }
+        let found = self.facts.variables.get(name);
+        Some(found.map_or_else(Value::unknown, |variable| variable.value.clone()))
+    }
+
+    fn eval_select(&mut self, id: ExprId, operand: ExprId, field: &str) -> Value {
+        if let Some(value) = self.read_variable(operand, field) {
+            return value;
+        }
+        if let Some(name) = self.ast.qualified_name(id)
+            && let name = name.strip_prefix('.').unwrap_or(&name)
+            && !name
+                .split('.')
+                .next()
+                .is_some_and(|root| self.is_scoped(root))
+        {
+            if let Some(value) = self.global(name) {
+                return value;
+            }
+            if let Some(Ident::TypeName(_)) = self.facts.env.lookup_ident(name) {
+                return self.eval_ident(name);
+            }
+        }
+        let value = self.eval(operand);
+        self.select(id, &value, field)
+    }
+
+    /// `value.field`.
+    pub(super) fn select(&mut self, id: ExprId, value: &Value, field: &str) -> Value {
+        if value.is_never() {
+            return self.no_value(id);
+        }
+        if value.is_unknown() {
+            return value.clone();
+        }
+        let mut result = Value::never();
+        let (mut n_fit, mut n_null) = (0, 0);
+        let mut unfit: Option<(Code, String)> = None;
+        let mut fails = false;
+        for choice in value.choices() {
+            match select_shape(&choice.shape, field) {
+                Selected::Value(selected) => {
+                    n_fit += 1;
+                    let selected = if choice.is_default {
+                        selected.into_default()
+                    } else {
+                        selected
+                    };
+                    result = result.or(&selected);
+                }
+                Selected::Null => n_null += 1,
+                Selected::Unfit(code, message) => {
+                    fails |= !choice.is_default;
+                    unfit.get_or_insert((code, message));
+                }
+            }
+        }
+        if let Some((code, message)) = unfit {
+            if fails || n_fit == 0 {
+                self.report(id, code, message);
+            } else {
+                self.outcome.excused.push(id);
+            }
+        } else if n_fit == 0 && n_null > 0 {
+            self.report_null(id);
+        }
+        if n_fit == 0 { Value::unknown() } else { result }
+    }
+
+    /// `value.?field`, and any selection from an optional.
+    pub(super) fn select_optional(&mut self, id: ExprId, value: &Value, field: &str) -> Value {
+        if value.is_unknown() {
+            return Value::optional(Value::unknown());
+        }
+        let mut result = Value::never();
+        let mut is_there = true;
+        for choice in value.choices() {
+            is_there &= !matches!(choice.shape, Shape::Optional(_))
+                && Self::holds(&choice.shape, field) == Some(true);
+            let (selected, message) = match &choice.shape {
+                Shape::Optional(inner) => optional_field(inner, field),
+                shape => optional_field(&Value::of(shape.clone()), field),
+            };
+            if let Some(message) = message
+                && (!choice.is_default || value.choices().len() == 1)
+            {
+                self.report(id, Code::NoFieldSelection, message);
+            }
+            result = result.or(&selected);
+        }
+        // An optional of a constant is one that is not empty.
+        Value::optional(if is_there {
+            result
+        } else {
+            result.with_constant(None)
+        })
+    }
+
+    /// `has(operand.field)`.
+    fn eval_test(&mut self, id: ExprId, operand: ExprId, field: &str) -> Value {
+        if self.read_variable(operand, field).is_some() {
+            return Value::constant(Const::Bool(true));
+        }
+        let value = self.eval(operand);
+        if value.is_unknown() || value.is_never() {
+            self.outcome.present.push(id);
+            return Value::bool();
+        }
+        let mut answers = Vec::new();
+        for choice in value.choices() {
+            match test_shape(&choice.shape, field) {
+                Ok(answer) => answers.push(answer),
+                Err(message) => {
+                    if !choice.is_default || value.choices().len() == 1 {
+                        self.report(id, Code::NoFieldSelection, message);
+                    }
+                    answers.push(None);
+                }
+            }
+        }
+        let is_absent = answers.iter().all(|answer| *answer == Some(false));
+        let is_declared = |choice: &super::value::Choice| matches!(choice.shape, Shape::Object(_));
+        if is_absent && value.choices().iter().any(is_declared) {
+            self.outcome.absent.push((id, field.to_owned()));
+        } else {
+            self.outcome.present.push(id);
+        }
+        match answers.split_first() {
+            Some((Some(first), rest)) if rest.iter().all(|other| *other == Some(*first)) => {
+                Value::constant(Const::Bool(*first))
+            }
+            _ => Value::bool(),
+        }
+    }
+
+    fn eval_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) -> Value {
+        let mut elem = Value::never();
+        let mut constants = Some(Vec::new());
+        for (n, &element) in elements.iter().enumerate() {
+            let mut value = self.eval(element);
+            let is_optional = optional_indices.iter().any(|&index| index as usize == n);
+            if is_optional {
+                value = self.unwrap_optional(element, &value);
+            }
+            match (value.as_const(), &mut constants) {
+                (Some(constant), Some(known)) if !is_optional => known.push(constant.clone()),
+                _ => constants = None,
+            }
+            elem = elem.or(&value);
+        }
+        Value::list(elem).with_constant(constants.map(|known| Const::List(known.into())))
+    }
+
+    fn eval_map(&mut self, entries: &[MapEntry]) -> Value {
+        let mut known = Some(Vec::new());
+        let mut values = Value::never();
+        let mut has_string_keys = true;
+        for entry in entries {
+            let key = self.eval(entry.key);
+            let mut value = self.eval(entry.value);
+            if entry.optional {
+                value = self.unwrap_optional(entry.value, &value);
+            }
+            values = values.or(&value);
+            has_string_keys &= matches!(
+                key.choices(),
+                [only] if only.shape == Shape::Plain(Type::String)
+            );
+            match (key.as_const(), &mut known) {
+                (Some(Const::Text(key)), Some(known)) if !entry.optional => {
+                    known.push((Arc::clone(key), value));
+                }
+                _ => known = None,
+            }
+        }
+        match known {
+            Some(known) if known.len() <= MAX_ENTRIES => Value::of(Shape::Record(known.into())),
+            _ => Value::map(values, has_string_keys),
+        }
+    }
+
+    /// The value of an element or entry written with `?`.
+    fn unwrap_optional(&mut self, id: ExprId, value: &Value) -> Value {
+        let mut result = Value::never();
+        for choice in value.choices() {
+            match &choice.shape {
+                Shape::Optional(inner) => result = result.or(inner),
+                shape => {
+                    let actual = shape.to_type();
+                    let expected = Type::optional(actual.clone());
+                    let message = format!("expected type '{expected}' but found '{actual}'");
+                    self.report(id, Code::TypeMismatch, message);
+                    return Value::unknown();
+                }
+            }
+        }
+        if value.is_unknown() {
+            Value::unknown()
+        } else {
+            result
+        }
+    }
+}
+
+/// The constant that `field` of a value of the shape is, if it is one.
+pub(super) fn field_const(shape: &Shape, field: &str) -> Option<Const> {
+    match select_shape(shape, field) {
+        Selected::Value(value) => value.as_const().cloned(),
+        Selected::Null | Selected::Unfit(..) => None,
+    }
+}
+
+fn drop_range<T>(values: &mut Vec<T>, start: usize, end: usize) -> Vec<T> {
+    let end = end.min(values.len());
+    values.drain(start.min(end)..end).collect()
+}
+
+fn literal_value(literal: &Literal) -> Value {
+    match literal {
+        Literal::Null => Value::constant(Const::Null),
+        Literal::Bool(value) => Value::constant(Const::Bool(*value)),
+        Literal::Int(value) => Value::constant(Const::Int(*value)),
+        Literal::Uint(_) => Value::plain(Type::Uint),
+        Literal::Double(_) => Value::plain(Type::Double),
+        Literal::String(value) => Value::constant(Const::Text(Arc::clone(value))),
+        Literal::Bytes(_) => Value::plain(Type::Bytes),
+    }
+}
+
+fn undefined(field: &str) -> Selected {
+    Selected::Unfit(Code::UndefinedField, format!("undefined field '{field}'"))
+}
+
+/// What `field` of a value of the shape is.
+fn select_shape(shape: &Shape, field: &str) -> Selected {
+    match shape {
+        Shape::Object(object) => {
+            let known = object.known.as_deref().unwrap_or_default();
+            if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
+                // What is absent has no value: what is done with it is not come to.
+                return Selected::Value(value.clone());
+            }
+            let Some(fields) = &object.type_.fields else {
+                return Selected::Value(Value::unknown());
+            };
+            let alternatives = fields.alternatives(field);
+            if !alternatives.is_empty() {
+                return Selected::Value(Value::either(alternatives));
+            }
+            match fields.field_type(&object.type_.name, field) {
+                Some(type_) => Selected::Value(Value::from_type(&type_)),
+                None if fields.may_hold(field) => Selected::Value(Value::unknown()),
+                None => undefined(field),
+            }
+        }
+        Shape::Map(value, true) => Selected::Value(value.as_ref().clone()),
+        Shape::Map(_, false) => Selected::Value(Value::unknown()),
+        Shape::Record(entries) => match entries.iter().rev().find(|(name, _)| **name == *field) {
+            Some((_, value)) => Selected::Value(value.clone()),
+            None => undefined(field),
+        },
+        Shape::Optional(inner) => Selected::Value(Value::optional(optional_field(inner, field).0)),
+        Shape::Plain(Type::Null) => Selected::Null,
+        Shape::Plain(Type::Struct(object)) => Selected::Unfit(
+            Code::UnresolvedType,
+            format!("unexpected failed resolution of '{}'", object.name),
+        ),
+        Shape::List(_) | Shape::Plain(_) => Selected::Unfit(
+            Code::NoFieldSelection,
+            format!(
+                "type '{}' does not support field selection",
+                shape.to_type()
+            ),
+        ),
+    }
+}
+
+/// What an optional selection of `field` from `value` gives, and what is wrong with it: only lists do not
+/// know fields; other values just do not have them.
+fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
+    if value.is_unknown() {
+        return (Value::unknown(), None);
+    }
+    let mut result = Value::never();
+    let mut wrong = None;
+    for choice in value.choices() {
+        match (&choice.shape, select_shape(&choice.shape, field)) {
+            (Shape::Optional(inner), _) => result = result.or(&optional_field(inner, field).0),
+            (_, Selected::Value(selected)) => result = result.or(&selected),
+            (Shape::List(_), Selected::Unfit(_, message)) => wrong = Some(message),
+            (_, Selected::Unfit(..) | Selected::Null) => {}
+        }
+    }
+    (result, wrong)
+}
+
+/// Whether a value of the shape has `field`, where that is certain.
+fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
+    match shape {
+        Shape::Object(object) => {
+            let known = object.known.as_deref().unwrap_or_default();
+            if let Some((_, value)) = known.iter().find(|(name, _)| *name == field) {
+                return Ok(Some(!value.is_never()));
+            }
+            let Some(fields) = &object.type_.fields else {
+                return Ok(None);
+            };
+            let is_declared = fields.field_type(&object.type_.name, field).is_some();
+            if !is_declared && !fields.may_hold(field) {
+                return Ok(Some(false));
+            }
+            Ok(fields.is_required(field).then_some(true))
+        }
+        Shape::Map(..) | Shape::Plain(Type::Struct(_)) => Ok(None),
+        Shape::Record(entries) => Ok(Some(entries.iter().any(|(name, _)| **name == *field))),
+        Shape::Optional(inner) => {
+            let mut answer = Some(false);
+            for choice in inner.choices() {
+                if test_shape(&choice.shape, field)? != Some(false) {
+                    answer = None;
+                }
+            }
+            Ok(answer.filter(|_| !inner.is_unknown()))
+        }
+        Shape::List(_) => Err(format!(
+            "type '{}' does not support field selection",
+            shape.to_type()
+        )),
+        Shape::Plain(_) => Ok(Some(false)),
+    }
+}

@@ -1,0 +1,123 @@
+//! What happens to an expression when it is evaluated for one kind: which parts are reached, which types
+//! the values have there, and what cannot be evaluated.
+//!
+//! The checker asks whether an expression is well typed; this asks whether it fails. It follows the
+//! evaluator, which is more lenient than the checker (unlike types compare as unequal, objects are maps),
+//! and it knows what is constant for one kind (`object.kind`, `request.operation`, `has()` of a field that
+//! the kind does not have), so that what is never evaluated is no trouble. A pass of its own over the parsed
+//! tree: expressions must compile without schemas.
+//!
+//! It does not know what optional fields an object has: that a selection without a guard fails where the
+//! field is absent is no matter of types.
+//!
+//! Source: cel-spec `doc/langdef.md`, "Logical Operators" (`error && false` is false, `error || true` is
+//! true); `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (the values of `request`);
+//! cel-go `interpreter/attributes.go` (`refQualify`), `cel/library.go` (`evalOptionalOrValue`).
+
+mod calls;
+mod constants;
+mod fold;
+mod interpret;
+mod narrow;
+mod overloads;
+pub(super) mod presence;
+pub(super) mod value;
+
+use std::collections::HashMap;
+
+use cel::ast::{Ast, ExprId};
+use cel::diagnostic::{Code, Diagnostics};
+use cel::env::Env;
+use cel::source::SourceMap;
+use cel::syntax::run_on_deep_stack;
+
+use value::Value;
+
+/// What is known of all requests that an expression is evaluated for.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    /// The functions and the names of types.
+    pub(super) env: &'a Env,
+    /// `object`, `request` and the like, with their values.
+    pub(super) roots: Vec<(&'static str, Value)>,
+    /// The variables that were declared so far, by name; of two of a name the last counts.
+    pub(super) variables: HashMap<String, Variable>,
+}
+
+impl Facts<'_> {
+    /// Gives `name` another value; returns the one before.
+    pub(super) fn set_root(&mut self, name: &str, value: Value) -> Value {
+        let found = self.roots.iter_mut().find(|(root, _)| *root == name);
+        found.map_or_else(Value::unknown, |(_, known)| std::mem::replace(known, value))
+    }
+}
+
+/// A variable of the policy.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) value: Value,
+    /// Whether it tells that something is there, or that it is not.
+    pub(super) presence: Option<bool>,
+}
+
+/// Something that cannot be evaluated.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Issue {
+    pub(super) id: ExprId,
+    pub(super) code: Code,
+    pub(super) message: String,
+}
+
+/// What was found out about an expression.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) value: Value,
+    pub(super) issues: Vec<Issue>,
+    /// The variables that are read.
+    pub(super) reads: Vec<String>,
+    /// Tests for a field that objects of the kind cannot have.
+    pub(super) absent: Vec<(ExprId, String)>,
+    /// Other tests for a field.
+    pub(super) present: Vec<ExprId>,
+    /// Selections from null that every request comes to.
+    pub(super) null: Vec<ExprId>,
+    /// What was come by, by the index of the expression.
+    pub(super) visited: Vec<bool>,
+    /// Where something cannot be evaluated without effect: another operand decides the whole, or the value
+    /// only stands in for one that is absent.
+    pub(super) excused: Vec<ExprId>,
+    /// Whether the work was given up.
+    pub(super) gave_up: bool,
+}
+
+/// The most steps for one expression; nothing is said of one that takes more.
+const MAX_STEPS: u32 = 50_000;
+
+/// Trees deeper than this are walked on a thread of their own.
+const SHALLOW_DEPTH: u32 = 60;
+
+/// Follows the evaluation of `ast`; takes its steps from `budget`.
+pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Outcome {
+    let steps = MAX_STEPS.min(*budget);
+    let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
+        interpret::Interpreter::new(ast, facts, steps).run()
+    });
+    let (outcome, left) = outcome;
+    *budget = budget.saturating_sub(steps - left.min(steps));
+    outcome
+}
+
+/// The issues as findings in `text`, in the order of their places.
+pub(super) fn to_diagnostics<'a>(
+    issues: impl IntoIterator<Item = &'a Issue>,
+    ast: &Ast,
+    text: &str,
+) -> Diagnostics {
+    let source = SourceMap::new(text);
+    let mut found = Diagnostics::default();
+    for issue in issues {
+        let location = source.location(ast.offset(issue.id));
+        found.report_at(issue.code, location, issue.id, issue.message.clone());
+    }
+    found
+}

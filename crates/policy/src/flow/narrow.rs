@@ -1,0 +1,240 @@
+//! What a condition tells of the values that it is about, where it is known to hold or not to.
+//!
+//! A value that may be of several shapes, such as the elements of a list that was put together, has those
+//! only that pass the test: `has(s.template) ? s.template.spec : s`. Conditions in other expressions are not
+//! looked at.
+
+use cel::ast::{Expr, ExprId, Literal};
+
+use super::interpret::{Interpreter, field_const};
+use super::value::{Const, Shape, Value};
+
+/// How deep conditions are looked into.
+const MAX_DEPTH: u8 = 12;
+
+/// How many fields a path has at most.
+const MAX_PATH: usize = 8;
+
+/// How many values are narrowed at once.
+const MAX_NARROWED: usize = 32;
+
+/// The place of a value: a name, and fields below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    /// The scope that the name is of; `None` for the names of the policy.
+    scope: Option<usize>,
+    /// The name and the fields, the last first.
+    names: Vec<String>,
+}
+
+/// A value of which a condition tells more.
+#[derive(Clone, Debug)]
+pub(super) struct Narrowed {
+    path: Path,
+    value: Value,
+}
+
+/// A test that a condition consists of.
+enum Test {
+    /// For a field.
+    Has(String),
+    /// For a field that is the constant.
+    Field(String, Const),
+    /// For null.
+    Null,
+    /// For a type, by its name at run time.
+    Type(&'static str),
+}
+
+impl Test {
+    /// Whether a value of the shape passes, where that is certain.
+    fn passes(&self, shape: &Shape) -> Option<bool> {
+        match self {
+            Self::Has(field) => Interpreter::holds(shape, field),
+            Self::Field(field, wanted) => {
+                field_const(shape, field).map(|constant| constant == *wanted)
+            }
+            Self::Null if shape.is_null() => Some(true),
+            // What a schema declares may be null all the same.
+            Self::Null => None,
+            Self::Type(name) => shape.type_name().map(|known| known == *name),
+        }
+    }
+}
+
+impl Interpreter<'_> {
+    /// What is known more of the value at `id`.
+    pub(super) fn narrowed_value(&self, id: ExprId) -> Option<Value> {
+        if self.narrowed.is_empty() {
+            return None;
+        }
+        let path = self.path(id)?;
+        let mut known = self.narrowed.iter().rev();
+        let found = known.find(|narrowed| narrowed.path == path)?;
+        Some(found.value.clone())
+    }
+
+    /// Takes `condition` for true, or for false, until [`Self::forget`] is called with the result.
+    pub(super) fn assume(&mut self, condition: ExprId, holds: bool) -> usize {
+        let outer = self.narrowed.len();
+        self.look_at(condition, holds, MAX_DEPTH);
+        outer
+    }
+
+    /// Ends what was assumed.
+    pub(super) fn forget(&mut self, outer: usize) {
+        self.narrowed.truncate(outer);
+    }
+
+    /// Whether the last assumption told something.
+    pub(super) fn knows_more_than(&self, outer: usize) -> bool {
+        self.narrowed.len() > outer
+    }
+
+    fn look_at(&mut self, id: ExprId, holds: bool, depth: u8) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        match self.ast.expr(id) {
+            Expr::Select {
+                operand,
+                field,
+                test_only: true,
+            } => self.narrow(*operand, &Test::Has(field.to_string()), holds),
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => match (&**function, *target, &**args) {
+                ("!_", None, &[operand]) => self.look_at(operand, !holds, depth),
+                ("_&&_", None, &[left, right]) if holds => {
+                    self.look_at(left, true, depth);
+                    self.look_at(right, true, depth);
+                }
+                ("_||_", None, &[left, right]) if !holds => {
+                    self.look_at(left, false, depth);
+                    self.look_at(right, false, depth);
+                }
+                ("@in", None, &[key, operand]) => {
+                    if let Expr::Literal(Literal::String(key)) = self.ast.expr(key) {
+                        self.narrow(operand, &Test::Has(key.to_string()), holds);
+                    }
+                }
+                ("hasValue", Some(target), []) => self.look_at_optional(target, holds, depth),
+                ("_==_" | "_!=_", None, &[left, right]) => {
+                    let holds = holds == (&**function == "_==_");
+                    self.look_at_equality(left, right, holds);
+                    self.look_at_equality(right, left, holds);
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// `operand.?field.hasValue()`; of a longer chain that it is not empty tells that the first field is there.
+    fn look_at_optional(&mut self, id: ExprId, holds: bool, depth: u8) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        let (operand, field) = match self.ast.expr(id) {
+            Expr::Call { function, args, .. } => match (&**function, &**args) {
+                ("_?._" | "_[?_]", &[operand, field]) => match self.ast.expr(field) {
+                    Expr::Literal(Literal::String(field)) => (operand, field.to_string()),
+                    _ => return,
+                },
+                _ => return,
+            },
+            Expr::Select { operand, .. } if holds => {
+                return self.look_at_optional(*operand, true, depth);
+            }
+            _ => return,
+        };
+        if self.path(operand).is_some() {
+            self.narrow(operand, &Test::Has(field), holds);
+        } else if holds {
+            self.look_at_optional(operand, true, depth);
+        }
+    }
+
+    /// `path == constant`, `type(path) == type`.
+    fn look_at_equality(&mut self, side: ExprId, other: ExprId, holds: bool) {
+        let Some(constant) = self.quietly(|this| this.eval(other).as_const().cloned()) else {
+            return;
+        };
+        match (self.ast.expr(side), constant) {
+            (Expr::Call { function, args, .. }, Const::TypeName(name)) => {
+                if let ("type", &[operand]) = (&**function, &**args) {
+                    self.narrow(operand, &Test::Type(name), holds);
+                }
+            }
+            (Expr::Ident(_) | Expr::Select { .. }, Const::Null) => {
+                self.narrow(side, &Test::Null, holds);
+            }
+            (Expr::Select { operand, field, .. }, constant) => {
+                let test = Test::Field(field.to_string(), constant);
+                self.narrow(*operand, &test, holds);
+            }
+            _ => {}
+        }
+    }
+
+    fn narrow(&mut self, id: ExprId, test: &Test, holds: bool) {
+        if self.narrowed.len() >= MAX_NARROWED {
+            return;
+        }
+        let Some(path) = self.path(id) else { return };
+        if let (Test::Has(field), false) = (test, holds) {
+            // What is not there has no value; that it is asked for all the same is no matter of types.
+            let mut path = path.clone();
+            path.names.insert(0, field.clone());
+            self.narrowed.push(Narrowed {
+                path,
+                value: Value::never(),
+            });
+        }
+        let value = self.quietly(|this| this.eval(id));
+        let keep = |shape: &Shape| test.passes(shape) != Some(!holds);
+        if let Some(value) = value.narrowed(keep) {
+            self.narrowed.push(Narrowed { path, value });
+        }
+    }
+
+    /// The place that `id` stands for, if it is one.
+    fn path(&self, id: ExprId) -> Option<Path> {
+        let mut names = Vec::new();
+        let mut id = id;
+        loop {
+            match self.ast.expr(id) {
+                Expr::Ident(name) => {
+                    let known = |(scoped, _): &(_, _)| AsRef::<str>::as_ref(scoped) == &**name;
+                    let scope = self.scopes.iter().rposition(known);
+                    names.push(name.to_string());
+                    return Some(Path { scope, names });
+                }
+                Expr::Select {
+                    operand,
+                    field,
+                    test_only: false,
+                } if names.len() < MAX_PATH => {
+                    names.push(field.to_string());
+                    id = *operand;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// The result of `look`, whatever it finds left out.
+    pub(super) fn quietly<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.mark();
+        let (n_absent, n_present) = (self.outcome.absent.len(), self.outcome.present.len());
+        let n_excused = self.outcome.excused.len();
+        let result = look(self);
+        self.take_back(mark);
+        self.outcome.absent.truncate(n_absent);
+        self.outcome.present.truncate(n_present);
+        self.outcome.excused.truncate(n_excused);
+        result
+    }
+}

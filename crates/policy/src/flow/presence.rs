@@ -1,0 +1,78 @@
+//! Conditions that tell whether something is there.
+//!
+//! Where such a condition chooses between two values, one of them stands in for what is absent.
+
+use std::collections::HashMap;
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+
+use super::Variable;
+
+/// How deep conditions are looked into.
+const MAX_DEPTH: u8 = 12;
+
+/// Whether `id` is true where something is there, or where it is not; `None` where it tells neither.
+pub(crate) fn presence(
+    ast: &Ast,
+    id: ExprId,
+    variables: &HashMap<String, Variable>,
+) -> Option<bool> {
+    look(ast, id, variables, MAX_DEPTH)
+}
+
+fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8) -> Option<bool> {
+    let depth = depth.checked_sub(1)?;
+    match ast.expr(id) {
+        Expr::Select {
+            test_only: true, ..
+        } => Some(true),
+        Expr::Select { operand, field, .. } => {
+            matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables")
+                .then(|| variables.get(&**field))
+                .flatten()?
+                .presence
+        }
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => match (&**function, target, &**args) {
+            ("hasValue", Some(_), []) | ("@in", None, [_, _]) => Some(true),
+            ("orValue", Some(_), [default]) => match ast.expr(*default) {
+                Expr::Literal(Literal::Bool(default)) => Some(!default),
+                _ => None,
+            },
+            ("!_", None, &[operand]) => look(ast, operand, variables, depth).map(|there| !there),
+            ("_&&_" | "_||_", None, &[left, right]) => {
+                let wanted = &**function == "_&&_";
+                [left, right]
+                    .into_iter()
+                    .any(|side| look(ast, side, variables, depth) == Some(wanted))
+                    .then_some(wanted)
+            }
+            ("_!=_" | "_==_", None, &[left, right]) => [left, right]
+                .into_iter()
+                .any(|side| is_nothing(ast, side))
+                .then_some(&**function == "_!=_"),
+            ("_>_", None, &[_, right]) => is_nothing(ast, right).then_some(true),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Whether `id` is what stands for nothing: null, zero, an empty text, list or map.
+pub(crate) fn is_nothing(ast: &Ast, id: ExprId) -> bool {
+    match ast.expr(id) {
+        Expr::Literal(Literal::Null | Literal::Int(0)) => true,
+        Expr::Literal(Literal::String(text)) => text.is_empty(),
+        Expr::List { elements, .. } => elements.is_empty(),
+        Expr::Map(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether `id` is written out: a literal, or an empty list or map.
+pub(crate) fn is_literal(ast: &Ast, id: ExprId) -> bool {
+    matches!(ast.expr(id), Expr::Literal(_)) || is_nothing(ast, id)
+}

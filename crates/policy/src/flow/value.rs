@@ -1,0 +1,407 @@
+//! What is known of a value before any request: which shapes it may have, and the value itself where it
+//! is a constant.
+//!
+//! A value is a set of alternatives, because an expression may give values of unlike types: a default, the
+//! other branch of a condition, the elements of lists that were joined. Values are shared and bounded in
+//! size, so that no policy can make one that costs much to look at.
+
+use std::sync::Arc;
+
+use cel::types::{Primitive, StructType, Type};
+
+/// A value that is the same in every request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Const {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Text(Arc<str>),
+    List(Arc<[Const]>),
+    /// A type, by its name at run time.
+    TypeName(&'static str),
+}
+
+impl Const {
+    /// Whether lists in it are short, and nest no deeper than `depth`: as they are shared, a few variables
+    /// can make one that takes forever to walk.
+    fn is_small(&self, depth: u32) -> bool {
+        match self {
+            Self::List(values) => {
+                depth > 0
+                    && values.len() <= MAX_CONST_LIST
+                    && values.iter().all(|value| value.is_small(depth - 1))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// An object with its declared fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) type_: StructType,
+    /// Fields of which more is known than the declaration says, such as `kind`.
+    pub(crate) known: Option<Arc<[(&'static str, Value)]>>,
+}
+
+/// One form that a value may have.
+#[derive(Clone, Debug)]
+pub(crate) enum Shape {
+    /// A scalar or an abstract type.
+    Plain(Type),
+    Object(Object),
+    List(Arc<Value>),
+    /// A map of unknown keys; `true` where they are strings.
+    Map(Arc<Value>, bool),
+    /// A map whose keys are known.
+    Record(Arc<[(Arc<str>, Value)]>),
+    /// An optional; one of a value that never is, is empty, and one of a constant is not.
+    Optional(Arc<Value>),
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        let same =
+            |left: &Arc<Value>, right: &Arc<Value>| Arc::ptr_eq(left, right) || left == right;
+        match (self, other) {
+            (Self::Plain(left), Self::Plain(right)) => left == right,
+            (Self::Object(left), Self::Object(right)) => {
+                left.type_ == right.type_ && left.known.is_some() == right.known.is_some()
+            }
+            (Self::List(left), Self::List(right))
+            | (Self::Optional(left), Self::Optional(right)) => same(left, right),
+            (Self::Map(left, left_keys), Self::Map(right, right_keys)) => {
+                left_keys == right_keys && same(left, right)
+            }
+            (Self::Record(left), Self::Record(right)) => Arc::ptr_eq(left, right) || left == right,
+            _ => false,
+        }
+    }
+}
+
+impl Shape {
+    /// The shape as a type, for messages and for the checker.
+    pub(crate) fn to_type(&self) -> Type {
+        match self {
+            Self::Plain(type_) => type_.clone(),
+            Self::Object(object) => Type::Struct(object.type_.clone()),
+            Self::List(elem) => Type::list(elem.to_type()),
+            Self::Map(value, has_string_keys) => {
+                let key = if *has_string_keys {
+                    Type::String
+                } else {
+                    Type::Dyn
+                };
+                Type::map(key, value.to_type())
+            }
+            Self::Record(entries) => {
+                let values = entries
+                    .iter()
+                    .fold(Value::never(), |joined, (_, value)| joined.or(value));
+                Type::map(Type::String, values.to_type())
+            }
+            Self::Optional(value) => Type::optional(value.to_type()),
+        }
+    }
+
+    /// The name of the type that the shape has at run time, where it is certain.
+    pub(crate) fn type_name(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Plain(Type::Bool) => "bool",
+            Self::Plain(Type::Int) => "int",
+            Self::Plain(Type::Uint) => "uint",
+            Self::Plain(Type::Double) => "double",
+            Self::Plain(Type::String) => "string",
+            Self::Plain(Type::Bytes) => "bytes",
+            Self::Plain(Type::Null) => "null_type",
+            Self::List(_) => "list",
+            Self::Map(..) | Self::Record(_) | Self::Object(_) => "map",
+            Self::Plain(_) | Self::Optional(_) => return None,
+        })
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self, Self::Plain(Type::Null))
+    }
+
+    fn size(&self) -> u32 {
+        match self {
+            Self::Plain(_) | Self::Object(_) => 1,
+            Self::List(value) | Self::Map(value, _) | Self::Optional(value) => {
+                value.size.saturating_add(1)
+            }
+            Self::Record(entries) => entries.iter().fold(1, |size: u32, (_, value)| {
+                size.saturating_add(value.size).saturating_add(1)
+            }),
+        }
+    }
+}
+
+/// A shape, and whether it only stands in for a value that is absent: the argument of `orValue`, the branch
+/// that is taken where a field is not there.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Choice {
+    pub(crate) shape: Shape,
+    pub(crate) is_default: bool,
+}
+
+/// The most parts of a value; of a larger one nothing is known.
+const MAX_SIZE: u32 = 300;
+
+/// The most shapes of a value.
+const MAX_CHOICES: usize = 6;
+
+/// The longest constant list.
+const MAX_CONST_LIST: usize = 64;
+
+/// How deep lists nest that are kept as constants.
+const MAX_CONST_DEPTH: u32 = 2;
+
+/// What is known of a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Value {
+    choices: Vec<Choice>,
+    is_unknown: bool,
+    constant: Option<Const>,
+    size: u32,
+}
+
+impl Value {
+    /// Nothing is known.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            choices: Vec::new(),
+            is_unknown: true,
+            constant: None,
+            size: 1,
+        }
+    }
+
+    /// A value that never is: the element of an empty list.
+    pub(crate) fn never() -> Self {
+        Self {
+            choices: Vec::new(),
+            is_unknown: false,
+            constant: None,
+            size: 1,
+        }
+    }
+
+    pub(crate) fn of(shape: Shape) -> Self {
+        let size = shape.size();
+        if size > MAX_SIZE {
+            return Self::unknown();
+        }
+        Self {
+            choices: vec![Choice {
+                shape,
+                is_default: false,
+            }],
+            is_unknown: false,
+            constant: None,
+            size,
+        }
+    }
+
+    pub(crate) fn plain(type_: Type) -> Self {
+        Self::of(Shape::Plain(type_))
+    }
+
+    /// A value of one of `types`. None of them alone is a reason for a warning.
+    pub(crate) fn either(types: &[Type]) -> Self {
+        let types = types.iter().cloned().map(Self::plain);
+        types.fold(Self::never(), |joined, value| {
+            joined.or(&value.into_default())
+        })
+    }
+
+    pub(crate) fn list(elem: Self) -> Self {
+        Self::of(Shape::List(Arc::new(elem)))
+    }
+
+    pub(crate) fn map(value: Self, has_string_keys: bool) -> Self {
+        Self::of(Shape::Map(Arc::new(value), has_string_keys))
+    }
+
+    pub(crate) fn optional(value: Self) -> Self {
+        Self::of(Shape::Optional(Arc::new(value)))
+    }
+
+    pub(crate) fn bool() -> Self {
+        Self::plain(Type::Bool)
+    }
+
+    pub(crate) fn constant(constant: Const) -> Self {
+        let mut value = match &constant {
+            Const::Null => Self::plain(Type::Null),
+            Const::Bool(_) => Self::bool(),
+            Const::Int(_) => Self::plain(Type::Int),
+            Const::Text(_) => Self::plain(Type::String),
+            Const::TypeName(_) => Self::plain(Type::Type(None)),
+            Const::List(values) => {
+                let elem = values.iter().fold(Self::never(), |joined, value| {
+                    joined.or(&Self::constant(value.clone()))
+                });
+                Self::list(elem)
+            }
+        };
+        value.constant = Some(constant);
+        value
+    }
+
+    /// This value, known to be `constant`.
+    pub(crate) fn with_constant(mut self, constant: Option<Const>) -> Self {
+        self.constant = constant.filter(|constant| constant.is_small(MAX_CONST_DEPTH));
+        self
+    }
+
+    /// The value that a declaration tells of.
+    pub(crate) fn from_type(type_: &Type) -> Self {
+        match type_ {
+            Type::Error | Type::Dyn | Type::Any | Type::Param(_) => Self::unknown(),
+            Type::Null => Self::constant(Const::Null),
+            Type::List(elem) => Self::list(Self::from_type(elem)),
+            Type::Map(entry) => Self::map(Self::from_type(&entry.1), entry.0 == Type::String),
+            Type::Struct(object) if object.fields.is_some() => Self::of(Shape::Object(Object {
+                type_: object.clone(),
+                known: None,
+            })),
+            Type::Wrapper(primitive) => {
+                let primitive: Primitive = *primitive;
+                Self::plain(primitive.unwrapped())
+            }
+            _ => match type_.optional_value() {
+                Some(value) => Self::optional(Self::from_type(value)),
+                None => Self::plain(type_.clone()),
+            },
+        }
+    }
+
+    /// The value as a type; `dyn` where it may be of several.
+    pub(crate) fn to_type(&self) -> Type {
+        match &*self.choices {
+            _ if self.is_unknown => Type::Dyn,
+            [only] => only.shape.to_type(),
+            _ => Type::Dyn,
+        }
+    }
+
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.is_unknown
+    }
+
+    /// Whether there is no such value.
+    pub(crate) fn is_never(&self) -> bool {
+        !self.is_unknown && self.choices.is_empty()
+    }
+
+    pub(crate) fn choices(&self) -> &[Choice] {
+        &self.choices
+    }
+
+    pub(crate) fn as_const(&self) -> Option<&Const> {
+        self.constant.as_ref()
+    }
+
+    pub(crate) fn as_bool(&self) -> Option<bool> {
+        match self.constant {
+            Some(Const::Bool(value)) => Some(value),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.constant == Some(Const::Null)
+    }
+
+    /// This value without the shapes that are not kept; `None` where all or none are.
+    pub(crate) fn narrowed(&self, keep: impl Fn(&Shape) -> bool) -> Option<Self> {
+        let kept = self.choices.iter().filter(|choice| keep(&choice.shape));
+        let choices: Vec<Choice> = kept.cloned().collect();
+        let is_some = !choices.is_empty() && choices.len() < self.choices.len();
+        is_some.then(|| Self {
+            choices,
+            is_unknown: self.is_unknown,
+            constant: None,
+            size: self.size,
+        })
+    }
+
+    /// This value, as one that stands in for an absent one.
+    pub(crate) fn into_default(mut self) -> Self {
+        for choice in &mut self.choices {
+            choice.is_default = true;
+            if let Shape::List(elem) = &mut choice.shape {
+                *elem = Arc::new(elem.as_ref().clone().into_default());
+            }
+        }
+        self
+    }
+
+    /// What is either this value or `other`.
+    pub(crate) fn or(&self, other: &Self) -> Self {
+        if self.is_never() {
+            return other.clone();
+        }
+        if other.is_never() {
+            return self.clone();
+        }
+        if self.is_unknown || other.is_unknown {
+            return Self::unknown();
+        }
+        let mut choices = self.choices.clone();
+        for choice in &other.choices {
+            join_choice(&mut choices, choice);
+        }
+        let size = choices.iter().fold(0u32, |size, choice| {
+            size.saturating_add(choice.shape.size())
+        });
+        if choices.len() > MAX_CHOICES || size > MAX_SIZE {
+            return Self::unknown();
+        }
+        let constant = (self.constant == other.constant).then(|| self.constant.clone());
+        Self {
+            choices,
+            is_unknown: false,
+            constant: constant.flatten(),
+            size,
+        }
+    }
+}
+
+/// Adds `new` to the alternatives: containers are joined by their parts, the rest stand side by side.
+fn join_choice(choices: &mut Vec<Choice>, new: &Choice) {
+    for choice in choices.iter_mut() {
+        let joined = match (&choice.shape, &new.shape) {
+            (left, right) if left == right => left.clone(),
+            (Shape::List(left), Shape::List(right)) => Shape::List(Arc::new(left.or(right))),
+            (Shape::Optional(left), Shape::Optional(right)) => {
+                let joined = left.or(right);
+                let is_certain = left.constant.is_some() && right.constant.is_some();
+                let constant = joined.constant.clone().filter(|_| is_certain);
+                Shape::Optional(Arc::new(joined.with_constant(constant)))
+            }
+            (Shape::Map(left, left_keys), Shape::Map(right, right_keys)) => {
+                Shape::Map(Arc::new(left.or(right)), *left_keys && *right_keys)
+            }
+            // An empty literal stands in for any map.
+            (Shape::Record(entries), map @ Shape::Map(..))
+            | (map @ Shape::Map(..), Shape::Record(entries))
+                if entries.is_empty() =>
+            {
+                map.clone()
+            }
+            (Shape::Object(left), Shape::Object(right)) if left.type_ == right.type_ => {
+                Shape::Object(Object {
+                    type_: left.type_.clone(),
+                    known: None,
+                })
+            }
+            _ => continue,
+        };
+        choice.shape = joined;
+        choice.is_default &= new.is_default;
+        return;
+    }
+    choices.push(new.clone());
+}

@@ -1,0 +1,335 @@
+//! Where the `truthful` profile differs from upstream's type checker: why a finding of that checker is no
+//! trouble at run time, by name.
+//!
+//! What is trouble is found by following the evaluation (`super::flow`), and not by way of these rules: they
+//! explain. A difference that none of them explains is an error of ours.
+
+use super::compile::CompiledPolicy;
+use super::expressions::Checked;
+use super::matching;
+use super::param_kind;
+use super::truthful::{Judge, Judged};
+use super::typecheck::{KindContext, Profile, object_type};
+use cel::ast::Expr;
+use cel::checker::CheckedAst;
+use cel::diagnostic::{Code, Diagnostic};
+use cel::types::Type;
+use kubernetes::schema::Gvk;
+use kubernetes::schema::resolver::{Resolution, SchemaResolver};
+use kubernetes::schema::rest_mapper::RestMapper;
+
+/// A rule: its name, why such findings are no trouble, and the test for them.
+struct Rule {
+    /// A stable name, for tests and for the documentation.
+    name: &'static str,
+    /// Why the API server evaluates such an expression without error.
+    reason: &'static str,
+    applies: fn(&Diagnostic, &CheckedAst) -> bool,
+}
+
+/// What is not evaluated.
+const NOT_REACHED: (&str, &str) = (
+    "not-reached",
+    "for one kind and operation `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
+     the kind lacks and the like are constants; what they keep from being evaluated is no trouble",
+);
+
+/// What is evaluated to no effect.
+const NO_EFFECT: (&str, &str) = (
+    "no-effect",
+    "the other operand of `&&` or `||` decides the whole, whatever this one fails with; or the value only \
+     stands in for one that is absent, or is itself absent",
+);
+
+/// What is not come to, as an operand fails.
+const OPERAND_FAILS: (&str, &str) = (
+    "operand-fails",
+    "the expression is warned of: another of its parts fails, which this one depends on",
+);
+
+/// All rules.
+static RULES: &[Rule] = &[
+    Rule {
+        name: "equality",
+        reason: "values of unlike types, null among them, compare as unequal; membership likewise",
+        applies: |finding, checked| {
+            is_call(finding, checked, &["_==_", "_!=_"])
+                || (is_call(finding, checked, &["@in"])
+                    && arg_types(finding, checked).get(1).is_some_and(is_container))
+        },
+    },
+    Rule {
+        name: "list-concatenation",
+        reason: "lists are concatenated whatever their elements are",
+        applies: |finding, checked| {
+            is_call(finding, checked, &["_+_"])
+                && arg_types(finding, checked)
+                    .iter()
+                    .all(|type_| matches!(type_, Type::List(_)))
+        },
+    },
+    Rule {
+        name: "unlike-branches",
+        reason: "a conditional gives one of its branches, which need not be alike",
+        applies: |finding, checked| {
+            is_call(finding, checked, &["_?_:_"])
+                && arg_types(finding, checked)
+                    .first()
+                    .is_some_and(|condition| {
+                        *condition == Type::Bool || condition.is_dyn_or_error()
+                    })
+        },
+    },
+    Rule {
+        name: "unlike-default",
+        reason: "an optional gives its own value or the other one, which need not be alike",
+        applies: |finding, checked| {
+            is_call(finding, checked, &["orValue", "or"])
+                && arg_types(finding, checked)
+                    .first()
+                    .is_some_and(|receiver| receiver.optional_value().is_some())
+        },
+    },
+    Rule {
+        name: "mixed-literal",
+        reason: "the literal compiles without schemas, and may hold values of unlike types",
+        applies: |finding, _| finding.code == Code::MixedLiteral,
+    },
+    Rule {
+        name: "untyped-field",
+        reason: "the schema declares the field without a type, or lets objects hold fields that it does not \
+                 declare: Quantity, preserved unknown fields",
+        applies: |finding, checked| {
+            if finding.code != Code::UndefinedField {
+                return false;
+            }
+            let Some((operand, field)) = selection(finding, checked) else {
+                return false;
+            };
+            match operand.optional_value().unwrap_or(&operand) {
+                Type::Struct(object) => object
+                    .fields
+                    .as_ref()
+                    .is_some_and(|fields| fields.may_hold(&field)),
+                _ => false,
+            }
+        },
+    },
+    Rule {
+        name: "presence-test",
+        reason: "a test for a field that is not declared is false, and no error",
+        applies: |finding, checked| {
+            finding.code == Code::UndefinedField
+                && matches!(
+                    expr(finding, checked),
+                    Some(Expr::Select {
+                        test_only: true,
+                        ..
+                    })
+                )
+        },
+    },
+    Rule {
+        name: "optional-selection",
+        reason: "an optional selection of a field that is not declared gives none, and no error; so does an index \
+                 into an optional whose value has nothing there",
+        applies: |finding, checked| {
+            let is_index = is_call(finding, checked, &["_[_]", "_[?_]"])
+                && arg_types(finding, checked)
+                    .first()
+                    .is_some_and(|container| container.optional_value().is_some());
+            is_index
+                || finding.code == Code::UndefinedField
+                    && (is_function(finding, checked, &["_?._"])
+                        || selection(finding, checked)
+                            .is_some_and(|(operand, _)| operand.optional_value().is_some()))
+        },
+    },
+    Rule {
+        name: "object-as-map",
+        reason: "objects are maps at run time: they can be indexed, measured and iterated over",
+        applies: |finding, checked| match finding.code {
+            Code::NotARange => finding
+                .expr
+                .is_some_and(|range| matches!(checked.type_of(range), Type::Struct(_))),
+            Code::NoMatchingOverload => {
+                is_function(finding, checked, &["_[_]", "_[?_]", "size"])
+                    && arg_types(finding, checked)
+                        .first()
+                        .is_some_and(|type_| matches!(type_, Type::Struct(_)))
+            }
+            _ => false,
+        },
+    },
+    Rule {
+        name: "plain-json",
+        reason: "expressions meet the object as plain JSON: times, durations and bytes are strings, and a number is \
+                 an int or a double by how it is written",
+        applies: |finding, checked| {
+            let is_other = |type_: &Type| {
+                matches!(
+                    type_,
+                    Type::Timestamp | Type::Duration | Type::Bytes | Type::Double
+                )
+            };
+            arg_types(finding, checked).iter().any(is_other)
+        },
+    },
+    Rule {
+        name: "flat-list",
+        reason: "`flatten` keeps elements that are no lists, whatever its signature says",
+        applies: |finding, checked| is_call(finding, checked, &["flatten"]),
+    },
+    Rule {
+        name: "optional-or-value",
+        reason: "`orValue` and `or` of a value that is no optional give that value",
+        applies: |finding, checked| is_call(finding, checked, &["orValue", "or"]),
+    },
+    Rule {
+        name: "request-resource",
+        reason: "the type checker does not declare `authorizer.requestResource`, and the admission plugin does",
+        applies: |finding, _| finding.code == Code::UnresolvedType,
+    },
+    Rule {
+        name: "null-variable",
+        reason: "what is null in one case is an object in the other, and the null is guarded against",
+        applies: |finding, checked| {
+            finding.code == Code::NoFieldSelection
+                && selection(finding, checked).is_some_and(|(operand, _)| operand == Type::Null)
+        },
+    },
+];
+
+/// The names of the rules with their reasons, in the order in which they are asked.
+pub fn rules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let others = RULES.iter().map(|rule| (rule.name, rule.reason));
+    [NOT_REACHED, NO_EFFECT]
+        .into_iter()
+        .chain(others)
+        .chain([OPERAND_FAILS])
+}
+
+/// A finding of upstream's that is no trouble.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The kind.
+    pub gvk: Gvk,
+    /// What upstream says.
+    pub message: String,
+    /// The rule that says why it is no trouble; `None` would be an error of ours.
+    pub rule: Option<&'static str>,
+}
+
+/// The findings of upstream's type checker that the truthful profile does not give, with the reasons.
+#[must_use]
+pub fn differences(
+    policy: &CompiledPolicy,
+    mapper: &RestMapper,
+    schemas: &dyn SchemaResolver,
+) -> Vec<Difference> {
+    let params = |profile| {
+        param_kind(policy.policy()).map(|gvk| match schemas.resolve(&gvk) {
+            Resolution::Found(schema) => object_type(&schema, &gvk, profile),
+            Resolution::NotFound | Resolution::Unavailable(_) => Type::Dyn,
+        })
+    };
+    let (declared_params, evaluated_params) =
+        (params(Profile::Upstream), params(Profile::Truthful));
+    let mut judge = Judge::new(policy, evaluated_params.as_ref()).with_traces();
+    let targets = matching::targets(policy.policy(), mapper);
+    let mut differences = Vec::new();
+    for gvk in matching::upstream_kinds(policy.policy(), mapper) {
+        let Resolution::Found(schema) = schemas.resolve(&gvk) else {
+            continue;
+        };
+        let of_kind: Vec<_> = targets
+            .iter()
+            .filter(|target| target.resource.gvk == gvk)
+            .collect();
+        let evaluated = object_type(&schema, &gvk, Profile::Truthful);
+        let judged = judge.judge(&gvk, &evaluated, &of_kind);
+        let kind = KindContext {
+            policy,
+            object: &object_type(&schema, &gvk, Profile::Upstream),
+            params: declared_params.as_ref(),
+        };
+        for (n, expression, checked) in kind.check_all() {
+            let Checked::Failed(checked, found) = checked else {
+                continue;
+            };
+            if !policy.compiles(n) {
+                continue;
+            }
+            for finding in found.as_slice() {
+                if !judged.tells(n, finding.expr) {
+                    differences.push(Difference {
+                        field_ref: expression.field_ref.clone(),
+                        gvk: gvk.clone(),
+                        message: finding.message.clone(),
+                        rule: explain(n, finding, &checked, &judged),
+                    });
+                }
+            }
+        }
+    }
+    differences
+}
+
+/// The rule by which a finding of upstream's is no trouble.
+fn explain(
+    n: usize,
+    finding: &Diagnostic,
+    checked: &CheckedAst,
+    judged: &Judged,
+) -> Option<&'static str> {
+    let id = finding.expr?;
+    if !judged.traces(n).any(|trace| trace.is_visited(id)) {
+        return Some(NOT_REACHED.0);
+    }
+    if judged.traces(n).any(|trace| trace.is_excused(id)) {
+        return Some(NO_EFFECT.0);
+    }
+    let rule = RULES.iter().find(|rule| (rule.applies)(finding, checked));
+    rule.map(|rule| rule.name)
+        .or_else(|| judged.fails(n).then_some(OPERAND_FAILS.0))
+}
+
+fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {
+    finding.expr.map(|id| checked.ast().expr(id))
+}
+
+/// Whether the finding is about a call of one of `functions`.
+fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
+    matches!(expr(finding, checked), Some(Expr::Call { function, .. }) if functions.contains(&&**function))
+}
+
+/// Whether no overload of one of `functions` was found.
+fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
+    finding.code == Code::NoMatchingOverload && is_function(finding, checked, functions)
+}
+
+/// The types of receiver and arguments of the call that the finding is about.
+fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
+    match expr(finding, checked) {
+        Some(Expr::Call { target, args, .. }) => target
+            .iter()
+            .chain(args)
+            .map(|&arg| checked.type_of(arg))
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What is selected from, and the field, where the finding is about a selection.
+fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
+    match expr(finding, checked)? {
+        Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),
+        _ => None,
+    }
+}
+
+fn is_container(type_: &Type) -> bool {
+    matches!(type_, Type::List(_) | Type::Map(_) | Type::Struct(_)) || type_.is_dyn_or_error()
+}

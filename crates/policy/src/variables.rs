@@ -1,0 +1,184 @@
+//! Which variables a policy's expressions read.
+
+use std::collections::{HashMap, HashSet};
+
+use cel::ast::{Ast, Expr, Literal};
+
+use super::expressions::PolicyExpression;
+
+/// The names of the variables that `ast` reads as `variables.<name>`, also optionally.
+pub(super) fn read_by(ast: &Ast) -> Vec<&str> {
+    let is_variables = |id| matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables");
+    ast.iter()
+        .filter_map(|(_, expr)| match expr {
+            Expr::Select { operand, field, .. } if is_variables(*operand) => Some(&**field),
+            Expr::Call { args, .. } => match &**args {
+                [operand, field] if is_variables(*operand) => match ast.expr(*field) {
+                    Expr::Literal(Literal::String(name)) => Some(&**name),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect()
+}
+
+/// The names that reach themselves by what the variables of these names read at run time: of two variables
+/// of a name it is the last one declared.
+///
+/// Takes time in proportion to the reads: strongly connected parts are found by Tarjan's algorithm, without
+/// recursion.
+pub(super) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'a str> {
+    let mut reads: HashMap<&str, Vec<&str>> = HashMap::new();
+    for variable in variables {
+        let read = variable
+            .parsed()
+            .map_or_else(|_| Vec::new(), |ast| read_by(ast));
+        reads.insert(variable.name.as_deref().unwrap_or_default(), read);
+    }
+    let mut search = Search {
+        reads: &reads,
+        orders: HashMap::new(),
+        open: Vec::new(),
+        in_cycles: HashSet::new(),
+    };
+    for variable in variables {
+        search.run(variable.name.as_deref().unwrap_or_default());
+    }
+    search.in_cycles
+}
+
+/// What is known of a name in the search for cycles.
+struct Order {
+    /// When the search came by.
+    index: usize,
+    /// The earliest name that is still open and can be reached.
+    lowest: usize,
+    is_open: bool,
+}
+
+struct Search<'a, 'b> {
+    reads: &'b HashMap<&'a str, Vec<&'a str>>,
+    orders: HashMap<&'a str, Order>,
+    open: Vec<&'a str>,
+    in_cycles: HashSet<&'a str>,
+}
+
+impl<'a> Search<'a, '_> {
+    fn enter(&mut self, name: &'a str) {
+        let index = self.orders.len();
+        let order = Order {
+            index,
+            lowest: index,
+            is_open: true,
+        };
+        self.orders.insert(name, order);
+        self.open.push(name);
+    }
+
+    fn lower(&mut self, name: &str, to: usize) {
+        if let Some(order) = self.orders.get_mut(name) {
+            order.lowest = order.lowest.min(to);
+        }
+    }
+
+    fn run(&mut self, from: &'a str) {
+        if self.orders.contains_key(from) {
+            return;
+        }
+        // The names on the way to the current one, each with the number of reads that were followed.
+        let mut path = vec![(from, 0)];
+        self.enter(from);
+        while let Some((name, followed)) = path.last_mut() {
+            let name = *name;
+            let next = self.reads.get(name).and_then(|reads| reads.get(*followed));
+            *followed += 1;
+            let Some(&next) = next else {
+                path.pop();
+                self.leave(name);
+                let lowest = self.orders.get(name).map_or(usize::MAX, |o| o.lowest);
+                if let Some((reader, _)) = path.last() {
+                    self.lower(reader, lowest);
+                }
+                continue;
+            };
+            if next == name {
+                self.in_cycles.insert(name);
+            }
+            let seen = self.orders.get(next);
+            if let Some(order) = seen.filter(|order| order.is_open) {
+                let index = order.index;
+                self.lower(name, index);
+            } else if seen.is_none() && self.reads.contains_key(next) {
+                self.enter(next);
+                path.push((next, 0));
+            }
+        }
+    }
+
+    /// Closes the part of the graph that `name` is the first of, if it is.
+    fn leave(&mut self, name: &'a str) {
+        let is_first = self
+            .orders
+            .get(name)
+            .is_some_and(|order| order.lowest == order.index);
+        if !is_first {
+            return;
+        }
+        let start = self.open.iter().rposition(|open| *open == name);
+        let part = self.open.split_off(start.unwrap_or(self.open.len()));
+        let is_cycle = part.len() > 1;
+        for member in part {
+            if let Some(order) = self.orders.get_mut(member) {
+                order.is_open = false;
+            }
+            if is_cycle {
+                self.in_cycles.insert(member);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expressions::Role;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: &[&str]) {
+        let parsed: Vec<_> = variables
+            .iter()
+            .map(|(name, text)| {
+                PolicyExpression::new(String::new(), Role::Variable, Some(name), text)
+            })
+            .collect();
+        let found = self_reading(&parsed.iter().collect::<Vec<_>>());
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn variables_that_reach_themselves() {
+        check(&[("a", "1"), ("b", "variables.a")], &[]);
+        check(&[("a", "1"), ("a", "variables.a")], &["a"]);
+        check(
+            &[
+                ("a", "1"),
+                ("b", "variables.a"),
+                ("a", "variables.b + variables.c"),
+            ],
+            &["a", "b"],
+        );
+        check(
+            &[
+                ("a", "variables.b"),
+                ("b", "variables.c"),
+                ("c", "variables.b"),
+                ("d", "variables.d.e"),
+            ],
+            &["b", "c", "d"],
+        );
+    }
+}

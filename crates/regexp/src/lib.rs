@@ -1,0 +1,44 @@
+//! The syntax of Go's regular expressions, which are those of `matches` and `find`.
+//!
+//! [`parse`] takes a pattern and gives a [`Regex`], a tree with the captures, flags and character classes
+//! that Go would make of it, or the error with Go's text. What Go refuses, for its syntax or its size, is
+//! refused, and nothing else. A [`Program`] matches; [`compiled`] remembers those used lately.
+//!
+//! The parser does not recurse over the pattern: its nesting is on a stack of its own. Classes keep the
+//! form in which they are written ([`Class`]), so that the tree stays as small as the pattern.
+//!
+//! Source: Go `regexp/syntax/parse.go` (`Parse` with the flags `Perl`), of the release that builds the
+//! API server.
+
+mod class;
+mod cursor;
+mod error;
+mod escape;
+mod factor;
+mod hir;
+mod machine;
+mod parser;
+mod program;
+mod stack;
+mod tree;
+mod unicode;
+#[rustfmt::skip]
+mod unicode_tables;
+
+#[cfg(test)]
+mod tests;
+
+pub use class::{Class, Ranges};
+pub use error::{SyntaxError, SyntaxErrorCode};
+pub use program::{Program, compiled};
+pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
+pub use unicode::is_printable;
+
+/// Parses `pattern`.
+///
+/// # Errors
+///
+/// The error that Go's `regexp.Compile` gives for the pattern, with its text.
+pub fn parse(pattern: &str) -> Result<Regex, SyntaxError> {
+    parser::Parser::new(pattern).parse()
+}
