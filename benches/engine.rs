@@ -132,7 +132,9 @@ fn peer_value(json: &Json) -> cel_rust::Value {
         Json::Number(number) => cel_rust::Value::Int(number.as_i64().unwrap_or_default()),
         Json::Bool(value) => cel_rust::Value::Bool(*value),
         Json::Null => cel_rust::Value::Null,
-        Json::Array(items) => cel_rust::Value::from(items.iter().map(peer_value).collect::<Vec<_>>()),
+        Json::Array(items) => {
+            cel_rust::Value::from(items.iter().map(peer_value).collect::<Vec<_>>())
+        }
         Json::Object(fields) => {
             let fields = fields.iter();
             let fields = fields.map(|(name, value)| (name.clone(), peer_value(value)));

@@ -73,7 +73,9 @@ fn agree(text: &str) -> bool {
             Code::InvalidMacroCall | Code::LimitExceeded | Code::TooComplex
         )
     };
-    let peer = cel_rust::Env::default().with_optional_support(true).parser();
+    let peer = cel_rust::Env::default()
+        .with_optional_support(true)
+        .parser();
     found.as_slice().iter().any(|d| is_beyond(d.code))
         || found.is_empty() == peer.parse_with_source_info(text).is_ok()
 }

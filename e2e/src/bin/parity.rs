@@ -12,7 +12,8 @@ use e2e::cases;
 use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, documents, eval, five_kinds, pair, share, typecheck, write_line,
+    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, share, typecheck,
+    write_line,
 };
 use vap_status_controller::policy::compile::CompileMode;
 use vap_status_controller::policy::typecheck::Profile;
@@ -109,6 +110,13 @@ enum Command {
         at_least: Option<f64>,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Summarize the declared types of the kinds that CustomResourceDefinitions define, as
+    /// `oracle decl --summary` does.
+    Decl {
+        /// Directory of CustomResourceDefinition files.
+        #[arg(long, value_name = "DIR")]
+        crds: PathBuf,
     },
     /// Make policies, CustomResourceDefinitions and cases from a seed.
     Generate {
@@ -353,8 +361,12 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             let line = pair::run(&pair, out)?;
             at_least.is_none_or(|ratio| line.ratio >= ratio)
         }
-        Command::Generate { seed, out } => {
-            cases::write(&out, seed, cases::Counts::default())?;
+        Command::Decl { crds } => {
+            decl::run(&crds, out)?;
+            true
+        }
+        Command::Generate { seed, out: to } => {
+            cases::write(&to, seed, cases::Counts::default())?;
             true
         }
         Command::Coverage {

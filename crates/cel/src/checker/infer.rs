@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use super::substitution::{Substitution, most_general};
 use super::{CheckedAst, Places, Reference};
-use crate::ast::{
-    Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional,
-};
+use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional};
 use crate::diagnostic::{Code, Diagnostics};
 use crate::env::{Env, Ident};
 use crate::types::{Primitive, StructType, Type};

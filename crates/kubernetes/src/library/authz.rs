@@ -11,9 +11,9 @@ pub use values::{AuthorizerValue, Decision, GroupCheck, PathCheck, ResourceCheck
 
 use super::args::{Result, opaque, text};
 use super::format::validation;
+use Sig::{Bool, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::value::{EvalError, Value};
-use Sig::{Bool, String};
 
 use super::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
 

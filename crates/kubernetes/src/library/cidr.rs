@@ -3,11 +3,11 @@
 use super::args::{Result, failed, opaque, text};
 use super::ip::{self as addresses, Ip};
 use super::net::{Network, is_ipv4_mapped};
+use Sig::{Bool, Int, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::go_text::quote;
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Opaque, Value};
-use Sig::{Bool, Int, String};
 
 use super::types::{CIDR, IP};
 

@@ -6,9 +6,9 @@ pub mod validation;
 pub use formats::Format;
 
 use super::args::{Result, opaque, strings, text};
+use Sig::{List, Optional, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::value::Value;
-use Sig::{List, Optional, String};
 
 use super::types::NAMED_FORMAT;
 

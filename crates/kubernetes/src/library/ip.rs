@@ -4,11 +4,11 @@ use std::net::IpAddr;
 
 use super::args::{Result, failed, opaque, text};
 use super::net::{self, is_ipv4_mapped, parse_address};
+use Sig::{Bool, Int, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::go_text::quote;
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Opaque, Value};
-use Sig::{Bool, Int, String};
 
 use super::types::IP;
 

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::args::Result;
+use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::stdlib::arithmetic;
 use cel::value::{EvalError, List as ListValue, Value};
-use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
 
 const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/lists.go, listsLibraryDecls";
 

@@ -9,10 +9,10 @@ pub use value::{Quantity, QuantityError};
 use std::cmp::Ordering;
 
 use super::args::{Result, failed, opaque, text};
+use Sig::{Bool, Double, Int, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::types::Type;
 use cel::value::{EvalError, Opaque, Value};
-use Sig::{Bool, Double, Int, String};
 
 use super::types::QUANTITY;
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::args::{Result, failed, text};
 use super::runtime;
-use cel::decls::{Context, OverloadRow, Sig};
-use regexp::{Program, compiled};
-use cel::value::{EvalError, Value};
 use Sig::{Int, List, String};
+use cel::decls::{Context, OverloadRow, Sig};
+use cel::value::{EvalError, Value};
+use regexp::{Program, compiled};
 
 const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls";
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::args::{failed, strings};
 use super::cost_runtime;
 use cel::eval::{CallCost, Runtime, Specialized};
-use regexp::{Program, compiled};
 use cel::value::{EvalError, Value};
+use regexp::{Program, compiled};
 
 /// The environment of the API server.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,10 +7,10 @@ pub use value::{Semver, SemverError};
 use std::cmp::Ordering;
 
 use super::args::{Result, failed, opaque, text};
+use Sig::{Bool, Int, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Opaque, Value};
-use Sig::{Bool, Int, String};
 
 use super::types::SEMVER;
 

@@ -5,10 +5,10 @@ mod value;
 pub use value::{Url, UrlError, parse_request_uri};
 
 use super::args::{Result, failed, opaque, strings, text};
+use Sig::{Bool, List, Map, String};
 use cel::decls::{Context, OverloadRow, Sig};
 use cel::types::Type;
 use cel::value::{EvalError, Opaque, Value};
-use Sig::{Bool, List, Map, String};
 
 use super::types::URL;
 

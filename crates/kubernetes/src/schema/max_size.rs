@@ -102,13 +102,13 @@ impl SizeEstimator for DeclaredSizes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::DeclField;
     use cel::checker;
     use cel::cost::CostEstimate;
     use cel::cost::{Call, CallEstimate, CostEstimator, CostOptions, estimate};
     use cel::decls::Variable;
     use cel::env::{Env, Library};
     use cel::{stdlib, syntax};
-    use crate::schema::DeclField;
 
     impl CostEstimator for DeclaredSizes {
         fn estimate_call_cost(&self, _call: &Call<'_>) -> Option<CallEstimate> {

@@ -20,9 +20,9 @@ use super::scope::{Inputs, Scope};
 use super::stage::{self, Evaluated};
 use super::text::aggregate;
 use super::visible;
+use crate::compile::CompiledPolicy;
 use cel::value::Value;
 use kubernetes::library::limits::RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS;
-use crate::compile::CompiledPolicy;
 use kubernetes::schema::{Gvk, Gvr};
 
 /// The expressions of a policy, ready to be evaluated.

@@ -31,11 +31,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub use binding::Binding;
 pub use kubernetes::library::authz::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, AuthorizerList,
     AuthorizerRule,
 };
-pub use binding::Binding;
 pub use namespace::{Namespace, NamespaceSource};
 pub use object::{Labels, Object};
 pub use outcome::{

@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use cel::ast::{Ast, Expr};
-use cel::eval::Program;
 use crate::compile::{CompileMode, CompiledPolicy, Sound};
 use crate::expressions::{Role, Words};
+use cel::ast::{Ast, Expr};
+use cel::eval::Program;
 
 /// An expression, and its program or why it has none.
 #[derive(Debug)]

@@ -209,8 +209,8 @@ fn read(value: &Value, depth: u8) -> Option<Const> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cel::types::Type;
     use crate::environment::{Declared, policy_env};
+    use cel::types::Type;
 
     fn fold(function: &str, is_member: bool, args: &[Const]) -> Option<Const> {
         let env = policy_env(&Declared {

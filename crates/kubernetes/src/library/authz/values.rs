@@ -8,10 +8,10 @@ use std::sync::Arc;
 use super::authorizer::{
     Authorizer, AuthorizerAnswer, AuthorizerAttributes, AuthorizerDecision, UserInfo,
 };
+use crate::library::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
 use cel::decls::Sig;
 use cel::types::Type;
 use cel::value::{EvalError, Opaque, Value};
-use crate::library::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
 
 /// An authorizer, and the user that it is asked about.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Tests of the API server's estimates that no expression can show; `tests/cases/cost` has the others.
 
 use super::*;
+use crate::library::environment::LIBRARIES;
 use cel::cost::UnknownSizes;
 use cel::decls::{CallStyle, Sig};
-use crate::library::environment::LIBRARIES;
 
 static COSTS: KubernetesCosts<'static> = KubernetesCosts {
     sizes: &UnknownSizes,

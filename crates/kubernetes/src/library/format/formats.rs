@@ -2,10 +2,10 @@
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library/format.go` (`ConstantFormats`), `pkg/cel/format.go` (`Format`).
 
-use cel::types::Type;
-use cel::value::{EvalError, Hashed, Opaque, Value};
 use crate::library::types::NAMED_FORMAT;
 use crate::library::url;
+use cel::types::Type;
+use cel::value::{EvalError, Hashed, Opaque, Value};
 
 use super::validation;
 

@@ -5,8 +5,8 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use cel::go_text::{decode, quote, quote_bytes};
 use crate::library::net::parse_address;
+use cel::go_text::{decode, quote, quote_bytes};
 
 /// Why a text is no URL; displayed, it is Go's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

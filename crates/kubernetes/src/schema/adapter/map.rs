@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cel::value::{EvalError, Map, MapSource, Value};
 use crate::schema::escape::{escape, unescape};
+use cel::value::{EvalError, Map, MapSource, Value};
 
 use super::{ValueSchema, part_equals, typed};
 
