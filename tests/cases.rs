@@ -226,7 +226,7 @@ fn check_case(case: &[&str], language: &str, setting: &Setting) -> Result<(), St
 /// What there is to say of `text` in comments of the kind `kind`.
 fn describe(kind: &str, text: &str, setting: &Setting) -> Vec<String> {
     if kind == "upstream error" {
-        return errors(kind, &syntax::upstream_findings(text));
+        return errors(kind, &antlr::findings(text));
     }
     let (ast, found) = syntax::parse(text);
     let Some(ast) = ast else {

@@ -17,7 +17,9 @@ mod properties;
 
 use properties::choices::Choices;
 use properties::generator::Generator;
+use properties::unparse::unparse;
 use properties::{Verdict, World};
+use vap_status_controller::cel::syntax::parse;
 
 /// What fuzzers once found not to hold.
 #[test]
@@ -114,4 +116,11 @@ fn properties_hold() {
         n_cases < 3_000 || missing.is_empty(),
         "not reached: {missing:?}"
     );
+}
+
+#[test]
+fn trees_are_written_as_they_were_parsed() {
+    let (ast, _) = parse("(a+(b*c)).all(x,has(x.y))");
+    let ast = ast.unwrap();
+    assert_eq!(unparse(&ast, ast.root()), "(a + b * c).all(x, has(x.y))");
 }

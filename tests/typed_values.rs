@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
+use typed::adapter::{ValueSchema, typed};
 use vap_status_controller::cel::checker;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::eval::{Bindings, Limits, Program};
@@ -15,7 +16,6 @@ use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::runtime::KubernetesRuntime;
-use vap_status_controller::schema::adapter::{ValueSchema, typed};
 
 /// Evaluates with `l` of `schema`, and `j` without one; both are `dyn` to the check.
 #[track_caller]

@@ -142,7 +142,7 @@ impl PolicyExpression {
             return found;
         }
         self.in_upstream_words
-            .get_or_init(|| syntax::upstream_findings(&self.text))
+            .get_or_init(|| antlr::findings(&self.text))
     }
 
     /// How many nodes the tree has.

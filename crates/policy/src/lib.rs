@@ -13,7 +13,6 @@ pub mod matching;
 pub mod rules;
 mod truthful;
 pub mod typecheck;
-pub mod typed;
 mod variables;
 mod verdicts;
 

@@ -11,6 +11,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
+use typed::adapter::{self, ValueSchema};
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::civil;
@@ -28,7 +29,6 @@ use vap_status_controller::library::cost;
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
-use vap_status_controller::schema::adapter::{self, ValueSchema};
 use vap_status_controller::schema::decl_type::DeclType;
 use vap_status_controller::schema::{Gvk, OpenApiDocument};
 
@@ -194,7 +194,7 @@ pub fn checked(text: &str) -> Result<Option<CheckedAst>> {
 fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
     let Some(ast) = syntax::parse(&case.expr).0 else {
-        line.check_error = Some(syntax::upstream_findings(&case.expr).render(&case.expr));
+        line.check_error = Some(antlr::findings(&case.expr).render(&case.expr));
         return Ok(None);
     };
     let ast = Arc::new(ast);

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use vap_status_controller::policy::typed::TypedObjects;
+use typed::builtin::TypedObjects;
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::SchemaSet;
 use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};

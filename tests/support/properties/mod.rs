@@ -18,10 +18,12 @@ pub(crate) mod choices;
 mod exceptions;
 pub(crate) mod generator;
 mod texts;
+pub(crate) mod unparse;
 
 use std::sync::Arc;
 
 use serde_json::json;
+use typed::adapter::{self, ValueSchema};
 use vap_status_controller::cel::ast::Expr;
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker::{self, CheckedAst, Reference};
@@ -29,7 +31,7 @@ use vap_status_controller::cel::cost::{AstNode, SizeEstimate, SizeEstimator};
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
 use vap_status_controller::cel::eval::{Bindings, Limits, Program};
-use vap_status_controller::cel::syntax::{parse, unparse};
+use vap_status_controller::cel::syntax::parse;
 use vap_status_controller::cel::types::{StructType, Type};
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::authz::{
@@ -38,10 +40,10 @@ use vap_status_controller::library::authz::{
 use vap_status_controller::library::cost;
 use vap_status_controller::library::environment::{KubernetesVersion, base_env};
 use vap_status_controller::library::runtime::KubernetesRuntime;
-use vap_status_controller::schema::adapter::{self, ValueSchema};
 use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
 
 use generator::Material;
+use unparse::unparse;
 
 /// What an evaluation came to, as it is compared: the value or the error, and the cost.
 #[derive(Clone, Debug, PartialEq, Eq)]

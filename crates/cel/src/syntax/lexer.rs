@@ -11,26 +11,29 @@ use super::token::{Kind, Token};
 
 /// Characters that are no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LexError {
+pub struct LexError {
     /// The first code point.
-    pub(super) offset: u32,
+    pub offset: u32,
     /// The first byte.
-    pub(super) start: u32,
+    pub start: u32,
     /// The byte behind the last.
-    pub(super) end: u32,
+    pub end: u32,
 }
 
 /// The tokens of a text, the last of which is [`Kind::End`].
 #[derive(Debug)]
-pub(super) struct Tokens {
-    pub(super) all: Vec<Token>,
-    pub(super) errors: Vec<LexError>,
+pub struct Tokens {
+    /// The tokens in their order.
+    pub all: Vec<Token>,
+    /// The characters that are no token, in their order.
+    pub errors: Vec<LexError>,
     /// How deep brackets and conditionals nest at most, roughly: a bound on the parser's recursion.
-    pub(super) nesting: u32,
+    pub nesting: u32,
 }
 
 /// Splits `text` into tokens.
-pub(super) fn tokens(text: &str) -> Tokens {
+#[must_use]
+pub fn tokens(text: &str) -> Tokens {
     let mut lexer = Lexer {
         text,
         bytes: text.as_bytes(),

@@ -8,21 +8,18 @@
 
 mod follow;
 mod grammar;
-mod lexer;
+pub mod lexer;
 mod literal;
 mod macros;
 mod parser;
-mod token;
-mod unparse;
-mod upstream;
+pub mod token;
 mod wording;
 
 use std::cell::Cell;
 
 use self::lexer::Tokens;
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
-pub use self::unparse::unparse;
-use self::upstream::Where;
+pub use self::parser::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
@@ -79,14 +76,32 @@ pub fn parse_within(text: &str, n_left: &mut usize) -> (Option<Ast>, Diagnostics
     }
 }
 
-/// The findings of [`parse`] with the syntax errors in the words of the API server, for where its own are
-/// shown and compared.
+/// An error of the grammar, found by another parser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrammarError {
+    /// The offset in code points; `None` where it is about the expression as a whole.
+    pub at: Option<u32>,
+    /// The message.
+    pub message: String,
+}
+
+/// The errors that another parser finds.
+#[derive(Clone, Debug, Default)]
+pub struct GrammarErrors {
+    /// The errors in the order in which it finds them.
+    pub errors: Vec<GrammarError>,
+    /// Whether it comes to the end of the text.
+    pub is_complete: bool,
+}
+
+/// The findings of [`parse`] with the syntax errors that `grammar` finds in the place of our own.
 ///
-/// Empty where nothing is wrong with `text`. To find the words, the text is parsed anew.
-///
-/// Source: cel-go `parser/parser.go`, `Parser.Parse`.
+/// `grammar` gets the text and its tokens, and is not called where the text is too long or too complex.
 #[must_use]
-pub fn upstream_findings(text: &str) -> Diagnostics {
+pub fn findings_by(
+    text: &str,
+    grammar: impl FnOnce(&str, &Tokens) -> GrammarErrors,
+) -> Diagnostics {
     if let Some(found) = too_long(text) {
         return found;
     }
@@ -95,7 +110,7 @@ pub fn upstream_findings(text: &str) -> Diagnostics {
     let is_too_complex =
         matches!(&attempt.outcome, Err(Some((code, _))) if *code == Code::TooComplex);
     if !is_too_complex {
-        attempt.reword(upstream::syntax_errors(text, &tokens));
+        attempt.reword(grammar(text, &tokens));
     }
     attempt.findings(text)
 }
@@ -175,8 +190,8 @@ impl Attempt {
         }
     }
 
-    /// Puts what the API server's parser finds in the place of the syntax errors.
-    fn reword(&mut self, parsed: upstream::Outcome) {
+    /// Puts what another parser finds in the place of the syntax errors.
+    fn reword(&mut self, parsed: GrammarErrors) {
         self.syntax.clear();
         if !parsed.is_complete {
             self.meaning.clear();
@@ -184,12 +199,12 @@ impl Attempt {
         }
         for error in parsed.errors {
             match error.at {
-                Where::Offset(offset) => self.syntax.push(Finding {
+                Some(offset) => self.syntax.push(Finding {
                     offset,
                     code: Code::Syntax,
                     message: error.message,
                 }),
-                Where::Nowhere => {
+                None => {
                     self.outcome = Err(Some((Code::LimitExceeded, error.message)));
                 }
             }

@@ -16,17 +16,17 @@ use crate::diagnostic::Code;
 /// How many recovery attempts are made before the parser gives up.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryLimit`.
-pub(super) const ERROR_RECOVERY_LIMIT: u32 = 30;
+pub const ERROR_RECOVERY_LIMIT: u32 = 30;
 
 /// How many tokens are passed over in one recovery.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorRecoveryTokenLookaheadLimit`.
-pub(super) const RECOVERY_LOOKAHEAD_LIMIT: u32 = 256;
+pub const RECOVERY_LOOKAHEAD_LIMIT: u32 = 256;
 
 /// How many syntax errors are reported.
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
-pub(super) const ERROR_REPORTING_LIMIT: usize = 100;
+pub const ERROR_REPORTING_LIMIT: usize = 100;
 
 /// The place of what the text does not have.
 pub(super) const NOWHERE: u32 = u32::MAX;

@@ -5,48 +5,85 @@
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// `==`.
     Equals,
+    /// `!=`.
     NotEquals,
+    /// `in`.
     In,
+    /// `<`.
     Less,
+    /// `<=`.
     LessEquals,
+    /// `>=`.
     GreaterEquals,
+    /// `>`.
     Greater,
+    /// `&&`.
     And,
+    /// `||`.
     Or,
+    /// `[`.
     OpenBracket,
+    /// `]`.
     CloseBracket,
+    /// `{`.
     OpenBrace,
+    /// `}`.
     CloseBrace,
+    /// `(`.
     OpenParen,
+    /// `)`.
     CloseParen,
+    /// `.`.
     Dot,
+    /// `,`.
     Comma,
+    /// `-`.
     Minus,
+    /// `!`.
     Exclamation,
+    /// `?`.
     Question,
+    /// `:`.
     Colon,
+    /// `+`.
     Plus,
+    /// `*`.
     Star,
+    /// `/`.
     Slash,
+    /// `%`.
     Percent,
+    /// `true`.
     True,
+    /// `false`.
     False,
+    /// `null`.
     Null,
+    /// A floating-point literal.
     Float,
+    /// An integer literal.
     Int,
+    /// An unsigned integer literal.
     Uint,
+    /// A string literal.
     String,
+    /// A bytes literal.
     Bytes,
+    /// An identifier.
     Ident,
+    /// An identifier in backticks.
     EscapedIdent,
+    /// The end of the text.
     End,
 }
 
 impl Kind {
     /// The binary operator that the token is between two operands, by the function that it calls.
-    pub(super) fn relation(self) -> Option<&'static str> {
+    #[must_use]
+    pub fn relation(self) -> Option<&'static str> {
         Some(match self {
             Self::Equals => "_==_",
             Self::NotEquals => "_!=_",
@@ -60,7 +97,8 @@ impl Kind {
     }
 
     /// As [`Self::relation`], with the precedence, for operators of arithmetic.
-    pub(super) fn arithmetic(self) -> Option<(&'static str, u8)> {
+    #[must_use]
+    pub fn arithmetic(self) -> Option<(&'static str, u8)> {
         Some(match self {
             Self::Star => ("_*_", 2),
             Self::Slash => ("_/_", 2),
@@ -72,7 +110,8 @@ impl Kind {
     }
 
     /// How a message calls tokens of the kind.
-    pub(super) fn describe(self) -> &'static str {
+    #[must_use]
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Equals => "`==`",
             Self::NotEquals => "`!=`",
@@ -114,18 +153,21 @@ impl Kind {
 
 /// A token: what it is and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
+pub struct Token {
+    /// The kind.
+    pub kind: Kind,
     /// The first byte.
-    pub(super) start: u32,
+    pub start: u32,
     /// The byte behind the last.
-    pub(super) end: u32,
+    pub end: u32,
     /// The first code point.
-    pub(super) offset: u32,
+    pub offset: u32,
 }
 
 impl Token {
-    pub(super) fn text(self, source: &str) -> &str {
+    /// The text of the token in `source`.
+    #[must_use]
+    pub fn text(self, source: &str) -> &str {
         source
             .get(self.start as usize..self.end as usize)
             .unwrap_or_default()
@@ -134,12 +176,15 @@ impl Token {
 
 /// A set of kinds of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct TokenSet(u64);
+pub struct TokenSet(u64);
 
 impl TokenSet {
-    pub(super) const NONE: Self = Self(0);
+    /// No kind.
+    pub const NONE: Self = Self(0);
 
-    pub(super) const fn of(kinds: &[Kind]) -> Self {
+    /// The set of `kinds`.
+    #[must_use]
+    pub const fn of(kinds: &[Kind]) -> Self {
         let mut bits = 0;
         let mut rest = kinds;
         while let [first, tail @ ..] = rest {
@@ -149,16 +194,21 @@ impl TokenSet {
         Self(bits)
     }
 
-    pub(super) const fn union(self, other: Self) -> Self {
+    /// The kinds of either set.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Whether the two have a kind in common.
-    pub(super) const fn meets(self, other: Self) -> bool {
+    #[must_use]
+    pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    pub(super) const fn contains(self, kind: Kind) -> bool {
+    /// Whether the kind is in the set.
+    #[must_use]
+    pub const fn contains(self, kind: Kind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 }

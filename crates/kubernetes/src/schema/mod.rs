@@ -1,6 +1,5 @@
 //! Schemas: OpenAPI v3 and CRD schemas as CEL types, as the API server makes them.
 
-pub mod adapter;
 pub mod builtin;
 mod convert;
 pub mod crd;
@@ -9,7 +8,6 @@ pub mod error;
 pub mod escape;
 pub mod evaluated;
 pub mod extensions;
-mod go_time;
 pub mod gvk;
 pub mod intern;
 pub mod max_size;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::schema::extensions::INT_OR_STRING_FORMAT;
+use kubernetes::schema::extensions::INT_OR_STRING_FORMAT;
 
 /// What of a schema matters for values.
 #[derive(Debug, Default)]

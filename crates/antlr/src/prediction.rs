@@ -12,7 +12,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::graph::{Edge, GRAPH, StateId, StateKind};
-use crate::syntax::token::Kind;
+use cel::syntax::token::Kind;
 
 /// The number of a way, from 0.
 pub(super) type Way = usize;

@@ -1,11 +1,12 @@
 //! Texts made by chance and texts made to cost much: every parse ends, soon, and agrees with the parser
 //! that makes the tree. What is said about single texts is in `tests/cases/check/syntax_errors.md`.
 
+use super::findings;
 use super::parser::Parser;
 use super::stream::Stream;
-use crate::diagnostic::Diagnostics;
-use crate::source::Location;
-use crate::syntax::{MAX_CODE_POINTS, lexer, parse, upstream_findings};
+use cel::diagnostic::Diagnostics;
+use cel::source::Location;
+use cel::syntax::{MAX_CODE_POINTS, lexer, parse};
 
 const PIECES: &[&str] = &[
     "(", ")", "[", "]", "{", "}", ".", ",", "?", ":", "&&", "||", "==", "<", " in ", "!", "-", "+",
@@ -66,7 +67,7 @@ fn both_parsers_find_the_same_places_in_any_soup_of_tokens() {
         let n_pieces = 1 + chance.below(if n % 10 == 0 { 300 } else { 20 });
         let text = chance.soup(n_pieces);
         let (ast, ours) = parse(&text);
-        let theirs = upstream_findings(&text);
+        let theirs = findings(&text);
         assert_eq!(ast.is_some(), theirs.is_empty(), "{text}");
         // Where a limit ends a parse, the two have not looked equally far ahead for what is no token.
         let is_whole = !places(&theirs).contains(&Location::NONE) && theirs.n_found() < 100;
@@ -127,6 +128,6 @@ fn long_texts_take_time_in_proportion() {
 #[test]
 fn a_text_that_is_right_has_no_findings() {
     for text in ["a", "-1.0.f(-x)[?0].?b", "T{a: {?b: [c,],},} in .d.e(f)"] {
-        assert_eq!(upstream_findings(text), Diagnostics::default(), "{text}");
+        assert_eq!(findings(text), Diagnostics::default(), "{text}");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::schema::escape::escape;
 use cel::value::{EvalError, List, ListSource, Value};
+use kubernetes::schema::escape::escape;
 
 use super::raw::{contains_same, hashable, unwrapped};
 use super::{ValueSchema, part_equals, typed};

@@ -8,12 +8,11 @@
 //! (`getExpectedTokens`); cel-go `parser/parser.go` (`recoveryLimitErrorStrategy`, `SyntaxError`).
 
 use super::graph::{Edge, GRAPH, StateId, StateKind};
+use super::names;
 use super::parser::{Parser, Stop};
-use super::{SyntaxError, Where, names};
-use crate::syntax::parser::{
-    ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT,
-};
-use crate::syntax::token::{Kind, Token, TokenSet};
+use cel::syntax::GrammarError;
+use cel::syntax::token::{Kind, Token, TokenSet};
+use cel::syntax::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 
 /// A rule that does not fit.
 pub(super) enum Failure {
@@ -61,8 +60,8 @@ impl Parser<'_> {
         } else {
             names::with_reserved_words(message)
         };
-        self.outcome.errors.push(SyntaxError {
-            at: Where::Offset(offset),
+        self.outcome.errors.push(GrammarError {
+            at: Some(offset),
             message: format!("Syntax error: {message}"),
         });
         if is_too_many {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::schema::escape::{escape, unescape};
 use cel::value::{EvalError, Map, MapSource, Value};
+use kubernetes::schema::escape::{escape, unescape};
 
 use super::{ValueSchema, part_equals, typed};
 

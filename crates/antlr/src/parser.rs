@@ -12,9 +12,9 @@ use super::graph::{Choice, Edge, GRAPH, State, StateId, StateKind};
 use super::prediction::{Predictor, Step, Way};
 use super::strategy::{Abort, Failure, Recovery};
 use super::stream::Stream;
-use super::{Outcome, SyntaxError, Where};
-use crate::syntax::MAX_RECURSION_DEPTH;
-use crate::syntax::token::{Kind, Token, TokenSet};
+use cel::syntax::MAX_RECURSION_DEPTH;
+use cel::syntax::token::{Kind, Token, TokenSet};
+use cel::syntax::{GrammarError, GrammarErrors};
 
 /// An active rule.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Parser<'t> {
     /// The active rules, the outermost first.
     pub(super) frames: Vec<Frame>,
     pub(super) recovery: Recovery,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: GrammarErrors,
     predictor: Predictor,
     /// How often a token has been looked at: what the parse takes is in proportion.
     #[cfg(test)]
@@ -64,7 +64,7 @@ impl<'t> Parser<'t> {
             state: 0,
             frames: Vec::new(),
             recovery: Recovery::default(),
-            outcome: Outcome::default(),
+            outcome: GrammarErrors::default(),
             predictor: Predictor::default(),
             #[cfg(test)]
             n_looks: 0,
@@ -77,10 +77,9 @@ impl<'t> Parser<'t> {
         match self.walk() {
             Ok(()) => self.outcome.is_complete = true,
             Err(Abort::Reported) => {}
-            Err(Abort::Limit(message)) => self.outcome.errors.push(SyntaxError {
-                at: Where::Nowhere,
-                message,
-            }),
+            Err(Abort::Limit(message)) => {
+                self.outcome.errors.push(GrammarError { at: None, message });
+            }
         }
     }
 

@@ -12,7 +12,7 @@ mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 

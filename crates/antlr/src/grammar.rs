@@ -6,7 +6,7 @@
 //! Source: cel-go `parser/gen/CEL.g4`.
 
 use self::Part::{AtLeastOnce, Call, CallAt, Either, Loop, Maybe, OneOf, Repeat, Token};
-use crate::syntax::token::Kind;
+use cel::syntax::token::Kind;
 
 /// A rule of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

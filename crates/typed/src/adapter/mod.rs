@@ -14,7 +14,7 @@ mod value_schema;
 
 use std::sync::Arc;
 
-use super::go_time;
+use crate::go_time;
 use cel::base64;
 use cel::value::{EvalError, Map, Value};
 

@@ -9,7 +9,7 @@
 use std::sync::LazyLock;
 
 use super::grammar::{N_RULES, Part, RULES, Rule};
-use crate::syntax::token::TokenSet;
+use cel::syntax::token::TokenSet;
 
 /// The number of a state.
 pub(super) type StateId = u16;

@@ -5,8 +5,8 @@
 //!
 //! Source: `github.com/antlr4-go/antlr/v4` `common_token_stream.go`, `lexer.go` (`notifyListeners`).
 
-use crate::syntax::lexer::{LexError, Tokens};
-use crate::syntax::token::{Kind, Token};
+use cel::syntax::lexer::{LexError, Tokens};
+use cel::syntax::token::{Kind, Token};
 
 /// A text and its tokens.
 pub(super) struct Stream<'t> {

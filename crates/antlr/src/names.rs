@@ -4,7 +4,7 @@
 //! `github.com/antlr4-go/antlr/v4` `interval_set.go` (`toTokenString`), `error_strategy.go`
 //! (`GetTokenErrorDisplay`, `escapeWSAndQuote`).
 
-use crate::syntax::token::{Kind, Token, TokenSet};
+use cel::syntax::token::{Kind, Token, TokenSet};
 
 /// How the end of the text is called.
 pub(super) const END: &str = "<EOF>";

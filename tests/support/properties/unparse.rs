@@ -1,6 +1,6 @@
 //! From [`Ast`] back to text: what parses to the same tree.
 //!
-//! Takes any tree that [`parse`](super::parse) gave, and any expression of it. Macros are written as macros,
+//! Takes any tree that `parse` gave, and any expression of it. Macros are written as macros,
 //! and parentheses only where the grammar needs them. How the text was written is not kept: spaces, quotes,
 //! needless parentheses, comments, and which of two spellings of a macro it was.
 //!
@@ -9,23 +9,23 @@
 
 use std::fmt::Write as _;
 
-use super::macros::{ACCUMULATOR, SORT_BY_INPUT, UNUSED_ITER_VAR};
-use super::{SHALLOW_NESTING, run_on_deep_stack};
-use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, is_optional};
+use vap_status_controller::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, is_optional};
+use vap_status_controller::cel::syntax::run_on_deep_stack;
+
+/// The accumulator of the macros.
+const ACCUMULATOR: &str = "@result";
+
+/// The variable of a macro that has none.
+const UNUSED_ITER_VAR: &str = "#unused";
+
+/// The variable that `sortBy` binds.
+const SORT_BY_INPUT: &str = "@__sortBy_input__";
+
+/// Trees that are deeper than this are written on a thread of their own.
+const SHALLOW_NESTING: u32 = 40;
 
 /// The text of the expression `id` of `ast`.
-///
-/// # Example
-///
-/// ```
-/// use cel::syntax::{parse, unparse};
-///
-/// let (ast, _) = parse("(a+(b*c)).all(x,has(x.y))");
-/// let ast = ast.unwrap();
-/// assert_eq!(unparse(&ast, ast.root()), "(a + b * c).all(x, has(x.y))");
-/// ```
-#[must_use]
-pub fn unparse(ast: &Ast, id: ExprId) -> String {
+pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
     run_on_deep_stack(ast.depth() > SHALLOW_NESTING, || {
         let mut printer = Printer {
             ast,
