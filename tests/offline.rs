@@ -4,14 +4,11 @@
 //! `kubectl vap check` gives the warnings that the type checker gives over the documents.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
-#[path = "support/checks.rs"]
-mod checks;
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::{checks, support};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
 use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};

@@ -9,11 +9,11 @@
 
 #[path = "support/declared.rs"]
 mod declared;
-mod support;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::support;
 use serde::Deserialize;
 use serde_json::Value;
 use vap_status_controller::schema::offline::Offline;
