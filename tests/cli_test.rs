@@ -9,7 +9,6 @@
     reason = "a test fails by a panic"
 )]
 
-
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -114,8 +114,8 @@ fn condition(
         return use_of(choices, names);
     }
     match choices.below(20) {
-        0..=6 => choices.pick(pieces::TRUE).to_owned(),
-        7..=9 => choices.pick(pieces::FALSE).to_owned(),
+        0..=5 => choices.pick(pieces::TRUE).to_owned(),
+        6..=9 => choices.pick(pieces::FALSE).to_owned(),
         10 => choices.pick(pieces::FAILING).to_owned(),
         11 if choices.chance(50) => choices.pick(pieces::BROKEN).to_owned(),
         11..=13 => choices.pick(pieces::REQUEST).to_owned(),
@@ -188,7 +188,7 @@ fn policy(
             if choices.chance(35) {
                 one["messageExpression"] = json!(choices.pick(pieces::MESSAGES));
             }
-            if choices.chance(35) {
+            if choices.chance(50) {
                 one["reason"] = json!(choices.pick(pieces::REASONS));
             }
             one
@@ -418,9 +418,13 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
             {"user": "system:serviceaccount:default:web", "decision": "allow"},
         ]);
     }
-    if choices.chance(10) {
+    if choices.chance(12) {
         let budgets = [0, 1, 2, 3, 5, 8, 13, 30, 100, 1000, 5000];
         case["costBudget"] = json!(budgets[choices.below(budgets.len())]);
+        if choices.chance(40) {
+            case["policy"]["spec"]["matchConditions"] =
+                json!([{"name": "counts", "expression": "[1, 2, 3].map(x, x + 1).size() == 3"}]);
+        }
     }
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));

@@ -78,7 +78,8 @@ fn choices(seed: u64, key: &str, n: u64) -> Choices<'static> {
 /// # Errors
 /// When a file cannot be written, or the built-in schemas not be read.
 pub fn write(directory: &Path, seed: u64, counts: Counts) -> Result<()> {
-    let crds = crds::crds(seed, counts.crds);
+    let mut crds = policies::crds_written_by_hand()?;
+    crds.extend(crds::crds(seed, counts.crds));
     let policies = policies::policies(seed, counts.policies, &crds)?;
     write_documents(&directory.join("crds"), &crds)?;
     write_documents(&directory.join("policies"), &policies)?;

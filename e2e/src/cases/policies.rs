@@ -57,18 +57,34 @@ pub fn written_by_hand() -> Vec<PathBuf> {
         .to_vec()
 }
 
+/// The CustomResourceDefinitions that are written by hand.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn crds_written_by_hand() -> Result<Vec<Value>> {
+    let paths =
+        ["../config/samples", "oracle/testdata/crds"].map(|path| crate_directory().join(path));
+    of_kind(&paths, "CustomResourceDefinition")
+}
+
+/// The objects of a kind in files, in their order.
+fn of_kind(paths: &[PathBuf], kind: &str) -> Result<Vec<Value>> {
+    let mut found = Vec::new();
+    for document in load_documents(paths)? {
+        let value = document.value.with_context(|| document.file.clone())?;
+        if value["kind"] == kind {
+            found.push(value);
+        }
+    }
+    Ok(found)
+}
+
 /// The policies that are written by hand, and `n` that are not.
 ///
 /// # Errors
 /// When a file or a schema cannot be read.
 pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
-    let mut policies = Vec::new();
-    for document in load_documents(&written_by_hand())? {
-        let value = document.value.with_context(|| document.file.clone())?;
-        if value["kind"] == "ValidatingAdmissionPolicy" {
-            policies.push(value);
-        }
-    }
+    let mut policies = of_kind(&written_by_hand(), "ValidatingAdmissionPolicy")?;
     let n_by_hand = policies.len();
     let subjects = subjects(crds)?;
     for at in 0..n {
