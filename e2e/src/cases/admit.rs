@@ -426,6 +426,13 @@ fn request(choices: &mut Choices<'_>, case: &mut Value, subject: &Subject, opera
                 json!([{"name": "counts", "expression": "[1, 2, 3].map(x, x + 1).size() == 3"}]);
         }
     }
+    if choices.chance(1) {
+        // Together they cost more than matchConditions may, one alone does not.
+        case["policy"]["spec"]["matchConditions"] = ["a", "b", "c", "d"]
+            .map(|name| json!({"name": name, "expression": pieces::DEAR}))
+            .into_iter()
+            .collect();
+    }
     if choices.chance(5) && operation != "CONNECT" {
         case["subresource"] = json!(choices.pick(&["status", "scale"]));
     }

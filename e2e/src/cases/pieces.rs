@@ -191,3 +191,6 @@ pub(crate) const TEXTS: &[&str] = &[
     "with 'quotes' and \"others\"",
     "ünïcödé",
 ];
+
+/// A condition that is true, and nearly as dear as one may be.
+pub(crate) const DEAR: &str = "lists.range(350).all(x, lists.range(350).all(y, x + y >= 0))";
