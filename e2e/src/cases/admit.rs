@@ -150,7 +150,7 @@ fn policy(
     let mut names = Vec::new();
     if choices.chance(40) {
         let mut variables = Vec::new();
-        for at in 0..1 + choices.below(3) {
+        for at in 0..=choices.below(3) {
             let name = format!("v{at}");
             let expression = if !names.is_empty() && choices.chance(30) {
                 use_of(choices, &names)
@@ -163,7 +163,7 @@ fn policy(
         spec["variables"] = variables.into();
     }
     if choices.chance(35) {
-        spec["matchConditions"] = (0..1 + choices.below(3))
+        spec["matchConditions"] = (0..=choices.below(3))
             .map(|at| {
                 let expression = if choices.chance(60) {
                     choices.pick(pieces::TRUE).to_owned()
@@ -195,7 +195,7 @@ fn policy(
         })
         .collect();
     if choices.chance(35) {
-        spec["auditAnnotations"] = (0..1 + choices.below(2))
+        spec["auditAnnotations"] = (0..=choices.below(2))
             .map(|at| {
                 let expression = choices.pick(pieces::ANNOTATIONS);
                 json!({"key": format!("k{at}"), "valueExpression": expression})

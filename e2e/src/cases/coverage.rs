@@ -58,11 +58,11 @@ impl Coverage {
         let mut coverage = Self::default();
         for path in &inputs.eval {
             admit::each_case(path, |_, text| {
-                if let Some(checked) = eval::checked(text)? {
+                let (expression, checked) = eval::checked(text)?;
+                if let Some(checked) = checked {
                     coverage.add_overloads(&checked);
                 }
-                let case: Value = serde_json::from_str(text)?;
-                coverage.add_syntax(case["expr"].as_str().unwrap_or_default());
+                coverage.add_syntax(&expression);
                 Ok(())
             })?;
         }
@@ -241,7 +241,9 @@ impl Coverage {
                 }
                 ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => {
                     self.add("schema", keyword);
-                    all.iter().for_each(|inner| self.add_schema(inner));
+                    for inner in all {
+                        self.add_schema(inner);
+                    }
                 }
                 ("description" | "title" | "example", _) => {}
                 _ => self.add("schema", keyword),

@@ -29,7 +29,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
             let depth = u32::try_from(depth)?;
             let mut generator = Generator::new(&world.material, seeded, depth == 2);
             let expression = generator.call_of(at, depth);
-            cases.push(world.case(&mut choices, expression));
+            cases.push(world.case(&mut choices, &expression));
         }
         for round in 3..6 {
             let mut choices = choices(seed, id, round);
@@ -39,7 +39,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
                 .map(|type_| bound(&mut choices, type_))
                 .collect();
             if let Some(arguments) = arguments {
-                cases.push(world.case(&mut choices, write_call(overload, &arguments)));
+                cases.push(world.case(&mut choices, &write_call(overload, &arguments)));
             }
         }
     }
@@ -53,7 +53,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
                 let depth = 1 + u32::try_from(choices.below(2))?;
                 let expression = make(&world.material, &mut choices, None, depth);
                 let expression = mutate::change(&mut choices, &expression);
-                world.case(&mut choices, expression)
+                world.case(&mut choices, &expression)
             }
             3 => {
                 let mut case = world.any(&mut choices)?;
@@ -124,7 +124,7 @@ impl World {
         })
     }
 
-    fn case(&self, choices: &mut Choices<'_>, expression: String) -> Value {
+    fn case(&self, choices: &mut Choices<'_>, expression: &str) -> Value {
         let mut case = json!({
             "expr": expression,
             "vars": self.vars,
@@ -144,7 +144,7 @@ impl World {
     fn any(&self, choices: &mut Choices<'static>) -> Result<Value> {
         let depth = 1 + u32::try_from(choices.below(3))?;
         let expression = make(&self.material, choices, None, depth);
-        Ok(self.case(choices, expression))
+        Ok(self.case(choices, &expression))
     }
 }
 
@@ -259,6 +259,10 @@ fn of_schema(choices: &mut Choices<'static>) -> Result<Value> {
 }
 
 /// Something that one writes about a value of the type.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a list for each type reads best in one piece"
+)]
 pub(super) fn about(choices: &mut Choices<'_>, place: &str, type_: &Type) -> String {
     let of_type: &[&str] = match type_ {
         Type::Int => &[

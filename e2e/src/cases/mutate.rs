@@ -261,6 +261,7 @@ fn wrap(choices: &mut Choices<'_>, expression: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::Kind::{Number, Operator, Space, Text, Word};
     use super::*;
 
     #[test]
@@ -277,7 +278,6 @@ mod tests {
             .iter()
             .map(|token| token.kind)
             .collect();
-        use Kind::{Number, Operator, Space, Text, Word};
         assert_eq!(
             kinds,
             [

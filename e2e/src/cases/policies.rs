@@ -103,7 +103,7 @@ pub fn policies(seed: u64, n: u64, crds: &[Value]) -> Result<Vec<Value>> {
                 .get(choices.below(of.max(1)))
                 .context("no policies")?
                 .clone();
-            for _ in 0..1 + choices.below(2) {
+            for _ in 0..=choices.below(2) {
                 change(&mut choices, &mut policy, &subjects)?;
             }
             policy
@@ -208,7 +208,7 @@ fn made(choices: &mut Choices<'static>, subject: &Subject) -> Value {
     let mut names = Vec::new();
     if choices.chance(40) {
         let mut variables = Vec::new();
-        for at in 0..1 + choices.below(3) {
+        for at in 0..=choices.below(3) {
             let name = format!("v{at}");
             let expression = if !names.is_empty() && choices.chance(30) {
                 use_of(choices, &names)
@@ -224,14 +224,14 @@ fn made(choices: &mut Choices<'static>, subject: &Subject) -> Value {
         spec["variables"] = variables.into();
     }
     if choices.chance(30) {
-        spec["matchConditions"] = (0..1 + choices.below(2))
+        spec["matchConditions"] = (0..=choices.below(2))
             .map(|at| {
                 let expression = condition(choices, subject, &names);
                 json!({"name": format!("m{at}"), "expression": expression})
             })
             .collect();
     }
-    spec["validations"] = (0..1 + choices.below(3))
+    spec["validations"] = (0..=choices.below(3))
         .map(|_| validation(choices, subject, &names))
         .collect();
     if choices.chance(20) {

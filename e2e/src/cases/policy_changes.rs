@@ -111,7 +111,7 @@ fn push(policy: &mut Value, list: &str, item: Value) {
     }
 }
 
-fn rule(groups: Value, versions: Value, resources: Value) -> Value {
+fn rule(groups: &Value, versions: &Value, resources: &Value) -> Value {
     json!({"apiGroups": groups, "apiVersions": versions, "resources": resources,
         "operations": ["CREATE", "UPDATE"]})
 }
@@ -127,13 +127,17 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
             let other = pick(choices, subjects)?;
             json!([own, rule_of(choices, &other.resource)])
         }
-        3 => json!([rule(json!(["*"]), json!(["*"]), json!(["*"]))]),
+        3 => json!([rule(&json!(["*"]), &json!(["*"]), &json!(["*"]))]),
         4 => json!([rule(
-            json!([gvr.group]),
-            json!(["*"]),
-            json!([gvr.resource])
+            &json!([gvr.group]),
+            &json!(["*"]),
+            &json!([gvr.resource])
         )]),
-        5 => json!([rule(json!(["apps", "batch"]), json!(["v1"]), json!(["*"]))]),
+        5 => json!([rule(
+            &json!(["apps", "batch"]),
+            &json!(["v1"]),
+            &json!(["*"])
+        )]),
         6 => {
             let resources = [
                 json!(["pods/exec"]),
@@ -147,20 +151,20 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
             ];
             let groups = json!(["", "apps"]);
             json!([rule(
-                groups,
-                json!(["v1"]),
-                resources[choices.below(resources.len())].clone()
+                &groups,
+                &json!(["v1"]),
+                &resources[choices.below(resources.len())]
             )])
         }
         7 => json!([rule(
-            json!(["nosuch.example.com"]),
-            json!(["v1"]),
-            json!(["nosuches"])
+            &json!(["nosuch.example.com"]),
+            &json!(["v1"]),
+            &json!(["nosuches"])
         )]),
         8 => json!([rule(
-            json!(["apps"]),
-            json!(["v1"]),
-            json!(["deployment", "Deployments", "deployments"])
+            &json!(["apps"]),
+            &json!(["v1"]),
+            &json!(["deployment", "Deployments", "deployments"])
         )]),
         9 => {
             // More kinds than upstream checks.
@@ -172,17 +176,17 @@ fn rules(choices: &mut Choices<'static>, policy: &mut Value, subjects: &[Subject
             many.into()
         }
         10 => json!([rule(
-            json!(["", "apps", "batch"]),
-            json!(["v1", "v1beta1", "v2"]),
-            json!(["pods", "deployments", "jobs", "configmaps"])
+            &json!(["", "apps", "batch"]),
+            &json!(["v1", "v1beta1", "v2"]),
+            &json!(["pods", "deployments", "jobs", "configmaps"])
         )]),
         11 => json!([own.clone(), own]),
         12 => json!([]),
-        13 => json!([rule(json!(["", "apps"]), json!(["v1"]), json!(["*/*"]))]),
+        13 => json!([rule(&json!(["", "apps"]), &json!(["v1"]), &json!(["*/*"]))]),
         _ => json!([rule(
-            json!(["admissionregistration.k8s.io"]),
-            json!(["v1"]),
-            json!([
+            &json!(["admissionregistration.k8s.io"]),
+            &json!(["v1"]),
+            &json!([
                 "validatingadmissionpolicies",
                 "validatingadmissionpolicybindings"
             ])

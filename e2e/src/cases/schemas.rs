@@ -63,7 +63,7 @@ pub(crate) fn object(choices: &mut Choices<'_>, depth: u32) -> Made {
     let mut properties = Map::new();
     let mut value = Map::new();
     let mut required = Vec::new();
-    for _ in 0..1 + choices.below(5) {
+    for _ in 0..=choices.below(5) {
         let name = choices.pick(&NAMES);
         let part = any(choices, depth.saturating_sub(1));
         if choices.chance(25) {

@@ -175,19 +175,19 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     Ok(())
 }
 
-/// The expression of a case with its types; `None` if it does not pass the check.
+/// The expression of a case, as text and with its types; no types if it does not pass the check.
 ///
 /// # Errors
 ///
 /// If it is no case.
-pub fn checked(text: &str) -> Result<Option<CheckedAst>> {
+pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
     let case = parse_case(text)?;
     let (env, _) = environment(&case)?;
     let Some(ast) = syntax::parse(&case.expr).0 else {
-        return Ok(None);
+        return Ok((case.expr, None));
     };
     let (checked, found) = checker::check(&Arc::new(ast), &case.expr, &env);
-    Ok(found.is_empty().then_some(checked))
+    Ok((case.expr, found.is_empty().then_some(checked)))
 }
 
 /// Plans the expression of a case; `None` if it does not pass the check, which the line then tells.
