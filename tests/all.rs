@@ -2,6 +2,8 @@
 //! takes longer than to run its tests. `tests/slow.rs` has those that start programs or take seconds, and those
 //! that measure a whole process have files of their own; `repository` holds that each file is somewhere.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 #[path = "support/golden.rs"]
 mod golden;
 

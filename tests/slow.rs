@@ -1,5 +1,7 @@
 //! The tests that start programs, read all of Kubernetes' schemas or take floods of input, as one program.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+
 #[path = "support/checks.rs"]
 mod checks;
 #[path = "support/golden.rs"]
