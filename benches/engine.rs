@@ -25,7 +25,7 @@ use vap_status_controller::cel::eval::{Bindings, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::admission::{
@@ -103,7 +103,7 @@ fn policy() -> ValidatingAdmissionPolicy {
 }
 
 fn env() -> Env {
-    base_env(KubernetesVersion::LATEST).extend([Variable::new("object", Type::Dyn)])
+    base_env().extend([Variable::new("object", Type::Dyn)])
 }
 
 fn checked(text: &str, env: &Env) -> CheckedAst {

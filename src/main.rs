@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use vap_status_controller::controller::args::{Arguments, Command, RunArguments};
+use vap_status_controller::controller::args::{Arguments, ClearArguments, Command, RunArguments};
 use vap_status_controller::controller::{Controller, blocking, clear, startup};
 use vap_status_controller::probe::self_test;
 use vap_status_controller::server::{self, Check, Endpoints, Health};
@@ -27,7 +27,7 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 fn main() -> ExitCode {
     let arguments = match Arguments::parse().command {
         Command::Run(arguments) => arguments,
-        Command::Clear => return clear(),
+        Command::Clear(arguments) => return clear(&arguments),
     };
     if let Err(text) = logging::init(arguments.log_format, &arguments.log_filter) {
         return wrong_use(&text);
@@ -56,8 +56,12 @@ fn main() -> ExitCode {
 }
 
 /// `clear`: what could not be cleared is for a person to look at.
-fn clear() -> ExitCode {
-    match clear::run(&mut std::io::stdout(), &mut std::io::stderr()) {
+fn clear(arguments: &ClearArguments) -> ExitCode {
+    match clear::run(
+        arguments.options(),
+        &mut std::io::stdout(),
+        &mut std::io::stderr(),
+    ) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(BROKEN_OFF),
         Err(text) => wrong_use(&text),

@@ -12,6 +12,7 @@ mod cli;
 mod cli_check;
 mod costs;
 mod library_functions;
+mod overload_rows;
 mod parser_peer;
 mod policies;
 mod repository;

@@ -34,14 +34,14 @@ use std::sync::Arc;
 
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker;
-use vap_status_controller::cel::decls::Overload;
 use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::decls::{Overload, OverloadRow};
 use vap_status_controller::cel::diagnostic::Diagnostics;
 use vap_status_controller::cel::env::{Env, Library};
-use vap_status_controller::cel::stdlib::{self, comparison};
+use vap_status_controller::cel::stdlib;
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{OPTIONAL_TYPE, Type};
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 
 #[path = "support/notation.rs"]
 mod notation;
@@ -60,6 +60,14 @@ struct Setting {
     same_type: bool,
 }
 
+/// Whether `row` orders numbers of two different types.
+///
+/// Source: cel-go `checker/env.go`, `crossTypeNumericComparisonOverloads`.
+fn is_cross_type(row: &OverloadRow) -> bool {
+    matches!(row.function, "_<_" | "_<=_" | "_>_" | "_>=_")
+        && matches!(row.args, [left, right] if left != right)
+}
+
 impl Setting {
     fn env(&self) -> Env {
         let mut library = if self.plain {
@@ -71,10 +79,10 @@ impl Setting {
             library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
             library
         } else {
-            Library::clone(base_env(KubernetesVersion::LATEST).library())
+            Library::clone(base_env().library())
         };
         if self.same_type {
-            library.retain_overloads(|row| !comparison::is_cross_type(row));
+            library.retain_overloads(|row| !is_cross_type(row));
         }
         for overload in &self.overloads {
             library.add_overload(overload.clone());

@@ -13,6 +13,7 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::render;
 use vap_status_controller::cli::report::{PolicyReport, State, StatusReport};
 use vap_status_controller::cli::terminal::Terminal;
+use vap_status_controller::status::exclusion::Exclusion;
 
 /// The present moment of all tests.
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -505,6 +506,33 @@ fn only_a_cluster_of_ready_policies_is_clean() {
     }
 }
 
+#[test]
+fn policies_that_the_controller_leaves_alone_are_no_finding() {
+    let exclusion = Exclusion::new(&["untouched*".parse().unwrap()], None);
+    let report = StatusReport::beside(&[sound(), untouched()], &exclusion);
+    assert_eq!(report.policies.last().unwrap().state, State::Excluded);
+    assert_eq!(report.exit(), Exit::Clean);
+    let text = render::table(&report, now(), terminal(200), false);
+    assert!(
+        text.contains("untouched.example.com      -      Excluded "),
+        "{text}"
+    );
+    assert!(
+        text.contains("left alone by vap-status-controller"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\n2 policies: 1 Ready, 1 excluded\n"),
+        "{text}"
+    );
+    // One that has a status still, or that other options leave alone, is judged by what is there.
+    let exclusion = Exclusion::new(&["*".parse().unwrap()], None);
+    let report = StatusReport::beside(&[misspelt()], &exclusion);
+    assert_eq!(report.exit(), Exit::Findings);
+    let report = StatusReport::beside(&[untouched()], &Exclusion::default());
+    assert_eq!(report.exit(), Exit::Findings);
+}
+
 /// The promise of `-o json`: see `StatusReport`.
 #[test]
 fn programs_get_a_stable_shape() {
@@ -521,6 +549,7 @@ fn programs_get_a_stable_shape() {
         "kind": "StatusReport", "controller": null,
         "summary": {
             "total": 2, "ready": 0, "notReady": 1, "unknown": 0, "stale": 0, "noStatus": 1,
+            "excluded": 0,
         },
         "policies": [
             {

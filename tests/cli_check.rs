@@ -26,6 +26,7 @@ fn report(path: &str, profile: Profile) -> CheckReport {
         paths: vec![PathBuf::from(path)],
         crds: Vec::new(),
         profile,
+        version: None,
     };
     check::run(&options, &mut std::io::empty()).unwrap()
 }

@@ -38,16 +38,15 @@ use vap_status_controller::cel::cost::{
 };
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
-use vap_status_controller::cel::eval::{Bindings, CallCost, Limits, Program, Runtime};
+use vap_status_controller::cel::eval::{Bindings, Limits, Program, Runtime};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{FieldTypes, StructType, Type};
 use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
-use vap_status_controller::library::cost::{COST_OPTIONS, KubernetesCosts};
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
-use vap_status_controller::library::runtime::KubernetesRuntime;
+use vap_status_controller::library::cost::COST_OPTIONS;
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::schema::{DeclType, DeclaredSizes, OpenApiDocument};
 
 #[test]
@@ -159,7 +158,7 @@ impl Context {
 
     fn env(&self) -> Env {
         let types = self.types.iter();
-        base_env(KubernetesVersion::LATEST)
+        base_env()
             .extend(self.variables.iter().cloned())
             .extend_types(types.map(|(name, type_)| (name.as_str().into(), type_.clone())))
     }
@@ -170,10 +169,6 @@ impl Context {
 struct Unfolded;
 
 impl Runtime for Unfolded {
-    fn call_cost(&self, function: &str, overload: &str) -> Option<CallCost> {
-        KubernetesRuntime.call_cost(function, overload)
-    }
-
     fn folds_constants(&self) -> bool {
         false
     }
@@ -358,8 +353,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
     let given = expected
         .iter()
         .find_map(|line| line.strip_prefix("// given: "));
-    let estimate =
-        |options: CostOptions| cost::estimate(checked, &KubernetesCosts { sizes }, options);
+    let estimate = |options: CostOptions| cost::estimate(checked, sizes, options);
     let ours = estimate(COST_OPTIONS);
     let with_has = estimate(CostOptions::default());
     let mut differences = String::new();

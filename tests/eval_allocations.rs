@@ -10,12 +10,12 @@ use vap_status_controller::cel::eval::{Bindings, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
 /// How many blocks are allocated in evaluating `text`, whose value must be true.
 fn n_blocks(text: &str, object: &Value) -> u64 {
-    let env = base_env(KubernetesVersion::LATEST).extend([Variable::new("object", Type::Dyn)]);
+    let env = base_env().extend([Variable::new("object", Type::Dyn)]);
     let (ast, found) = syntax::parse(text);
     assert!(found.is_empty(), "{}", found.render(text));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);

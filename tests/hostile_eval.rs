@@ -13,7 +13,7 @@ use vap_status_controller::cel::eval::{Bindings, Evaluation, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::{Value, Work};
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 fn program(text: &str, variables: &[&str]) -> Program {
     let variables = variables.iter().map(|name| Variable::new(*name, Type::Dyn));
-    let env = base_env(KubernetesVersion::LATEST).extend(variables);
+    let env = base_env().extend(variables);
     let (ast, found) = syntax::parse(text);
     assert!(found.is_empty(), "{}", found.render("..."));
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), text, &env);
@@ -188,7 +188,7 @@ fn patterns_made_to_explode() {
     // Too large for Go, and so for us.
     for pattern in ["((x{100}){100}){100}", "x{1001}", "(x{1000}){1000}"] {
         let (text, names) = (format!("s.matches(dyn('{pattern}'))"), ["s"]);
-        let env = base_env(KubernetesVersion::LATEST);
+        let env = base_env();
         let env = env.extend(names.map(|name| Variable::new(name, Type::Dyn)));
         let (checked, _) = checker::check(&Arc::new(syntax::parse(&text).0.unwrap()), &text, &env);
         let error = Program::plan(&checked, &env, &KubernetesRuntime).unwrap_err();

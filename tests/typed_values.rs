@@ -14,7 +14,7 @@ use vap_status_controller::cel::eval::{Bindings, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
 use vap_status_controller::cel::value::Value;
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
 /// Evaluates with `l` of `schema`, and `j` without one; both are `dyn` to the check.
@@ -30,7 +30,7 @@ fn check(schema: &Json, l: &Json, rows: &[(&str, &str)]) {
 #[track_caller]
 fn evaluate(schema: &Json, l: &Json, expression: &str) -> (String, u64) {
     let variables = ["l", "j"].map(|name| Variable::new(name, Type::Dyn));
-    let env = base_env(KubernetesVersion::LATEST).extend(variables);
+    let env = base_env().extend(variables);
     let (ast, _) = syntax::parse(expression);
     let (checked, found) = checker::check(&Arc::new(ast.unwrap()), expression, &env);
     assert!(found.is_empty(), "{}", found.render(expression));

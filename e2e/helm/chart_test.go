@@ -352,7 +352,7 @@ func TestHooks(t *testing.T) {
 	}
 	sort.Strings(hooks)
 	wanted := []string{"post-delete ClusterRole", "post-delete ClusterRoleBinding", "post-delete Job",
-		"post-delete ServiceAccount", "test Pod"}
+		"post-delete Role", "post-delete RoleBinding", "post-delete ServiceAccount", "test Pod"}
 	if !reflect.DeepEqual(hooks, wanted) {
 		t.Errorf("%v", hooks)
 	}

@@ -148,6 +148,20 @@ pub fn binary(name: &str) -> Result<PathBuf> {
     })
 }
 
+/// The processor time that a process used so far, in seconds.
+///
+/// # Errors
+/// When the process has ended.
+pub fn processor_seconds(pid: u32) -> Result<f64> {
+    /// Clock ticks in a second: `USER_HZ`, which is 100 on all architectures of interest.
+    const TICKS: f64 = 100.0;
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name of the program, in parentheses, may hold spaces.
+    let fields = stat.rsplit_once(") ").context("no fields")?.1;
+    let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
+    Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
+}
+
 /// How long the controller may take to end after SIGTERM: what a kubelet grants.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -371,13 +385,7 @@ impl Controller {
     /// # Errors
     /// When the process has ended.
     pub fn processor_seconds(&self) -> Result<f64> {
-        /// Clock ticks in a second: `USER_HZ`, which is 100 on all architectures of interest.
-        const TICKS: f64 = 100.0;
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid()))?;
-        // The name of the program, in parentheses, may hold spaces.
-        let fields = stat.rsplit_once(") ").context("no fields")?.1;
-        let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<f64>);
-        Ok(ticks.sum::<Result<f64, _>>()? / TICKS)
+        processor_seconds(self.pid())
     }
 
     /// The samples of the metrics.

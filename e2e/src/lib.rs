@@ -16,6 +16,7 @@ pub mod fault_proxy;
 pub mod kubernetes;
 pub mod live;
 pub mod parity;
+pub mod policies;
 pub mod random;
 pub mod soak;
 pub mod trouble;

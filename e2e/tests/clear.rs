@@ -77,9 +77,10 @@ async fn wait_for(client: &Client, name: &str, has: &str, lacks: &str) -> Vec<St
 }
 
 /// Runs `clear` as a user.
-fn clear(control_plane: &ControlPlane, user: &str) -> (Output, String) {
+fn clear(control_plane: &ControlPlane, user: &str, options: &[&str]) -> (Output, String) {
     let output = Command::new(binary("vap-status-controller").unwrap())
         .arg("clear")
+        .args(options)
         .env("KUBECONFIG", control_plane.kubeconfig_for(user).unwrap())
         .output()
         .unwrap();
@@ -152,7 +153,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     let shared = json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": []}});
     apply_as(&client, "sound", "kube-controller-manager", shared).await;
 
-    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT);
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
     assert!(
         text.ends_with("\n3 cleared, 0 had nothing of ours\n"),
@@ -179,9 +180,42 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
     let status = probe.data.get("status").cloned().unwrap_or_default();
     assert_eq!(status.get("conditions"), None, "{status}");
 
-    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT);
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(text, "0 cleared, 3 had nothing of ours\n");
+}
+
+/// The leader would write again what is cleared beside it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clear_does_nothing_beside_a_leader() {
+    let control_plane = control_plane().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    create(&client, "sound", DEPLOYMENTS, "object.spec.replicas <= 5").await;
+    let controller = Controller::start(&control_plane, &["--leader-elect"])
+        .await
+        .unwrap();
+    let before = wait_for(&client, "sound", "Ready=True", "Stalled").await;
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
+    assert_eq!((output.status.code(), text.as_str()), (Some(1), ""));
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        complaint.contains("nothing was cleared: a controller runs")
+            && complaint.contains("scale deployment vap-status-controller --replicas=0"),
+        "{complaint}"
+    );
+    let sound = policies(&client).get("sound").await.unwrap();
+    assert_eq!(conditions(&sound), before);
+
+    // Once it was stopped the Lease is given up, and nothing is waited for.
+    controller.finish().await.unwrap();
+    let (output, text) = clear(&control_plane, SERVICE_ACCOUNT, &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text.ends_with("\n1 cleared, 0 had nothing of ours\n"),
+        "{text}"
+    );
+    let sound = policies(&client).get("sound").await.unwrap();
+    assert_eq!(conditions(&sound), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -191,9 +225,18 @@ async fn clear_says_what_it_may_not_do() {
         .start()
         .await
         .unwrap();
-    let (output, _) = clear(&control_plane, "nobody");
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    let complaints = |options: &[&str]| {
+        let (output, _) = clear(&control_plane, "nobody", options);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let unseen = complaints(&[]);
+    assert!(
+        unseen.contains("it takes the permission to get leases.coordination.k8s.io")
+            && unseen.contains("--force"),
+        "{unseen}"
+    );
+    let complaints = complaints(&["--force"]);
     assert!(
         complaints.contains(
             "it takes the permission to list validatingadmissionpolicies.admissionregistration.k8s.io"

@@ -307,11 +307,13 @@ async fn restarts_are_quiet() {
         wait_for_condition(&api, name, "Ready", "True/Ready").await;
     }
     let before = settle(&api, "one").await;
+    assert_eq!(in_step(&controller).await, 1);
 
     controller.kill().await.unwrap();
     let controller = Controller::start(&control_plane, &[]).await.unwrap();
     assert_rests(&api, "one", Duration::from_secs(5)).await;
     assert_eq!(n_writes(&controller).await, 0, "after its restart");
+    assert_eq!(in_step(&controller).await, 1, "after its restart");
     assert_eq!(
         api.get("one").await.unwrap().metadata.resource_version,
         before
@@ -330,6 +332,11 @@ async fn restarts_are_quiet() {
     assert_eq!(
         n_writes(&controller).await,
         0,
+        "after the API server's restart"
+    );
+    assert_eq!(
+        in_step(&controller).await,
+        1,
         "after the API server's restart"
     );
     // It is alive: a new policy gets its status.
@@ -389,6 +396,11 @@ async fn kcm_and_the_controller_come_to_rest() {
 }
 
 /// How many times the controller has written a status, by its own count.
+/// What the alert on a controller that is not in step asks for, at rest.
+async fn in_step(controller: &Controller) -> u64 {
+    controller.total("vap_in_step").await.unwrap()
+}
+
 async fn n_writes(controller: &Controller) -> u64 {
     controller.total("vap_status_writes_total").await.unwrap()
 }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use e2e::controller::{Controller, control_plane};
+use e2e::policies;
 use futures::{StreamExt as _, stream};
 use http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -61,16 +62,8 @@ fn crd(n: usize, replicas_type: &str) -> CustomResourceDefinition {
 }
 
 fn policy(n: usize) -> ValidatingAdmissionPolicy {
-    serde_json::from_value(json!({
-        "metadata": {"name": format!("burst-{n}")},
-        "spec": {
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": [group(n)], "apiVersions": ["v1"], "operations": ["CREATE"],
-                "resources": [plural(n)]}]},
-            "validations": [{"expression": "object.spec.replicas <= 5"}],
-        },
-    }))
-    .unwrap()
+    let (name, group, plural) = (format!("burst-{n}"), group(n), plural(n));
+    policies::policy(&name, (&group, &plural), "object.spec.replicas <= 5")
 }
 
 /// What the API server publishes of the CRDs, seen by looking again and again.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use e2e::control_plane::STATUS_CONTROLLER;
 use e2e::controller::{Controller, control_plane};
+use e2e::policies;
 use e2e::random::{Random, from_environment};
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -45,16 +46,8 @@ fn name(n: usize) -> String {
 }
 
 fn policy(n: usize) -> ValidatingAdmissionPolicy {
-    serde_json::from_value(json!({
-        "metadata": {"name": name(n)},
-        "spec": {
-            "matchConstraints": {"resourceRules": [{
-                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
-                "resources": ["deployments"]}]},
-            "validations": [{"expression": "object.spec.replicas <= 5"}],
-        },
-    }))
-    .unwrap()
+    let deployments = ("apps", "deployments");
+    policies::policy(&name(n), deployments, "object.spec.replicas <= 5")
 }
 
 /// Creates a policy for each delay, and does `change` to it when that time has passed.

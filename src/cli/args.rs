@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::check::versions;
+use crate::cel::decls::Version;
+
 /// What the exit statuses mean, for `--help`.
 const EXIT_HELP: &str = "\
 Exit status:
@@ -22,6 +25,7 @@ Examples:
   kubectl vap check policy.yaml --crds crds/
   kustomize build . | kubectl vap check -
   kubectl get validatingadmissionpolicies -o yaml | kubectl vap check -
+  kubectl vap check policies/ --kubernetes-version 1.33
   kubectl vap check policies/ -o sarif > vap.sarif
 
 Exit status:
@@ -145,6 +149,10 @@ pub struct CheckArgs {
     /// of kube-controller-manager, quirks included
     #[arg(long, value_enum, default_value = "truthful", value_name = "PROFILE")]
     pub profile: CheckProfile,
+    /// The version of the API server that is to take the policies, 1.30 to 1.36: a function or macro
+    /// that it does not have is an error
+    #[arg(long, value_name = "VERSION", value_parser = versions::parse)]
+    pub kubernetes_version: Option<Version>,
     /// The form of the output: text with marked lines, stable `json`, `github` annotations, or
     /// `sarif`
     #[arg(

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::age;
+use crate::status::exclusion::Exclusion;
 
 /// The annotation of the Lease in which the controller says that it is in step.
 pub(crate) const IN_STEP_AT: &str = "vap-status.dev/in-step-at";
@@ -22,12 +23,79 @@ pub enum Seen {
     /// It cannot be read, for this reason.
     Unreadable(String),
     /// It is there.
-    Lease {
-        /// When the controller last said that it was in step.
-        in_step_at: Option<Timestamp>,
-        /// When a controller last renewed it.
-        renewed_at: Option<Timestamp>,
-    },
+    Lease(LeaseFacts),
+}
+
+/// What a Lease says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeaseFacts {
+    /// When the controller last said that it was in step.
+    pub in_step_at: Option<Timestamp>,
+    /// When a controller last renewed it, or gave it up.
+    pub renewed_at: Option<Timestamp>,
+    /// Whether a controller holds it.
+    pub is_held: bool,
+    /// For how many seconds it holds after it was renewed.
+    pub holds_for: i64,
+    /// Which policies the controller leaves alone.
+    pub exclusion: Exclusion,
+}
+
+impl Seen {
+    /// Which policies the controller leaves alone, as far as that is known.
+    #[must_use]
+    pub fn exclusion(&self) -> Exclusion {
+        match self {
+            Self::Lease(facts) => facts.exclusion.clone(),
+            Self::Missing | Self::Unreadable(_) => Exclusion::default(),
+        }
+    }
+}
+
+impl LeaseFacts {
+    /// Why no controller leads, where none does.
+    fn no_leader(&self, now: Timestamp) -> Option<String> {
+        let ago = |then: Timestamp| age::since(then, now);
+        match self.renewed_at {
+            Some(renewed) if !self.is_held => Some(format!(
+                "the last one gave the Lease up {} ago",
+                ago(renewed)
+            )),
+            Some(renewed) if seconds_since(renewed, now) > self.holds_for => Some(format!(
+                "the Lease was last renewed {} ago, and holds for {} s",
+                ago(renewed),
+                self.holds_for
+            )),
+            Some(_) => None,
+            None => Some("the Lease was never renewed".to_owned()),
+        }
+    }
+
+    /// Why statuses may not be current, where they may not.
+    fn trouble(&self, now: Timestamp) -> Option<String> {
+        let in_step = match self.in_step_at {
+            None => Some("the controller has not been in step yet".to_owned()),
+            Some(then) if seconds_since(then, now) > MAX_AGE => Some(format!(
+                "the controller was last in step {} ago",
+                age::since(then, now)
+            )),
+            Some(_) => None,
+        };
+        match (self.no_leader(now), in_step) {
+            (Some(why), Some(in_step)) => {
+                Some(format!("{in_step}; no controller leads now: {why}"))
+            }
+            (Some(why), None) => Some(format!("no controller leads now: {why}")),
+            (None, Some(in_step)) => Some(format!(
+                "{in_step}; it is running, and its log says what it waits for"
+            )),
+            (None, None) => None,
+        }
+    }
+}
+
+fn seconds_since(then: Timestamp, now: Timestamp) -> i64 {
+    now.as_second().saturating_sub(then.as_second())
 }
 
 /// What the Lease tells of the controller.
@@ -40,70 +108,51 @@ pub struct ControllerReport {
     pub last_in_step: Option<Timestamp>,
     /// When it last renewed its Lease; null where that is not known.
     pub last_renewed: Option<Timestamp>,
-    /// Whether statuses are known to be kept current: false where the controller has not been in step for a
-    /// minute, null where the Lease cannot be read.
+    /// Whether statuses are known to be kept current: false where no controller leads, or it has not been in step
+    /// for a minute, null where there is no Lease or it cannot be read.
     pub current: Option<bool>,
     /// The same for people, where there is something to say.
     pub note: Option<String>,
+    /// Whether there is a Lease, as far as that is known.
+    #[serde(skip)]
+    pub is_lease_there: bool,
 }
 
 impl ControllerReport {
     /// The report about a Lease at `now`.
     #[must_use]
     pub fn of(lease: &str, seen: &Seen, now: Timestamp) -> Self {
-        let is_old = |then: Timestamp| now.as_second().saturating_sub(then.as_second()) > MAX_AGE;
-        let ago = |then: Timestamp| age::since(then, now);
-        let (last_in_step, last_renewed) = match seen {
-            Seen::Lease {
-                in_step_at,
-                renewed_at,
-            } => (*in_step_at, *renewed_at),
-            Seen::Missing | Seen::Unreadable(_) => (None, None),
-        };
-        let is_seen = match last_renewed {
-            Some(renewed) if is_old(renewed) => {
-                format!("; it was last seen {} ago: is it running?", ago(renewed))
-            }
-            Some(_) => "; it is running, and its log says what it waits for".to_owned(),
-            None => String::new(),
-        };
-        let (current, note) = match seen {
+        let none = LeaseFacts::default();
+        let (facts, unknown) = match seen {
+            Seen::Lease(facts) => (facts, None),
             Seen::Missing => (
-                Some(false),
+                &none,
                 Some(format!(
-                    "statuses may be old: there is no Lease {lease}, by which vap-status-controller tells \
-                     that it is running; --controller-namespace and --lease-name name another"
+                    "how current the statuses are is not known: there is no Lease {lease}, which \
+                     vap-status-controller keeps where it runs with --leader-elect"
                 )),
             ),
             Seen::Unreadable(reason) => (
-                None,
+                &none,
                 Some(format!(
                     "whether the statuses are current cannot be told: Lease {lease}: {reason}"
                 )),
             ),
-            Seen::Lease { .. } => match last_in_step {
-                None => (
-                    Some(false),
-                    Some(format!(
-                        "statuses may be old: the controller has not been in step yet{is_seen}"
-                    )),
-                ),
-                Some(then) if is_old(then) => (
-                    Some(false),
-                    Some(format!(
-                        "statuses may be old: the controller was last in step {} ago{is_seen}",
-                        ago(then)
-                    )),
-                ),
-                Some(_) => (Some(true), None),
+        };
+        let (current, note) = match unknown {
+            Some(note) => (None, Some(note)),
+            None => match facts.trouble(now) {
+                Some(trouble) => (Some(false), Some(format!("statuses may be old: {trouble}"))),
+                None => (Some(true), None),
             },
         };
         Self {
             lease: lease.to_owned(),
-            last_in_step,
-            last_renewed,
+            last_in_step: facts.in_step_at,
+            last_renewed: facts.renewed_at,
             current,
             note,
+            is_lease_there: *seen != Seen::Missing,
         }
     }
 }
@@ -123,17 +172,24 @@ mod tests {
         assert_eq!(report.note.as_deref(), note);
     }
 
-    fn lease(in_step: Option<i64>, renewed: Option<i64>) -> Seen {
-        Seen::Lease {
+    fn facts(in_step: Option<i64>, renewed: Option<i64>) -> LeaseFacts {
+        LeaseFacts {
             in_step_at: in_step.map(at),
             renewed_at: renewed.map(at),
+            is_held: true,
+            holds_for: 15,
+            exclusion: Exclusion::default(),
         }
+    }
+
+    fn lease(in_step: Option<i64>, renewed: Option<i64>) -> Seen {
+        Seen::Lease(facts(in_step, renewed))
     }
 
     #[test]
     fn what_is_old_is_said_to_be() {
         check(&lease(Some(-3), Some(-3)), Some(true), None);
-        check(&lease(Some(-60), None), Some(true), None);
+        check(&lease(Some(-60), Some(-15)), Some(true), None);
         // Clocks differ.
         check(&lease(Some(300), Some(300)), Some(true), None);
         check(
@@ -148,21 +204,57 @@ mod tests {
             &lease(Some(-61), Some(-61)),
             Some(false),
             Some(
-                "statuses may be old: the controller was last in step 61s ago; it was last seen 61s \
-                 ago: is it running?",
+                "statuses may be old: the controller was last in step 61s ago; no controller leads now: the \
+                 Lease was last renewed 61s ago, and holds for 15 s",
+            ),
+        );
+    }
+
+    #[test]
+    fn a_controller_whose_lease_has_expired_is_not_said_to_run() {
+        check(
+            &lease(Some(-16), Some(-16)),
+            Some(false),
+            Some(
+                "statuses may be old: no controller leads now: the Lease was last renewed 16s ago, and holds \
+                 for 15 s",
+            ),
+        );
+        check(
+            &lease(Some(-100), Some(-59)),
+            Some(false),
+            Some(
+                "statuses may be old: the controller was last in step 100s ago; no controller leads now: the \
+                 Lease was last renewed 59s ago, and holds for 15 s",
+            ),
+        );
+        let mut released = facts(Some(-5), Some(-4));
+        (released.is_held, released.holds_for) = (false, 1);
+        check(
+            &Seen::Lease(released),
+            Some(false),
+            Some(
+                "statuses may be old: no controller leads now: the last one gave the Lease up 4s ago",
             ),
         );
         check(
             &lease(None, None),
             Some(false),
-            Some("statuses may be old: the controller has not been in step yet"),
+            Some(
+                "statuses may be old: the controller has not been in step yet; no controller leads now: the \
+                 Lease was never renewed",
+            ),
         );
+    }
+
+    #[test]
+    fn without_a_lease_nothing_is_claimed() {
         check(
             &Seen::Missing,
-            Some(false),
+            None,
             Some(
-                "statuses may be old: there is no Lease ns/name, by which vap-status-controller tells \
-                 that it is running; --controller-namespace and --lease-name name another",
+                "how current the statuses are is not known: there is no Lease ns/name, which \
+                 vap-status-controller keeps where it runs with --leader-elect",
             ),
         );
         check(

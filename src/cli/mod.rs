@@ -62,7 +62,7 @@ fn run_status(
     let controller = ControllerReport::of(&args.lease(), &read.lease, now);
     let report = StatusReport {
         controller: Some(controller),
-        ..StatusReport::of(&read.policies)
+        ..StatusReport::beside(&read.policies, &read.lease.exclusion())
     };
     let exit = if args.exit_zero {
         Exit::Clean
@@ -102,6 +102,7 @@ fn run_check(
             CheckProfile::Truthful => Profile::Truthful,
             CheckProfile::Upstream => Profile::Upstream,
         },
+        version: args.kubernetes_version,
     };
     let report = check::run(&options, &mut io::stdin())?;
     let text = match args.output {

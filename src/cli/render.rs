@@ -73,12 +73,14 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
     out
 }
 
-/// A paragraph above all else where the statuses may be old; that this cannot be told is said in the wide form
-/// only, as many people may not read Leases.
+/// A paragraph above all else where the statuses may be old, or no Lease tells; that the Lease may not be read is
+/// said in the wide form only, as that is so for many people.
 #[must_use]
 pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
     let controller = report.controller.as_ref();
-    let told = controller.filter(|controller| controller.current == Some(false) || is_wide);
+    let told = controller.filter(|controller| {
+        controller.current == Some(false) || !controller.is_lease_there || is_wide
+    });
     let Some(note) = told.and_then(|controller| controller.note.as_ref()) else {
         return String::new();
     };
@@ -321,8 +323,10 @@ fn columns(
     let ready = Column::new("READY", each(&state_cell));
     let mut reason_cells = reasons(policies.iter().map(PolicyReport::ready));
     for (cell, policy) in reason_cells.iter_mut().zip(policies) {
-        if policy.state == State::NoStatus {
-            *cell = Cell::plain("NoStatus");
+        match policy.state {
+            State::NoStatus => *cell = Cell::plain("NoStatus"),
+            State::Excluded => *cell = Cell::plain("Excluded"),
+            State::Ready | State::NotReady | State::Unknown | State::Stale => {}
         }
     }
     let reason = Column::new("REASON", reason_cells);
@@ -445,6 +449,10 @@ fn state_note(policy: &PolicyReport) -> Option<String> {
             count(policy.expression_warnings.len(), "warning", "warnings"),
         )),
         State::NoStatus => Some("no status from vap-status-controller".to_owned()),
+        State::Excluded => Some(
+            "left alone by vap-status-controller, whose --exclude-names or --exclude-selector fit"
+                .to_owned(),
+        ),
         State::Stale => Some(format!(
             "stale: the status is of generation {}, the policy is at {}",
             policy.observed_generation.unwrap_or(0),
@@ -535,6 +543,7 @@ fn summary(summary: &Summary) -> String {
         (summary.unknown, "unknown"),
         (summary.stale, "stale"),
         (summary.no_status, "without a status"),
+        (summary.excluded, "excluded"),
     ];
     let parts: Vec<_> = parts
         .iter()

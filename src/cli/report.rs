@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::controller::ControllerReport;
 use super::error::CliError;
 use super::exit::Exit;
+use crate::status::exclusion::Exclusion;
 
 /// The condition that sums up the others; only vap-status-controller writes it.
 const READY: &str = "Ready";
@@ -67,6 +68,8 @@ pub struct Summary {
     pub stale: usize,
     /// Those of [`State::NoStatus`].
     pub no_status: usize,
+    /// Those of [`State::Excluded`].
+    pub excluded: usize,
 }
 
 /// One policy.
@@ -108,6 +111,9 @@ pub enum State {
     Stale,
     /// There is no `Ready`: vap-status-controller has not looked at the policy.
     NoStatus,
+    /// There is no `Ready`, and there will be none: the options of vap-status-controller leave the policy alone, by
+    /// what its Lease says.
+    Excluded,
 }
 
 /// One condition.
@@ -140,10 +146,23 @@ pub struct WarningReport {
 }
 
 impl StatusReport {
-    /// The report about these policies, in their order.
+    /// The report about these policies, in their order, where the controller leaves none alone.
     #[must_use]
     pub fn of(policies: &[ValidatingAdmissionPolicy]) -> Self {
-        let policies: Vec<_> = policies.iter().map(PolicyReport::of).collect();
+        Self::beside(policies, &Exclusion::default())
+    }
+
+    /// The report about these policies, in their order, where the controller leaves some alone.
+    #[must_use]
+    pub fn beside(policies: &[ValidatingAdmissionPolicy], exclusion: &Exclusion) -> Self {
+        let report = |policy| {
+            let mut report = PolicyReport::of(policy);
+            if report.state == State::NoStatus && exclusion.excludes(&policy.metadata) {
+                report.state = State::Excluded;
+            }
+            report
+        };
+        let policies: Vec<_> = policies.iter().map(report).collect();
         let mut summary = Summary {
             total: policies.len(),
             ..Summary::default()
@@ -155,6 +174,7 @@ impl StatusReport {
                 State::Unknown => &mut summary.unknown,
                 State::Stale => &mut summary.stale,
                 State::NoStatus => &mut summary.no_status,
+                State::Excluded => &mut summary.excluded,
             } += 1;
         }
         Self {
@@ -166,10 +186,10 @@ impl StatusReport {
         }
     }
 
-    /// A finding is every policy that is not known to be Ready as it stands.
+    /// A finding is every policy that is not known to be Ready as it stands, but for those that nobody is to judge.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        if self.summary.ready == self.summary.total {
+        if self.summary.ready + self.summary.excluded == self.summary.total {
             Exit::Clean
         } else {
             Exit::Findings

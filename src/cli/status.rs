@@ -13,8 +13,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::args::{Connection, StatusArgs};
-use super::controller::{IN_STEP_AT, Seen};
+use super::controller::{IN_STEP_AT, LeaseFacts, Seen};
 use super::error::CliError;
+use crate::status::exclusion::Exclusion;
 
 /// Policies asked for at once, so that a large cluster is read in bounded pieces.
 const PAGE_SIZE: u32 = 500;
@@ -75,10 +76,15 @@ async fn lease(client: Client, args: &StatusArgs) -> Seen {
             let annotations = lease.metadata.annotations.unwrap_or_default();
             let in_step_at = annotations.get(IN_STEP_AT);
             let spec = lease.spec.unwrap_or_default();
-            Seen::Lease {
+            Seen::Lease(LeaseFacts {
                 in_step_at: in_step_at.and_then(|text| text.parse().ok()),
                 renewed_at: spec.renew_time.map(|time| time.0),
-            }
+                is_held: spec
+                    .holder_identity
+                    .is_some_and(|holder| !holder.is_empty()),
+                holds_for: i64::from(spec.lease_duration_seconds.unwrap_or_default()),
+                exclusion: Exclusion::of_annotations(&annotations),
+            })
         }
         Ok(Ok(None)) => Seen::Missing,
         Ok(Err(kube::Error::Api(status))) if status.code == 404 => Seen::Missing,

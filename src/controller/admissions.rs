@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::generation::Generation;
 use crate::policy::admission::Admission;
 
 /// The admissions, by the name of the policy.
@@ -19,15 +20,8 @@ pub(crate) struct Admissions {
 
 #[derive(Debug)]
 struct Ready {
-    uid: Option<String>,
-    generation: Option<i64>,
+    generation: Generation,
     admission: Arc<Admission>,
-}
-
-impl Ready {
-    fn is_of(&self, policy: &ValidatingAdmissionPolicy) -> bool {
-        self.uid == policy.metadata.uid && self.generation == policy.metadata.generation
-    }
 }
 
 impl Admissions {
@@ -35,7 +29,9 @@ impl Admissions {
     pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
         let name = policy.metadata.name.as_deref()?;
         let ready = self.lock();
-        let ready = ready.get(name).filter(|ready| ready.is_of(policy))?;
+        let generation = Generation::of_policy(policy);
+        let ready = ready.get(name);
+        let ready = ready.filter(|ready| ready.generation == generation)?;
         Some(Arc::clone(&ready.admission))
     }
 
@@ -48,8 +44,7 @@ impl Admissions {
         let admission = Arc::new(admission);
         if let Some(name) = policy.metadata.name.clone() {
             let ready = Ready {
-                uid: policy.metadata.uid.clone(),
-                generation: policy.metadata.generation,
+                generation: Generation::of_policy(policy),
                 admission: Arc::clone(&admission),
             };
             self.lock().insert(name, ready);

@@ -9,12 +9,13 @@
 
 use k8s_openapi::api::admissionregistration::v1::{ExpressionWarning, ValidatingAdmissionPolicy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams};
 use serde::Serialize;
 
 use super::context::Context;
 use super::error::Error;
 use super::leadership::Deadline;
+use super::received::ReceivedPolicy;
 use crate::status::DesiredStatus;
 use crate::telemetry::metrics::ErrorReason;
 
@@ -99,10 +100,11 @@ pub(crate) async fn apply(
     };
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let patch = Patch::Apply(&applied);
-    let policies = context.policies();
+    // The answer is read as far as it is needed.
+    let policies: Api<ReceivedPolicy> = Api::all(context.client.clone());
     let written = deadline.within(policies.patch_status(name, &params, &patch));
     match written.await {
-        Ok(written) => {
+        Ok(ReceivedPolicy(written)) => {
             context.metrics.status_written();
             Ok(Written::Applied(Box::new(written)))
         }

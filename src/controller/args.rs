@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::clear;
 use super::context::Settings;
-use super::exclude::{Exclusion, LabelPattern, NamePattern};
 use super::leadership::Election;
 use super::lease::Timing;
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
+use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
 
 /// The namespace that the controller is installed in.
@@ -33,9 +34,64 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Remove what was written to the statuses of all policies and probes, before uninstalling
     ///
-    /// Stop the controller first: it would write again. What others wrote stays, also what
-    /// kube-controller-manager says as well. The exit status is 1 where something could not be removed.
-    Clear,
+    /// Stop the controller first: it would write again, and nothing is removed while the Lease tells that one runs.
+    /// What others wrote stays, also what kube-controller-manager says as well. The exit status is 1 where something
+    /// could not be removed.
+    Clear(ClearArguments),
+}
+
+/// The options of `clear`.
+#[derive(Args, Clone, Debug)]
+pub struct ClearArguments {
+    /// Remove it even though a controller may run
+    #[arg(long)]
+    pub force: bool,
+
+    /// The Lease of the controller.
+    #[command(flatten)]
+    pub lease: LeaseArguments,
+}
+
+/// The options that name the Lease.
+#[derive(Args, Clone, Debug)]
+pub struct LeaseArguments {
+    /// Name of the Lease
+    #[arg(
+        long,
+        env = "VAP_LEASE_NAME",
+        default_value = "vap-status-controller",
+        value_name = "NAME"
+    )]
+    pub lease_name: String,
+
+    /// Namespace of the Lease; that of the pod (`POD_NAMESPACE`), or else vap-status-system
+    #[arg(long, env = "VAP_LEASE_NAMESPACE", value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+}
+
+impl LeaseArguments {
+    /// The namespace of the Lease.
+    fn namespace(&self) -> String {
+        let of_pod = || {
+            std::env::var("POD_NAMESPACE")
+                .ok()
+                .filter(|name| !name.is_empty())
+        };
+        let namespace = self.lease_namespace.clone().or_else(of_pod);
+        namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
+    }
+}
+
+impl ClearArguments {
+    /// What is to be cleared, and beside whom.
+    #[must_use]
+    pub fn options(&self) -> clear::Options {
+        clear::Options {
+            lease_namespace: self.lease.namespace(),
+            lease_name: self.lease.lease_name.clone(),
+            is_forced: self.force,
+        }
+    }
 }
 
 /// The options of `run`.
@@ -106,18 +162,9 @@ pub struct RunArguments {
     #[arg(long, env = "VAP_LEADER_ELECT")]
     pub leader_elect: bool,
 
-    /// Name of the Lease
-    #[arg(
-        long,
-        env = "VAP_LEASE_NAME",
-        default_value = "vap-status-controller",
-        value_name = "NAME"
-    )]
-    pub lease_name: String,
-
-    /// Namespace of the Lease; that of the pod (`POD_NAMESPACE`), or else vap-status-system
-    #[arg(long, env = "VAP_LEASE_NAMESPACE", value_name = "NAMESPACE")]
-    pub lease_namespace: Option<String>,
+    /// The Lease.
+    #[command(flatten)]
+    pub lease: LeaseArguments,
 
     /// How long the others leave the Lease alone after it was renewed
     #[arg(long, env = "VAP_LEASE_DURATION", value_parser = duration, default_value = "15s",
@@ -184,15 +231,9 @@ impl RunArguments {
             retry_period: self.retry_period,
         };
         timing.check()?;
-        let of_pod = || {
-            std::env::var("POD_NAMESPACE")
-                .ok()
-                .filter(|name| !name.is_empty())
-        };
-        let namespace = self.lease_namespace.clone().or_else(of_pod);
         Ok(self.leader_elect.then(|| Election {
-            namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
-            name: self.lease_name.clone(),
+            namespace: self.lease.namespace(),
+            name: self.lease.lease_name.clone(),
             identity,
             timing,
         }))

@@ -27,7 +27,8 @@ pub(crate) fn bindings_of(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     // Once we may not read them any more, what was listed before says nothing of today.
     match context.readiness.refusal(Source::Bindings) {
-        Some(text) => Err(BindingsState::NotPermitted(text)),
+        // The whole of it is said once, by the log and `/readyz`.
+        Some(_) => Err(BindingsState::NotPermitted),
         None => context.bindings.of(name).ok_or(BindingsState::Unread),
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn params_state(
 ) -> ParamsState {
     let bindings = match bindings {
         Ok(bindings) => bindings,
-        Err(BindingsState::NotPermitted(text)) => return ParamsState::NotPermitted(text.clone()),
+        Err(BindingsState::NotPermitted) => return ParamsState::BindingsNotPermitted,
         Err(_) => return ParamsState::Unread,
     };
     let references = bindings

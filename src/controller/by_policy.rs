@@ -1,12 +1,17 @@
 //! Objects that refer to a policy, by that policy: bindings and probes.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
-use kube::ResourceExt;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::{Resource as _, ResourceExt};
 
 use super::origin::Origin;
+use super::packed::{Identity, Packed};
 use super::probe::Probe;
 
 /// The bindings.
@@ -17,6 +22,18 @@ pub(crate) type Probes = ByPolicy<Probe>;
 
 /// An object that refers to a policy.
 pub(crate) trait RefersToPolicy: ResourceExt {
+    /// The object as it is kept.
+    type Kept;
+
+    /// Keeps the object.
+    fn keep(self) -> Self::Kept;
+
+    /// The object that is kept.
+    fn kept(kept: &Self::Kept) -> Arc<Self>;
+
+    /// As much of the metadata of the object that is kept as tells it from others.
+    fn kept_metadata(kept: &Self::Kept) -> ObjectMeta;
+
     /// The name of the policy.
     fn policy_name(&self) -> &str;
 
@@ -25,7 +42,34 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     fn says_the_same_as(&self, other: &Self) -> bool;
 }
 
+/// A binding at rest. There may be one for each of thousands of policies.
+#[derive(Debug)]
+pub(crate) struct PackedBinding {
+    identity: Identity,
+    spec: Packed<ValidatingAdmissionPolicyBindingSpec>,
+}
+
 impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
+    type Kept = PackedBinding;
+
+    fn keep(self) -> PackedBinding {
+        PackedBinding {
+            identity: Identity::of(&self.metadata),
+            spec: Packed::new(&self.spec),
+        }
+    }
+
+    fn kept(kept: &PackedBinding) -> Arc<Self> {
+        Arc::new(Self {
+            metadata: kept.identity.metadata(),
+            spec: kept.spec.unpack(),
+        })
+    }
+
+    fn kept_metadata(kept: &PackedBinding) -> ObjectMeta {
+        kept.identity.metadata()
+    }
+
     fn policy_name(&self) -> &str {
         &self.spec.policy_name
     }
@@ -36,6 +80,20 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
 }
 
 impl RefersToPolicy for Probe {
+    type Kept = Arc<Self>;
+
+    fn keep(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+
+    fn kept(kept: &Arc<Self>) -> Arc<Self> {
+        Arc::clone(kept)
+    }
+
+    fn kept_metadata(kept: &Arc<Self>) -> ObjectMeta {
+        kept.meta().clone()
+    }
+
     fn policy_name(&self) -> &str {
         &self.spec.policy_name
     }
@@ -46,21 +104,29 @@ impl RefersToPolicy for Probe {
 }
 
 /// All objects of a kind, by the policy that they refer to.
-#[derive(Debug)]
-pub(crate) struct ByPolicy<K> {
+pub(crate) struct ByPolicy<K: RefersToPolicy> {
     state: Mutex<State<K>>,
 }
 
-#[derive(Debug)]
-struct State<K> {
+impl<K: RefersToPolicy> fmt::Debug for ByPolicy<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ByPolicy").finish_non_exhaustive()
+    }
+}
+
+/// Objects with their names.
+type Named<T> = Vec<(Arc<str>, T)>;
+
+struct State<K: RefersToPolicy> {
     /// Whether all that exist are known.
     is_listed: bool,
     /// The policy that an object refers to, by the name of the object.
-    policies: HashMap<String, String>,
-    by_policy: HashMap<String, BTreeMap<String, Arc<K>>>,
+    policies: HashMap<Arc<str>, Arc<str>>,
+    /// The objects of a policy with their names, sorted by these.
+    by_policy: HashMap<Arc<str>, Named<K::Kept>>,
 }
 
-impl<K> Default for ByPolicy<K> {
+impl<K: RefersToPolicy> Default for ByPolicy<K> {
     fn default() -> Self {
         let state = State {
             is_listed: false,
@@ -84,40 +150,34 @@ impl<K: RefersToPolicy> ByPolicy<K> {
         object.meta_mut().annotations = None;
         let policy = object.policy_name().to_owned();
         let mut state = self.lock();
-        let known = state.get(&name).map(|known| known.meta());
-        if !from.supersedes(object.meta(), known) {
+        let known = state.get(&name).map(K::kept_metadata);
+        if !from.supersedes(object.meta(), known.as_ref()) {
             return Vec::new();
         }
-        let before = state.policies.insert(name.clone(), policy.clone());
+        let before = state.policies.get(&*name).cloned();
         let mut touched = Vec::new();
         let mut is_news = true;
         if let Some(before) = before {
             let replaced = state.take(&before, &name);
-            if before != policy {
-                touched.push(before);
+            if *before != *policy {
+                touched.push(before.to_string());
             } else if let Some(old) = replaced {
-                is_news = !object.says_the_same_as(&old);
+                is_news = !object.says_the_same_as(&K::kept(&old));
             }
         }
-        state
-            .by_policy
-            .entry(policy.clone())
-            .or_default()
-            .insert(name, Arc::new(object));
+        state.insert(name.into(), &policy, object.keep());
         if is_news {
             touched.push(policy);
         }
         touched
     }
-}
 
-impl<K> ByPolicy<K> {
     /// Takes an object out, and names the policy that this touches.
     pub(crate) fn remove(&self, name: &str) -> Option<String> {
         let mut state = self.lock();
         let policy = state.policies.remove(name)?;
         state.take(&policy, name);
-        Some(policy)
+        Some(policy.to_string())
     }
 
     /// Takes out all objects but these, notes that there are no others, and names the policies that this
@@ -128,8 +188,8 @@ impl<K> ByPolicy<K> {
             state.is_listed = true;
             let known = state.policies.keys();
             known
-                .filter(|name| !names.contains(*name))
-                .cloned()
+                .filter(|name| !names.contains(&***name))
+                .map(ToString::to_string)
                 .collect()
         };
         gone.iter().filter_map(|name| self.remove(name)).collect()
@@ -146,17 +206,14 @@ impl<K> ByPolicy<K> {
         if !state.is_listed {
             return None;
         }
-        let objects = state.by_policy.get(policy);
-        Some(
-            objects
-                .map(|all| all.values().cloned().collect())
-                .unwrap_or_default(),
-        )
+        let objects = state.by_policy.get(policy).into_iter().flatten();
+        Some(objects.map(|(_, kept)| K::kept(kept)).collect())
     }
 
     /// The names of all policies that objects refer to.
     pub(crate) fn policies(&self) -> Vec<String> {
-        self.lock().by_policy.keys().cloned().collect()
+        let state = self.lock();
+        state.by_policy.keys().map(ToString::to_string).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -164,19 +221,40 @@ impl<K> ByPolicy<K> {
     }
 }
 
-impl<K> State<K> {
-    fn get(&self, name: &str) -> Option<&Arc<K>> {
-        self.by_policy.get(self.policies.get(name)?)?.get(name)
+impl<K: RefersToPolicy> State<K> {
+    fn get(&self, name: &str) -> Option<&K::Kept> {
+        let of_policy = self.by_policy.get(self.policies.get(name)?)?;
+        let idx = position(of_policy, name).ok()?;
+        of_policy.get(idx).map(|(_, kept)| kept)
     }
 
-    fn take(&mut self, policy: &str, name: &str) -> Option<Arc<K>> {
+    fn insert(&mut self, name: Arc<str>, policy: &str, kept: K::Kept) {
+        let policy = match self.by_policy.get_key_value(policy) {
+            Some((known, _)) => Arc::clone(known),
+            None => Arc::from(policy),
+        };
+        self.policies.insert(Arc::clone(&name), Arc::clone(&policy));
+        let of_policy = self.by_policy.entry(policy).or_default();
+        // Most policies have one: a vector would make room for several.
+        of_policy.reserve_exact(1);
+        let (Ok(idx) | Err(idx)) = position(of_policy, &name);
+        of_policy.insert(idx, (name, kept));
+    }
+
+    fn take(&mut self, policy: &str, name: &str) -> Option<K::Kept> {
         let of_policy = self.by_policy.get_mut(policy)?;
-        let taken = of_policy.remove(name);
+        let idx = position(of_policy, name).ok()?;
+        let (_, taken) = of_policy.remove(idx);
         if of_policy.is_empty() {
             self.by_policy.remove(policy);
         }
-        taken
+        Some(taken)
     }
+}
+
+/// Where the object of that name is, or would be.
+fn position<T>(objects: &[(Arc<str>, T)], name: &str) -> Result<usize, usize> {
+    objects.binary_search_by(|(of, _)| (**of).cmp(name))
 }
 
 #[cfg(test)]

@@ -6,9 +6,11 @@
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
 use super::admissions::Admissions;
@@ -58,14 +60,14 @@ pub(crate) enum Outcome {
 }
 
 impl Record {
-    /// Whether it is about this very policy.
-    pub(crate) fn is_of(&self, policy: &ValidatingAdmissionPolicy) -> bool {
-        self.uid == policy.metadata.uid && self.generation == policy.metadata.generation
+    /// Whether it is about the very policy with this metadata.
+    pub(crate) fn is_of(&self, metadata: &ObjectMeta) -> bool {
+        self.uid == metadata.uid && self.generation == metadata.generation
     }
 
     /// Whether a check of `policy` in `world` would find the same.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
-        self.is_of(policy)
+        self.is_of(&policy.metadata)
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(world)
     }
@@ -93,12 +95,17 @@ impl Record {
     }
 }
 
-/// A policy compiled and matched, before its schemas are there.
+/// A policy compiled and matched.
 struct Examined {
     compiled: CompiledPolicy,
     matches: Matches,
     group_versions: BTreeSet<GroupVersion>,
+    /// Its type check, where its schemas were there already.
+    checked: Option<TypeChecked>,
 }
+
+/// What a type check came to; `None` if it panicked.
+struct TypeChecked(Option<Typed>);
 
 /// Checks `policy` in `world`.
 ///
@@ -126,6 +133,7 @@ pub(crate) async fn check(
     let name = policy.metadata.name.as_deref().unwrap_or_default();
 
     let (subject, mapper) = (Arc::clone(policy), Arc::clone(&world.mapper));
+    let (known, index) = (schemas.clone(), Arc::clone(&world.index));
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::new(&subject);
@@ -145,42 +153,56 @@ pub(crate) async fn check(
         let described = described.map(|resource| resource.gvr.group_version());
         let params = policy::param_kind(&subject).map(|gvk| gvk.group_version());
         let group_versions = own.chain(described).chain(params).collect();
+        // Mostly they are there, and the thread need not be left and taken again.
+        let name = subject.metadata.name.as_deref().unwrap_or_default();
+        let schemas = known.loaded(name, &group_versions, &index);
+        let checked = schemas.map(|schemas| {
+            let typed = || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+            // What its rules match is known all the same.
+            TypeChecked(catch_unwind(AssertUnwindSafe(typed)).ok())
+        });
         Examined {
             compiled,
             matches,
             group_versions,
+            checked,
         }
     });
     let Some(Examined {
         compiled,
         matches,
         group_versions,
+        checked,
     }) = examined.await?
     else {
         let outcome = Outcome::BrokenOff { matched: None };
         return Ok(Some(record(BTreeSet::new(), Vec::new(), outcome)));
     };
+    let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
 
-    let asked = schemas.get(name, &group_versions, &world.index).await;
-    let Asked::There(schemas) = asked else {
-        return Ok(None);
+    let mut waiting = Vec::new();
+    let mut missing = Vec::new();
+    let typed = if let Some(TypeChecked(typed)) = checked {
+        if typed.is_none() {
+            panicked(name, metrics);
+        }
+        typed
+    } else {
+        let asked = schemas.get(name, &group_versions, &world.index).await;
+        let Asked::There(schemas) = asked else {
+            return Ok(None);
+        };
+        for (gv, without) in &schemas.waiting {
+            waiting.push((gv.to_string(), without.reason.clone()));
+        }
+        missing.extend(schemas.guards().cloned());
+        let mapper = Arc::clone(&world.mapper);
+        let typed = move || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
+        guard(name, metrics, typed).await?
     };
-    let waiting = schemas.waiting.iter();
-    let waiting = waiting.map(|(gv, missing)| (gv.to_string(), missing.reason.clone()));
-    let waiting = waiting.collect();
-    let missing = schemas.waiting.values().cloned().collect();
-    let mapper = Arc::clone(&world.mapper);
-    let typed = guard(name, metrics, move || {
-        let typed = Typed::from(type_check(&compiled, &mapper, &schemas, profile));
-        (
-            typed,
-            compiled.findings().to_vec(),
-            compiled.n_expressions(),
-        )
-    });
     let matched = Matched::from(matches);
-    let outcome = match typed.await? {
-        Some((typed, findings, n_expressions)) => Outcome::Done {
+    let outcome = match typed {
+        Some(typed) => Outcome::Done {
             findings,
             n_expressions,
             matched,
@@ -220,15 +242,20 @@ async fn guard<T: Send + 'static>(
     match outcome {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_panic() => {
-            metrics.check_panicked();
-            tracing::error!(
-                policy,
-                "the check of this policy panicked; please report it"
-            );
+            panicked(policy, metrics);
             Ok(None)
         }
         Err(_) => Err(Interrupted),
     }
+}
+
+/// Says and counts that a check panicked.
+fn panicked(policy: &str, metrics: &Metrics) {
+    metrics.check_panicked();
+    tracing::error!(
+        policy,
+        "the check of this policy panicked; please report it"
+    );
 }
 
 #[cfg(test)]

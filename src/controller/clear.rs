@@ -2,7 +2,10 @@
 //!
 //! An empty status is applied under our name, which removes what we alone own: our conditions, and
 //! `observedGeneration` and `typeChecking` unless kube-controller-manager owns them as well. Everything of
-//! others stays. Done again it finds nothing to do.
+//! others stays. Done again it finds nothing to do. Beside a controller that leads it does nothing, since
+//! everything would be written again.
+
+mod leader;
 
 use std::fmt;
 use std::io::Write;
@@ -17,6 +20,7 @@ use kube::{Api, Client, Config, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use self::leader::Leader;
 use super::FIELD_MANAGER;
 use super::apply::Written;
 use super::error::{Error, within};
@@ -44,12 +48,23 @@ pub struct Summary {
     pub n_failed: usize,
 }
 
+/// What is to be cleared, and beside whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The namespace of the Lease by which a controller that runs is noticed.
+    pub lease_namespace: String,
+    /// Its name.
+    pub lease_name: String,
+    /// Whether to clear whoever holds it.
+    pub is_forced: bool,
+}
+
 /// Clears what can be cleared in the cluster that the kubeconfig or the pod names, and says so; whether nothing
 /// is left.
 ///
 /// # Errors
 /// A sentence that says what to do, where there is no way to the cluster.
-pub fn run(out: &mut dyn Write, err: &mut dyn Write) -> Result<bool, String> {
+pub fn run(options: Options, out: &mut dyn Write, err: &mut dyn Write) -> Result<bool, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -61,9 +76,42 @@ pub fn run(out: &mut dyn Write, err: &mut dyn Write) -> Result<bool, String> {
         config.default_retry = false;
         let client = Client::try_from(config)
             .map_err(|error| format!("cannot use the kubeconfig: {error}"))?;
-        let summary = clear_all(&client, out, err).await;
-        Ok(summary.n_failed == 0)
+        Ok(clear_unless_led(&client, options, out, err).await)
     })
+}
+
+/// Clears everything unless a controller leads; whether nothing is left.
+async fn clear_unless_led(
+    client: &Client,
+    options: Options,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> bool {
+    let leader = Leader::new(client, options.lease_namespace, options.lease_name);
+    let before = if options.is_forced {
+        None
+    } else if let Err(obstacle) = leader.is_gone(err).await {
+        say(err, format_args!("{}", leader.remedy(&obstacle)));
+        return false;
+    } else {
+        Some(leader.holder().await)
+    };
+    let summary = clear_all(client, out, err).await;
+    // One that began to lead meanwhile has written again what was cleared.
+    if let (Some(before), Some(holder)) = (before, leader.holder().await)
+        && before.as_ref() != Some(&holder)
+    {
+        let lease = leader.full_name();
+        say(
+            err,
+            format_args!(
+                "{holder} took the Lease {lease} meanwhile, and may have written again what was cleared: stop \
+                 the controller, then clear again"
+            ),
+        );
+        return false;
+    }
+    summary.n_failed == 0
 }
 
 /// Clears the statuses of all policies and probes.

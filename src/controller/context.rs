@@ -14,7 +14,6 @@ use super::admissions::Admissions;
 use super::by_policy::{Bindings, Probes};
 use super::complaints::Complaints;
 use super::events::Events;
-use super::exclude::Exclusion;
 use super::leadership::Leadership;
 use super::pace::Pace;
 use super::params::Params;
@@ -29,6 +28,7 @@ use crate::policy::typecheck::Profile;
 use crate::probe::api::PolicyProbe;
 use crate::schema::{Gvk, Gvr};
 use crate::status::condition::ConditionType;
+use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 
 /// How the controller is to work.

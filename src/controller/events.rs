@@ -17,7 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Objec
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::FIELD_MANAGER;
@@ -55,6 +55,10 @@ const BURST: u32 = 50;
 /// How often an event may be sent in the long run.
 const PACE: Duration = Duration::from_millis(100);
 
+/// How long events that wait may take to be sent when the process ends. The Lease is given up after it, which is
+/// to be within two seconds.
+const MAX_ENDING: Duration = Duration::from_secs(1);
+
 /// How long the same event is counted up instead of being told anew.
 const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 
@@ -62,10 +66,32 @@ const MAX_SERIES_AGE: Duration = Duration::from_secs(6 * 60);
 const MAX_SERIES: usize = 1_000;
 
 /// The events that wait to be sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Events {
-    waiting: Mutex<VecDeque<Told>>,
+    state: Mutex<State>,
     has_work: Notify,
+    /// Told when the last one was sent.
+    is_idle: Notify,
+    /// Whether the process ends, so that what waits is sent without pauses.
+    is_ending: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Told>,
+    /// Whether one was taken out and is not sent yet.
+    is_sending: bool,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            has_work: Notify::new(),
+            is_idle: Notify::new(),
+            is_ending: watch::Sender::new(false),
+        }
+    }
 }
 
 /// What tells an event from another.
@@ -90,31 +116,74 @@ struct Told {
 impl Events {
     /// Puts in an event; whether there was room for it. One that waits already is not put in again.
     fn add(&self, event: Told) -> bool {
-        let mut waiting = self.lock();
-        if waiting.iter().any(|other| other.key == event.key) {
+        let mut state = self.lock();
+        if state.waiting.iter().any(|other| other.key == event.key) {
             return true;
         }
-        if waiting.len() >= MAX_WAITING {
+        if state.waiting.len() >= MAX_WAITING {
             return false;
         }
-        waiting.push_back(event);
-        drop(waiting);
+        state.waiting.push_back(event);
+        drop(state);
         self.has_work.notify_one();
         true
     }
 
+    /// The next event, which counts as being sent until [`Events::sent`].
     async fn next(&self) -> Told {
         loop {
-            let first = self.lock().pop_front();
-            match first {
-                Some(event) => return event,
-                None => self.has_work.notified().await,
+            {
+                let mut state = self.lock();
+                if let Some(event) = state.waiting.pop_front() {
+                    state.is_sending = true;
+                    return event;
+                }
             }
+            self.has_work.notified().await;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Told>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Notes that the event taken last was sent or given up.
+    fn sent(&self) {
+        let mut state = self.lock();
+        state.is_sending = false;
+        if state.waiting.is_empty() {
+            self.is_idle.notify_one();
+        }
+    }
+
+    /// Waits until an event may be sent; at the end of the process nothing is waited for.
+    async fn pause(&self, until: Instant) {
+        let mut is_ending = self.is_ending.subscribe();
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => {}
+            // The sender lives as long as `self`.
+            _ = is_ending.wait_for(|is_ending| *is_ending) => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.waiting.is_empty() && !state.is_sending
+    }
+
+    /// Lets what waits be sent at once, and gives up what was not begun within `limit`: how many that are.
+    async fn flush(&self, limit: Duration) -> usize {
+        self.is_ending.send_replace(true);
+        let all_sent = async {
+            while !self.is_over() {
+                self.is_idle.notified().await;
+            }
+        };
+        drop(tokio::time::timeout(limit, all_sent).await);
+        let mut state = self.lock();
+        let n_left = state.waiting.len();
+        state.waiting.clear();
+        n_left
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -187,16 +256,30 @@ pub(crate) async fn send(context: Arc<Context>) {
     let mut sent = Sent::default();
     loop {
         let event = context.events.next().await;
-        tokio::time::sleep_until(bucket.take(Instant::now())).await;
+        let may_be_sent_at = bucket.take(Instant::now());
+        context.events.pause(may_be_sent_at).await;
         // What turned while another instance led is told by that one.
-        let Some(deadline) = context.leadership.may_write() else {
-            continue;
-        };
-        let sent = deadline.within(sent.send(&context, &event)).await;
-        if let Err(error) = sent {
+        if let Some(deadline) = context.leadership.may_write()
+            && let Err(error) = deadline.within(sent.send(&context, &event)).await
+        {
             context.metrics.event_dropped();
             complain(&context, &error);
         }
+        context.events.sent();
+    }
+}
+
+/// Ends publishing before the process ends: what waits is sent, as far as that goes within [`MAX_ENDING`].
+pub(crate) async fn end(context: &Context) {
+    let n_dropped = context.events.flush(MAX_ENDING).await;
+    for _ in 0..n_dropped {
+        context.metrics.event_dropped();
+    }
+    if n_dropped > 0 {
+        tracing::info!(
+            events = n_dropped,
+            "stopping: events were not published, the statuses say the same"
+        );
     }
 }
 
@@ -346,237 +429,4 @@ fn transitions<'a>(old: &[Condition], new: &'a [Condition]) -> Vec<&'a Condition
 }
 
 #[cfg(test)]
-mod tests {
-    use http::Method;
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use k8s_openapi::jiff::Timestamp;
-    use serde_json::Value;
-
-    use super::*;
-    use crate::controller::testing::{Log, Reply, Seen};
-    use crate::controller::tests::{context, policy};
-
-    fn condition(type_: &str, status: &str, message: &str) -> Condition {
-        Condition {
-            type_: type_.to_owned(),
-            status: status.to_owned(),
-            reason: "Why".to_owned(),
-            message: message.to_owned(),
-            observed_generation: None,
-            last_transition_time: Time(Timestamp::UNIX_EPOCH),
-        }
-    }
-
-    fn turned(old: &[Condition], new: &[Condition]) -> Vec<String> {
-        let conditions = transitions(old, new);
-        let text = |condition: &Condition| format!("{} is {}", condition.type_, condition.status);
-        conditions.into_iter().map(text).collect()
-    }
-
-    #[test]
-    fn only_what_turns_is_an_event() {
-        let table: [(Option<&str>, &str, &[&str]); 7] = [
-            (None, "True", &[]),
-            (None, "False", &["Compiled is False"]),
-            (None, "Unknown", &[]),
-            (Some("True"), "False", &["Compiled is False"]),
-            (Some("False"), "True", &["Compiled is True"]),
-            (Some("False"), "False", &[]),
-            (Some("Unknown"), "True", &[]),
-        ];
-        for (before, after, expect) in table {
-            let old: Vec<Condition> = before
-                .map(|status| condition("Compiled", status, "so"))
-                .into_iter()
-                .collect();
-            let new = [condition("Compiled", after, "so")];
-            assert_eq!(turned(&old, &new), expect, "{before:?} {after}");
-        }
-    }
-
-    #[test]
-    fn a_staged_policy_is_none() {
-        let unbound = [condition("Bound", "False", "so")];
-        assert_eq!(turned(&[], &unbound), Vec::<String>::new());
-        assert_eq!(
-            turned(&[condition("Bound", "True", "so")], &unbound).len(),
-            1
-        );
-    }
-
-    #[test]
-    fn what_ready_repeats_of_another_is_left_out() {
-        let of = |compiled: &str, ready: &str| {
-            [
-                condition("Ready", "False", ready),
-                condition("Compiled", "False", compiled),
-            ]
-        };
-        assert_eq!(turned(&[], &of("x", "x")), ["Compiled is False"]);
-        assert_eq!(
-            turned(&[], &of("x", "y")),
-            ["Ready is False", "Compiled is False"]
-        );
-        // The other did not turn, so that Ready alone tells of it.
-        let old = [condition("Compiled", "False", "x")];
-        assert_eq!(turned(&old, &of("x", "x")), ["Ready is False"]);
-    }
-
-    fn desired(status: &str, message: &str) -> DesiredStatus {
-        DesiredStatus {
-            observed_generation: 2,
-            expression_warnings: Vec::new(),
-            conditions: vec![condition("Compiled", status, message)],
-        }
-    }
-
-    /// The API server takes events, or refuses each with this status.
-    fn taking(refusal: Option<u16>) -> (Arc<Context>, Log) {
-        context("true", move |request: &Seen| {
-            Some(match refusal {
-                Some(status) => Reply::failure(status, "no"),
-                None => Reply::json(&request.body),
-            })
-        })
-    }
-
-    async fn send_for(context: &Arc<Context>, time: Duration) {
-        drop(tokio::time::timeout(time, send(Arc::clone(context))).await);
-    }
-
-    fn requests(log: &Log) -> Vec<(Method, Value)> {
-        let log = log.lock().unwrap();
-        let of = |seen: &Seen| {
-            assert!(
-                seen.path
-                    .starts_with("/apis/events.k8s.io/v1/namespaces/default/events"),
-                "{}",
-                seen.path
-            );
-            (seen.method.clone(), seen.body.clone())
-        };
-        log.iter().map(of).collect()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_same_is_counted_up_and_another_note_is_another_event() {
-        let (context, log) = taking(None);
-        let policy = policy("true");
-        let turns = [("False", "A"), ("True", ""), ("False", "B"), ("False", "A")];
-        for (status, message) in turns {
-            let mut before = policy.clone();
-            before.status = Some(
-                serde_json::from_value(json!({"conditions": [condition(
-                    "Compiled", if status == "True" { "False" } else { "True" }, "")]}))
-                .unwrap(),
-            );
-            publish(&context, &before, &desired(status, message));
-            send_for(&context, Duration::from_secs(1)).await;
-        }
-        let requests = requests(&log);
-        let notes: Vec<_> = requests
-            .iter()
-            .map(|(_, body)| body["note"].clone())
-            .collect();
-        assert_eq!(
-            notes[..3],
-            [
-                json!("Compiled is False: A"),
-                json!("Compiled is True: "),
-                json!("Compiled is False: B"),
-            ]
-        );
-        // Each task knows what it sent itself.
-        assert_eq!(requests.len(), 4);
-        let (_, first) = &requests[0];
-        assert_eq!(first["type"], "Warning");
-        assert_eq!(first["reason"], "Why");
-        assert_eq!(first["regarding"]["uid"], "uid");
-        assert_eq!(first["metadata"]["namespace"], "default");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_repetition_is_a_series() {
-        let (context, log) = taking(None);
-        let policy = policy("true");
-        let sending = tokio::spawn(send(Arc::clone(&context)));
-        for _ in 0..3 {
-            publish(&context, &policy, &desired("False", "A"));
-            tokio::time::sleep(Duration::from_secs(1)).await;
-        }
-        publish(&context, &policy, &desired("False", "B"));
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        // After some minutes it is news again.
-        tokio::time::sleep(MAX_SERIES_AGE).await;
-        publish(&context, &policy, &desired("False", "A"));
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        sending.abort();
-        let requests = requests(&log);
-        let methods: Vec<_> = requests.iter().map(|(method, _)| method.clone()).collect();
-        assert_eq!(
-            methods,
-            [
-                Method::POST,
-                Method::PATCH,
-                Method::PATCH,
-                Method::POST,
-                Method::POST
-            ]
-        );
-        assert_eq!(requests[2].1["series"]["count"], 3);
-        assert_eq!(requests[3].1["note"], "Compiled is False: B");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn many_at_once_are_spread_and_too_many_are_counted() {
-        let (context, log) = taking(None);
-        let policy = policy("true");
-        for n in 0..MAX_WAITING + 7 {
-            publish(&context, &policy, &desired("False", &n.to_string()));
-        }
-        let text = context.metrics.encode().unwrap();
-        assert!(text.contains("vap_events_dropped_total 7\n"), "{text}");
-        let sending = tokio::spawn(send(Arc::clone(&context)));
-        tokio::time::sleep(Duration::from_millis(1050)).await;
-        sending.abort();
-        assert_eq!(log.lock().unwrap().len(), 60);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn one_that_is_refused_is_counted_and_stops_nobody() {
-        let (context, log) = taking(Some(403));
-        for message in ["A", "B"] {
-            publish(&context, &policy("true"), &desired("False", message));
-        }
-        send_for(&context, Duration::from_secs(1)).await;
-        assert_eq!(log.lock().unwrap().len(), 2);
-        let text = context.metrics.encode().unwrap();
-        assert!(text.contains("vap_events_dropped_total 2\n"), "{text}");
-    }
-
-    #[test]
-    fn the_name_of_an_event_is_valid() {
-        let told = |name: &str| Told {
-            key: Key {
-                regarding: String::new(),
-                type_: String::new(),
-                status: String::new(),
-                reason: String::new(),
-                note: 0,
-            },
-            regarding: ObjectReference {
-                name: Some(name.to_owned()),
-                ..ObjectReference::default()
-            },
-            condition: condition("Compiled", "False", ""),
-        };
-        let time = || MicroTime(Timestamp::from_second(1).unwrap());
-        let name = |policy: &str| object(&told(policy), time()).metadata.name.unwrap();
-        assert_eq!(name("a"), "a.3b9aca00");
-        let long = format!("{}-{}", "a".repeat(MAX_NAME - 1), "b".repeat(32));
-        assert_eq!(
-            name(&long),
-            format!("{}.3b9aca00", "a".repeat(MAX_NAME - 1))
-        );
-    }
-}
+mod tests;

@@ -145,7 +145,7 @@ impl Observed {
     }
 
     /// When it may be taken over, if it does not change until then.
-    fn expires(&self) -> Instant {
+    pub(super) fn expires(&self) -> Instant {
         let seconds = u64::try_from(self.record.duration_seconds).unwrap_or(0);
         self.since + Duration::from_secs(seconds)
     }

@@ -20,7 +20,9 @@ mod crds;
 mod discovery;
 pub mod error;
 mod events;
-pub mod exclude;
+mod exclude;
+mod follow;
+mod generation;
 mod http;
 mod leadership;
 mod lease;
@@ -30,11 +32,13 @@ mod observe;
 mod openapi;
 mod origin;
 mod pace;
+mod packed;
 mod params;
 mod probe;
 mod probing;
 mod queue;
 mod readiness;
+mod received;
 mod reconcile;
 mod refresh;
 mod schemas;
@@ -153,9 +157,18 @@ impl Controller {
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
         let leadership = context.leadership.clone();
-        let work = supervisor.contained("workers", reconcile::work(context, stop));
+        let work = reconcile::work(Arc::clone(&context), stop);
+        let work = supervisor.contained("workers", work);
         let writing = async {
             unless_lost(&supervisor, work).await?;
+            let n_unfinished = context.prober.n_unfinished();
+            if n_unfinished > 0 {
+                tracing::info!(
+                    policies = n_unfinished,
+                    "stopping: probes are not evaluated to their end, whoever leads next begins anew"
+                );
+            }
+            events::end(&context).await;
             leadership.close().await;
             Ok::<(), String>(())
         };

@@ -152,7 +152,7 @@ impl Facts {
                     .iter()
                     .flat_map(|binding| binding.actions.iter().map(String::as_str)),
             ),
-            BindingsState::Unread | BindingsState::NotPermitted(_) => {
+            BindingsState::Unread | BindingsState::NotPermitted => {
                 metrics::ACTIONS_UNKNOWN.to_owned()
             }
         }

@@ -18,7 +18,14 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// The writes of each policy that was written lately.
 #[derive(Debug, Default)]
-pub(crate) struct Pace(Mutex<HashMap<String, Writes>>);
+pub(crate) struct Pace(Mutex<Lately>);
+
+#[derive(Debug, Default)]
+struct Lately {
+    by_policy: HashMap<String, Writes>,
+    /// When those were last looked for that were not written lately.
+    cleaned: Option<Instant>,
+}
 
 #[derive(Debug)]
 struct Writes {
@@ -29,16 +36,24 @@ struct Writes {
 impl Pace {
     /// Whether the policy `name` may be written now; if so it is counted.
     pub(crate) fn may_write(&self, name: &str) -> bool {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lately = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if let Some(writes) = all.get_mut(name)
+        if let Some(writes) = lately.by_policy.get_mut(name)
             && now < writes.since + WINDOW
         {
             writes.n = writes.n.saturating_add(1);
             return writes.n <= MAX_WRITES;
         }
-        all.retain(|_, writes| now < writes.since + WINDOW);
-        all.insert(name.to_owned(), Writes { since: now, n: 1 });
+        // Not at each write: there may be ten thousand of them in one window.
+        if lately.cleaned.is_none_or(|cleaned| now >= cleaned + WINDOW) {
+            lately.cleaned = Some(now);
+            lately
+                .by_policy
+                .retain(|_, writes| now < writes.since + WINDOW);
+            lately.by_policy.shrink_to_fit();
+        }
+        let writes = Writes { since: now, n: 1 };
+        lately.by_policy.insert(name.to_owned(), writes);
         true
     }
 }
@@ -57,6 +72,6 @@ mod tests {
         assert!(pace.may_write("b"));
         tokio::time::advance(WINDOW).await;
         assert!(pace.may_write("a"));
-        assert_eq!(pace.0.lock().unwrap().len(), 1);
+        assert_eq!(pace.0.lock().unwrap().by_policy.len(), 1);
     }
 }

@@ -19,13 +19,11 @@ use tokio::time::Instant;
 
 use self::objects::{Changed, References};
 pub(crate) use self::objects::{Objects, Referrer};
-use super::backoff::Backoff;
 use super::context::Context;
 use super::error::{Error, within};
-use super::list_watch::{Form, ListWatch, Listing as ListingOrder, Plan, Sign};
+use super::follow::{Event, Follower, follow};
+use super::list_watch::{Form, Listing as ListingOrder, Plan};
 use super::readiness::certain_after;
-use super::supervisor::WATCH_LIMIT;
-use super::unreadable::UnreadableObjects;
 use crate::policy::admission::Labels;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
@@ -331,12 +329,7 @@ fn grant(name: &str) -> String {
 }
 
 /// Watches the objects of a kind until the task is aborted.
-#[expect(
-    clippy::too_many_lines,
-    reason = "one arm for each sign of the watch, of some lines each"
-)]
 async fn watch(context: Arc<Context>, resource: ApiResource) {
-    let gvk = &resource.gvk;
     let plan = Plan {
         path: DynamicObject::url_path(&kube_resource(&resource), None),
         form: Form::Metadata,
@@ -344,107 +337,101 @@ async fn watch(context: Arc<Context>, resource: ApiResource) {
         listing: ListingOrder::Paged(PAGE_SIZE),
         life: context.settings.watch_timeout,
     };
-    let mut watch =
-        ListWatch::<PartialObjectMeta<DynamicObject>>::new(context.client.clone(), plan);
-    let mut backoff = Backoff::default();
-    let mut trouble = Trouble::default();
-    let mut unreadable = UnreadableObjects::new(resource_name(&resource));
-    let mut building: BTreeMap<Key, Meta> = BTreeMap::new();
-    let known: Arc<Objects> = Arc::default();
-    let mut is_known = false;
-    let mut is_listing = false;
-    let publish = |listing| {
-        context.params.set(gvk, listing);
-        context.touch_params(gvk);
+    let name = resource_name(&resource);
+    let mut of_kind = OfKind {
+        context: &context,
+        resource: &resource,
+        building: BTreeMap::new(),
+        known: Arc::default(),
+        is_known: false,
+        trouble: Trouble::default(),
     };
-    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
-    let heartbeat = context
-        .supervisor
-        .heartbeat(format!("watch-{}", resource_name(&resource)), limit);
-    loop {
-        let was_known = is_known;
-        let sign = watch.next().await;
-        heartbeat.beat();
-        let changed = match sign {
-            Sign::Init => {
-                is_listing = true;
-                unreadable.begin_list();
-                building.clear();
-                continue;
-            }
-            Sign::InitApply(object) => {
-                let (key, meta) = described(&object);
-                building.insert(key, meta);
-                continue;
-            }
-            Sign::Unreadable(object) => {
-                let key = key_of(&object.name);
-                if let Some(meta) = known.get(&key).filter(|_| is_listing) {
-                    building.insert(key, meta);
-                }
-                unreadable.note(&context, object);
-                context
-                    .params
-                    .set_unreadable(&context, gvk, unreadable.len());
-                continue;
-            }
-            Sign::InitDone => {
-                is_listing = false;
-                unreadable.end_list();
-                context
-                    .params
-                    .set_unreadable(&context, gvk, unreadable.len());
-                is_known = true;
-                known.replace(std::mem::take(&mut building))
-            }
-            Sign::Apply(object) => {
-                let (key, meta) = described(&object);
-                unreadable.forget(Some(&name_of(&key)));
-                context
-                    .params
-                    .set_unreadable(&context, gvk, unreadable.len());
-                known.put(key, meta).into_iter().collect()
-            }
-            Sign::Delete(object) => {
-                let (key, _) = described(&object);
-                unreadable.forget(Some(&name_of(&key)));
-                context
-                    .params
-                    .set_unreadable(&context, gvk, unreadable.len());
-                known.remove(&key).into_iter().collect()
-            }
-            Sign::Alive => {
-                context.metrics.synced(Source::Params);
-                Vec::new()
-            }
-            Sign::Expired => {
-                backoff.rest(&context.readiness).await;
-                continue;
-            }
-            Sign::Failed(error) => {
-                if let Some(listing) = trouble.note(&context, &resource, &error, is_known) {
-                    publish(listing);
-                }
-                backoff.rest(&context.readiness).await;
-                continue;
-            }
-        };
-        // The API server answers for this kind: what is known stands, also where nothing has changed.
-        let was_hidden = trouble.end(&context, &resource);
-        if is_known && (!was_known || was_hidden) {
-            publish(Listing::Known(Arc::clone(&known)));
+    follow(&context, (&name, name.clone()), plan, &mut of_kind).await;
+}
+
+/// Who follows the objects of a kind.
+struct OfKind<'a> {
+    context: &'a Arc<Context>,
+    resource: &'a ApiResource,
+    /// What a list that is not whole has told of.
+    building: BTreeMap<Key, Meta>,
+    known: Arc<Objects>,
+    is_known: bool,
+    trouble: Trouble,
+}
+
+impl OfKind<'_> {
+    /// Tells those who refer to objects that are others. The API server answers for this kind: what is known
+    /// stands, also where nothing has changed.
+    fn tell(&mut self, changed: &[Changed], was_known: bool) {
+        let (context, gvk) = (self.context, &self.resource.gvk);
+        let was_hidden = self.trouble.end(context, self.resource);
+        if self.is_known && (!was_known || was_hidden) {
+            self.publish(Listing::Known(Arc::clone(&self.known)));
         } else {
-            context.params.touch(&context, gvk, &changed);
+            context.params.touch(context, gvk, changed);
         }
+    }
+
+    fn publish(&self, listing: Listing) {
+        let gvk = &self.resource.gvk;
+        self.context.params.set(gvk, listing);
+        self.context.touch_params(gvk);
     }
 }
 
-/// The name of an object by its key, with its namespace before it where it has one.
-fn name_of((namespace, name): &Key) -> String {
-    if namespace.is_empty() {
-        name.clone()
-    } else {
-        format!("{namespace}/{name}")
+impl Follower<PartialObjectMeta<DynamicObject>> for OfKind<'_> {
+    fn event(&mut self, event: Event<PartialObjectMeta<DynamicObject>>) {
+        let was_known = self.is_known;
+        let changed = match event {
+            Event::Init => {
+                self.building.clear();
+                return;
+            }
+            Event::InitApply(object) => {
+                let (key, meta) = described(&object);
+                self.building.insert(key, meta);
+                return;
+            }
+            Event::InitKeep(name) => {
+                let key = key_of(&name);
+                if let Some(meta) = self.known.get(&key) {
+                    self.building.insert(key, meta);
+                }
+                return;
+            }
+            Event::InitDone => {
+                self.is_known = true;
+                self.known.replace(std::mem::take(&mut self.building))
+            }
+            Event::Apply(object) => {
+                let (key, meta) = described(&object);
+                self.known.put(key, meta).into_iter().collect()
+            }
+            Event::Delete(object) => {
+                let (key, _) = described(&object);
+                self.known.remove(&key).into_iter().collect()
+            }
+        };
+        self.tell(&changed, was_known);
+    }
+
+    fn alive(&mut self) {
+        self.context.metrics.synced(Source::Params);
+        self.tell(&[], self.is_known);
+    }
+
+    fn failed(&mut self, error: &Error) {
+        let (context, resource) = (self.context, self.resource);
+        let news = self.trouble.note(context, resource, error, self.is_known);
+        if let Some(listing) = news {
+            self.publish(listing);
+        }
+    }
+
+    fn unreadable(&mut self, n: usize) {
+        let gvk = &self.resource.gvk;
+        self.context.params.set_unreadable(self.context, gvk, n);
     }
 }
 

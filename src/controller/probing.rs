@@ -25,9 +25,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::evaluate::{Evaluated, Lane, Places, Subject, evaluate};
-use self::inputs::{Generation, Inputs};
+use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
 use super::context::Context;
+use super::generation::Generation;
 use super::probe::Probe;
 use super::queue::Queue;
 use super::supervisor::WORK_LIMIT;
@@ -176,6 +177,11 @@ impl Prober {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
         }
+    }
+
+    /// Of how many policies probes are being evaluated, or wait for that.
+    pub(crate) fn n_unfinished(&self) -> usize {
+        self.quick.n_unfinished() + self.slow.n_unfinished()
     }
 
     /// Lets the probes of a policy be evaluated again although nothing is known to have changed.

@@ -115,6 +115,13 @@ impl Queue {
         self.lock().waiting.len()
     }
 
+    /// How many names wait or are worked on.
+    pub(crate) fn n_unfinished(&self) -> usize {
+        let state = self.lock();
+        let unfinished = |item: &&Item| item.is_waiting || item.is_running;
+        state.items.values().filter(unfinished).count()
+    }
+
     /// How many names wait, and for how many seconds the one that has waited longest has.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();

@@ -178,7 +178,7 @@ fn sample(facts: &Facts, desired: &DesiredStatus, probes: Vec<ProbeSample>) -> P
         conditions: conditions.collect(),
         failure_policy: facts.failure_policy(),
         actions: facts.actions(),
-        n_warnings: desired.expression_warnings.len(),
+        n_warnings: desired.n_type_warnings,
         probes,
     }
 }

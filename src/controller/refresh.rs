@@ -4,6 +4,7 @@
 //! once when a CRD or an API service changes, and then again until what it sees fits together
 //! ([`super::settle`]). Each new picture puts the policies into the queue that it touches.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,8 +23,12 @@ use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
-/// The shortest and the longest time between two looks while something is expected to show.
+/// The shortest time between two looks, and the longest that is waited on account of the last.
 const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// The longest time between two looks while something is expected to show and all looks work: what the API
+/// server publishes is to be seen soon after it is.
+const EXPECTED: Duration = Duration::from_millis(200);
 
 /// How much longer the pause between two looks is than a look takes, at the least: in a storm of CRDs each
 /// may be megabytes to read, for the API server too.
@@ -39,7 +44,12 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) enum Signal {
     /// All CRDs, listed anew.
-    CrdsListed(Crds),
+    CrdsListed {
+        /// Those that can be read.
+        crds: Crds,
+        /// The names of those that cannot: what is known of them stands.
+        kept: BTreeSet<String>,
+    },
     /// A CRD as it is now.
     CrdApplied(String, Crd),
     /// A CRD that is gone.
@@ -155,7 +165,13 @@ impl Refresher {
         let none = Index::new();
         let index = self.index.as_deref().unwrap_or(&none);
         let is_news = match signal {
-            Signal::CrdsListed(listed) => {
+            Signal::CrdsListed {
+                crds: mut listed,
+                kept,
+            } => {
+                let known = |name: String| Some((self.crds.get(&name)?.clone(), name));
+                let known: Vec<_> = kept.into_iter().filter_map(known).collect();
+                listed.extend(known.into_iter().map(|(crd, name)| (name, crd)));
                 // When these changed is not known: the index may have followed already.
                 for name in self.crds.keys().chain(listed.keys()) {
                     let (old, new) = (self.crds.get(name), listed.get(name));
@@ -257,7 +273,7 @@ impl Refresher {
         }
         self.cleaned = Instant::now();
         let Context { schemas, store, .. } = &*self.context;
-        let exists = |policy: &str| store.get(policy).is_some();
+        let exists = |policy: &str| store.has(policy);
         if schemas.retain(&store.needed_schemas(), exists) {
             schemas.purge().await;
         }
@@ -294,7 +310,7 @@ impl Refresher {
             return self.context.settings.refresh_interval;
         }
         let pause = self.step;
-        let longest = if has_failed { MAX_PAUSE } else { STEPS.1 };
+        let longest = if has_failed { MAX_PAUSE } else { EXPECTED };
         self.step = (self.step * 2).min(longest);
         pause
     }

@@ -41,6 +41,7 @@ const MAX_PARKED: Duration = Duration::from_secs(5);
 pub(crate) type Types = HashMap<Gvk, Result<Arc<DeclType>, SchemaError>>;
 
 /// Types by group version.
+#[derive(Clone)]
 pub(crate) struct SchemaCache {
     shared: Arc<Shared>,
 }
@@ -79,8 +80,9 @@ struct Document {
     load: Load,
     /// Rises when who went away without the document should look again.
     version: Arc<AtomicU64>,
-    /// The policies that asked for it and went away without.
-    waiting: BTreeSet<String>,
+    /// The policies that asked for it and went away without, with how many documents they need: those that
+    /// need few come first, as what is matched by wildcards takes long to check.
+    waiting: BTreeSet<(usize, String)>,
     /// Ends the pause before the next attempt.
     hurry: Arc<Notify>,
     task: AbortHandle,
@@ -100,6 +102,9 @@ enum Load {
     Missing(String),
     /// It is there.
     Loaded(Arc<Types>),
+    /// What is there is newer than the index, which may never tell: the schema may be what it was again
+    /// when the index is read next. The task goes on asking for what the index has.
+    Passing(Arc<Types>),
 }
 
 /// A policy that waits for documents.
@@ -151,6 +156,37 @@ impl SchemaCache {
         }
     }
 
+    /// The types of `group_versions`, of those that `index` has, for the policy of that name, where all are
+    /// there; asks for none.
+    pub(crate) fn loaded(
+        &self,
+        policy: &str,
+        group_versions: &BTreeSet<GroupVersion>,
+        index: &Index,
+    ) -> Option<Schemas> {
+        let mut schemas = Schemas::default();
+        let mut state = self.shared.lock();
+        for gv in group_versions {
+            let Some(address) = index.get(gv) else {
+                continue;
+            };
+            let document = state.documents.get(gv)?;
+            let Load::Loaded(types) = &document.load else {
+                return None;
+            };
+            if document.address != *address {
+                return None;
+            }
+            schemas.documents.insert(gv.clone(), Arc::clone(types));
+        }
+        state.parked.remove(policy);
+        drop(state);
+        for _ in &schemas.documents {
+            self.shared.metrics.schema_lookup(Lookup::Hit);
+        }
+        Some(schemas)
+    }
+
     /// The set that is equal to `group_versions`, shared by all that have it.
     pub(crate) fn shared(
         &self,
@@ -185,7 +221,7 @@ impl SchemaCache {
         state.sets.retain(|set| Arc::strong_count(set) > 1);
         let before = state.documents.len();
         state.documents.retain(|gv, document| {
-            document.waiting.retain(|policy| exists(policy));
+            document.waiting.retain(|(_, policy)| exists(policy));
             needed.contains(gv) || !document.waiting.is_empty()
         });
         let n_documents = state.documents.len();
@@ -232,9 +268,21 @@ impl Shared {
                 Load::Loaded(types) => {
                     schemas.documents.insert(gv.clone(), Arc::clone(types));
                 }
+                Load::Passing(types) => {
+                    schemas.documents.insert(gv.clone(), Arc::clone(types));
+                    let reason = "it is changing".to_owned();
+                    schemas
+                        .passing
+                        .push(Missing::new(reason, &document.version));
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.to_owned()));
+                }
                 Load::Missing(reason) => {
                     let missing = Missing::new(reason.clone(), &document.version);
-                    document.waiting.insert(policy.to_owned());
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.to_owned()));
                     schemas.waiting.insert(gv.clone(), missing);
                 }
                 Load::Coming => {
@@ -250,7 +298,9 @@ impl Shared {
             }
             for (gv, _) in &coming {
                 if let Some(document) = state.documents.get_mut(*gv) {
-                    document.waiting.insert(policy.to_owned());
+                    document
+                        .waiting
+                        .insert((group_versions.len(), policy.to_owned()));
                 }
             }
             let n_coming = coming.len();
@@ -333,7 +383,7 @@ impl Shared {
         document.version.fetch_add(1, Ordering::Relaxed);
         // Who was judged without the document is judged again once it is there, or once it is known why not.
         let mut touched = Vec::new();
-        for policy in &document.waiting {
+        for (_, policy) in &document.waiting {
             match parked.get_mut(policy) {
                 Some(parked) => {
                     parked.n_coming = parked.n_coming.saturating_sub(usize::from(was_coming));
@@ -391,6 +441,15 @@ pub(crate) struct Schemas {
     documents: BTreeMap<GroupVersion, Arc<Types>>,
     /// Documents that are published and could not be had now.
     pub(crate) waiting: BTreeMap<GroupVersion, Missing>,
+    /// Documents that are not those of the index.
+    passing: Vec<Missing>,
+}
+
+impl Schemas {
+    /// What must still be missing for another check to find the same.
+    pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
+        self.waiting.values().chain(&self.passing)
+    }
 }
 
 impl SchemaResolver for Schemas {

@@ -3,43 +3,71 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec, ValidatingAdmissionPolicyStatus,
+};
 
 use super::check::Record;
-use super::exclude::{Excluded, Exclusion};
+use super::exclude::{self, Excluded};
 use super::mapper::Dependencies;
 use super::origin::Origin;
+use super::packed::{Identity, Packed};
 use super::world::Change;
 use crate::policy::typecheck::Profile;
 use crate::schema::{GroupVersion, Gvk};
+use crate::status::exclusion::Exclusion;
 
 /// The policies, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
-    entries: Mutex<HashMap<String, Entry>>,
+    entries: Mutex<HashMap<String, Kept>>,
     exclusion: Exclusion,
 }
 
 /// One policy.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// The policy, as far as it is needed.
+    /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// What was found out about it, if it was looked at before.
     pub(crate) record: Option<Arc<Record>>,
     /// Whether it is left alone.
     pub(crate) excluded: Option<Excluded>,
+}
+
+/// One policy as it is kept.
+#[derive(Debug)]
+struct Kept {
+    policy: Arc<PackedPolicy>,
+    record: Option<Arc<Record>>,
+    excluded: Option<Excluded>,
     dependencies: Arc<Dependencies>,
 }
 
-/// Drops what is never read: half of an object is bookkeeping of others.
-fn prune(policy: &mut ValidatingAdmissionPolicy) {
-    let metadata = &mut policy.metadata;
-    metadata.managed_fields = None;
-    metadata.annotations = None;
-    metadata.labels = None;
-    metadata.owner_references = None;
-    metadata.finalizers = None;
+/// The policy, as far as it is needed.
+#[derive(Debug)]
+struct PackedPolicy {
+    identity: Identity,
+    spec: Packed<Option<ValidatingAdmissionPolicySpec>>,
+    status: Packed<Option<ValidatingAdmissionPolicyStatus>>,
+}
+
+impl PackedPolicy {
+    fn new(policy: &ValidatingAdmissionPolicy) -> Self {
+        Self {
+            identity: Identity::of(&policy.metadata),
+            spec: Packed::new(&policy.spec),
+            status: Packed::new(&policy.status),
+        }
+    }
+
+    fn unpack(&self) -> ValidatingAdmissionPolicy {
+        ValidatingAdmissionPolicy {
+            metadata: self.identity.metadata(),
+            spec: self.spec.unpack(),
+            status: self.status.unpack(),
+        }
+    }
 }
 
 impl Store {
@@ -65,31 +93,30 @@ impl Store {
         let Some(name) = policy.metadata.name.clone() else {
             return false;
         };
-        let excluded = self.exclusion.excluded(&policy);
-        prune(&mut policy);
+        let excluded = exclude::excluded(&self.exclusion, &policy);
         if excluded.is_some() {
             // Nothing of it is read, and so it depends on nothing.
             (policy.spec, policy.status) = (None, None);
         }
+        let packed = Arc::new(PackedPolicy::new(&policy));
         let mut entries = self.lock();
-        let known = entries.get(&name).map(|entry| &entry.policy.metadata);
-        if !from.supersedes(&policy.metadata, known) {
+        let known = entries.get(&name);
+        let known = known.map(|known| known.policy.identity.metadata());
+        if !from.supersedes(&policy.metadata, known.as_ref()) {
             return false;
         }
         let Some(known) = entries.get_mut(&name) else {
-            let dependencies = Arc::new(Dependencies::new(&policy));
-            entries.insert(
-                name,
-                Entry {
-                    policy: Arc::new(policy),
-                    record: None,
-                    excluded,
-                    dependencies,
-                },
-            );
+            let kept = Kept {
+                policy: packed,
+                record: None,
+                excluded,
+                dependencies: Arc::new(Dependencies::new(&policy)),
+            };
+            entries.insert(name, kept);
             return true;
         };
-        if policy.metadata.uid != known.policy.metadata.uid || policy.spec != known.policy.spec {
+        let is_other = !known.policy.identity.is_of(&policy.metadata);
+        if is_other || packed.spec != known.policy.spec {
             let mut dependencies = Dependencies::new(&policy);
             dependencies
                 .probe_groups
@@ -98,7 +125,7 @@ impl Store {
             // Also at the same generation: what was read before was not what is stored.
             known.record = None;
         }
-        known.policy = Arc::new(policy);
+        known.policy = packed;
         known.excluded = excluded;
         true
     }
@@ -124,7 +151,22 @@ impl Store {
 
     /// The policy of that name.
     pub(crate) fn get(&self, name: &str) -> Option<Entry> {
-        self.lock().get(name).cloned()
+        let (packed, record, excluded) = {
+            let entries = self.lock();
+            let kept = entries.get(name)?;
+            let record = kept.record.clone();
+            (Arc::clone(&kept.policy), record, kept.excluded)
+        };
+        Some(Entry {
+            policy: Arc::new(packed.unpack()),
+            record,
+            excluded,
+        })
+    }
+
+    /// Whether there is a policy of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.lock().contains_key(name)
     }
 
     /// Notes what was found out about a policy, unless it is another by now.
@@ -133,7 +175,7 @@ impl Store {
         let Some(entry) = entries.get_mut(name) else {
             return;
         };
-        if !record.is_of(&entry.policy) {
+        if !record.is_of(&entry.policy.identity.metadata()) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
@@ -207,7 +249,7 @@ impl Store {
         needed
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

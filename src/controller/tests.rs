@@ -11,7 +11,6 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::context::{Context, Settings};
-use super::exclude::Exclusion;
 use super::origin::Origin;
 use super::reconcile::{Done, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
@@ -19,6 +18,7 @@ use super::world::tests::world;
 use super::world::{Change, World};
 use crate::policy::typecheck::Profile;
 use crate::status::condition::ConditionType;
+use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{ErrorReason, Outcome};
 

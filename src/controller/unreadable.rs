@@ -62,10 +62,8 @@ impl UnreadableObjects {
     }
 
     /// Notes that the object `name` was read, or is gone.
-    pub(super) fn forget(&mut self, name: Option<&String>) {
-        if let Some(name) = name {
-            self.names.remove(name);
-        }
+    pub(super) fn forget(&mut self, name: &str) {
+        self.names.remove(name);
     }
 
     /// How many there are.

@@ -12,16 +12,15 @@ use kube::Resource;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::backoff::Backoff;
 use super::by_policy::{ByPolicy, RefersToPolicy};
 use super::context::Context;
 use super::crds::{Crd, Crds, CustomResourceDefinition};
 use super::error::Error;
-use super::list_watch::{Form, ListWatch, Listing, Plan, Sign};
+use super::follow::{self, Event, Follower};
+use super::list_watch::{Form, Listing, Plan};
 use super::origin::Origin;
+use super::received::ReceivedPolicy;
 use super::refresh::Signal;
-use super::supervisor::WATCH_LIMIT;
-use super::unreadable::UnreadableObjects;
 use crate::schema::GroupVersion;
 use crate::telemetry::metrics::{ErrorReason, Source};
 
@@ -31,10 +30,10 @@ const PAGE_SIZE: u32 = 50;
 /// Follows the policies.
 pub(crate) async fn policies(context: Arc<Context>) {
     let mut listed = BTreeSet::new();
-    follow::<ValidatingAdmissionPolicy>(&context, Source::Policies, |event| match event {
+    follow::<ReceivedPolicy>(&context, Source::Policies, |event| match event {
         Event::Init => listed.clear(),
         Event::InitKeep(name) => drop(listed.insert(name)),
-        Event::InitApply(policy) => {
+        Event::InitApply(ReceivedPolicy(policy)) => {
             listed.extend(policy.metadata.name.clone());
             put(&context, policy, Origin::Listed);
         }
@@ -45,8 +44,8 @@ pub(crate) async fn policies(context: Arc<Context>) {
             listed.clear();
             context.set_policies_listed();
         }
-        Event::Apply(policy) => put(&context, policy, Origin::Watched),
-        Event::Delete(policy) => {
+        Event::Apply(ReceivedPolicy(policy)) => put(&context, policy, Origin::Watched),
+        Event::Delete(ReceivedPolicy(policy)) => {
             let name = policy.metadata.name.unwrap_or_default();
             listed.remove(&name);
             if context.store.remove(&name) {
@@ -155,38 +154,32 @@ async fn follow_by_policy<K>(
 /// Follows the CRDs.
 pub(crate) async fn crds(context: Arc<Context>, signals: UnboundedSender<Signal>) {
     let mut listed = Crds::new();
-    // What is known of each, for one that cannot be read any more.
-    let mut known = Crds::new();
+    // Those of the list that cannot be read: what is known of them stands.
+    let mut kept = BTreeSet::new();
     follow::<CustomResourceDefinition>(&context, Source::Crds, |event| {
         let signal = match event {
             Event::Init => {
                 listed.clear();
+                kept.clear();
                 return;
             }
             Event::InitKeep(name) => {
-                if let Some(crd) = known.get(&name) {
-                    listed.insert(name, crd.clone());
-                }
+                kept.insert(name);
                 return;
             }
             Event::InitApply(crd) => {
                 listed.insert(name(&crd), Crd::from(crd));
                 return;
             }
-            Event::InitDone => {
-                known.clone_from(&listed);
-                Signal::CrdsListed(std::mem::take(&mut listed))
-            }
-            Event::Apply(crd) => {
-                let name = name(&crd);
-                let crd = Crd::from(crd);
-                known.insert(name.clone(), crd.clone());
-                Signal::CrdApplied(name, crd)
-            }
+            Event::InitDone => Signal::CrdsListed {
+                crds: std::mem::take(&mut listed),
+                kept: std::mem::take(&mut kept),
+            },
+            Event::Apply(crd) => Signal::CrdApplied(name(&crd), Crd::from(crd)),
             Event::Delete(crd) => {
                 let name = name(&crd);
-                known.remove(&name);
                 listed.remove(&name);
+                kept.remove(&name);
                 Signal::CrdDeleted(name)
             }
         };
@@ -219,24 +212,8 @@ pub(crate) async fn api_services(context: Arc<Context>, signals: UnboundedSender
     .await;
 }
 
-/// What a watch tells of the objects of a kind.
-enum Event<K> {
-    /// A list begins.
-    Init,
-    /// An object of the list.
-    InitApply(K),
-    /// An object of the list, by name, that cannot be read: what is known of it stands.
-    InitKeep(String),
-    /// The list is whole.
-    InitDone,
-    /// An object was created or changed.
-    Apply(K),
-    /// An object was deleted.
-    Delete(K),
-}
-
 /// Follows everything of a kind, and hands each event to `handle`.
-async fn follow<K>(context: &Context, source: Source, mut handle: impl FnMut(Event<K>))
+async fn follow<K>(context: &Context, source: Source, handle: impl FnMut(Event<K>))
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
@@ -246,55 +223,41 @@ where
         listing: Listing::Streamed(PAGE_SIZE),
         life: context.settings.watch_timeout,
     };
-    let mut watch = ListWatch::<K>::new(context.client.clone(), plan);
-    let mut backoff = Backoff::default();
-    let mut unreadable = UnreadableObjects::new(resource_name::<K>());
-    let mut is_listing = false;
-    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
-    let heartbeat = context
-        .supervisor
-        .heartbeat(format!("watch-{}", source.as_str()), limit);
-    loop {
-        let sign = watch.next().await;
-        heartbeat.beat();
-        match sign {
-            Sign::Init => {
-                is_listing = true;
-                unreadable.begin_list();
-                handle(Event::Init);
-            }
-            Sign::InitApply(object) => handle(Event::InitApply(object)),
-            Sign::InitDone => {
-                is_listing = false;
-                unreadable.end_list();
-                handle(Event::InitDone);
-            }
-            Sign::Apply(object) => {
-                unreadable.forget(object.meta().name.as_ref());
-                handle(Event::Apply(object));
-                in_step(context, source);
-            }
-            Sign::Delete(object) => {
-                unreadable.forget(object.meta().name.as_ref());
-                handle(Event::Delete(object));
-            }
-            Sign::Alive => in_step(context, source),
-            Sign::Unreadable(object) => {
-                if is_listing {
-                    handle(Event::InitKeep(object.name.clone()));
-                }
-                unreadable.note(context, object);
-            }
-            Sign::Expired => {
-                tracing::debug!(what = source.as_str(), "the watch is too old, listing anew");
-                backoff.rest(&context.readiness).await;
-            }
-            Sign::Failed(error) => {
-                report::<K>(context, source, &error);
-                backoff.rest(&context.readiness).await;
-            }
-        }
-        context.metrics.set_unreadable(source, unreadable.len());
+    let mut of_source = OfSource {
+        context,
+        source,
+        handle,
+    };
+    let names = (source.as_str(), resource_name::<K>());
+    follow::follow(context, names, plan, &mut of_source).await;
+}
+
+/// Who follows a source of facts.
+struct OfSource<'a, H> {
+    context: &'a Context,
+    source: Source,
+    handle: H,
+}
+
+impl<K, H> Follower<K> for OfSource<'_, H>
+where
+    K: Resource<DynamicType = ()>,
+    H: FnMut(Event<K>),
+{
+    fn event(&mut self, event: Event<K>) {
+        (self.handle)(event);
+    }
+
+    fn alive(&mut self) {
+        in_step(self.context, self.source);
+    }
+
+    fn failed(&mut self, error: &Error) {
+        report::<K>(self.context, self.source, error);
+    }
+
+    fn unreadable(&mut self, n: usize) {
+        self.context.metrics.set_unreadable(self.source, n);
     }
 }
 

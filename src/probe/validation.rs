@@ -20,7 +20,7 @@ use crate::cel::eval::{Limits, Program};
 use crate::cel::syntax;
 use crate::cel::types::Type;
 use crate::cel::value::Value;
-use crate::library::environment::{KubernetesVersion, base_env};
+use crate::library::environment::base_env;
 use crate::library::limits::PER_CALL_LIMIT;
 use crate::library::runtime::KubernetesRuntime;
 
@@ -224,7 +224,7 @@ fn plan_rules(schema: &Json, rules: &mut BTreeMap<String, Program>) -> Result<()
 
 fn plan(text: &str) -> Result<Program, String> {
     let variable = Variable::new("self", Type::Dyn);
-    let env = base_env(KubernetesVersion::LATEST).extend([variable]);
+    let env = base_env().extend([variable]);
     let (ast, diagnostics) = syntax::parse(text);
     let ast = ast.ok_or_else(|| diagnostics.render(text))?;
     let (checked, diagnostics) = checker::check(&Arc::new(ast), text, &env);

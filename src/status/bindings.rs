@@ -13,8 +13,8 @@ use super::message;
 pub enum BindingsState {
     /// They were not read yet.
     Unread,
-    /// We may not read them; the text says what is missing.
-    NotPermitted(String),
+    /// We may not read them.
+    NotPermitted,
     /// These are all.
     Known(Vec<BindingFacts>),
 }
@@ -49,11 +49,13 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
                 Lacks::Evidence,
             );
         }
-        BindingsState::NotPermitted(text) => {
+        BindingsState::NotPermitted => {
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
-                text.clone(),
+                "vap-status-controller may not read bindings: grant `list` and `watch` on \
+                 validatingadmissionpolicybindings to it"
+                    .to_owned(),
                 Lacks::Nothing,
             );
         }

@@ -175,6 +175,8 @@ pub struct DesiredStatus {
     pub observed_generation: i64,
     /// The warnings, within bounds.
     pub expression_warnings: Vec<ExpressionWarning>,
+    /// How many of them are about types, and not about expressions that do not compile.
+    pub n_type_warnings: usize,
     /// Our conditions.
     pub conditions: Vec<Condition>,
 }
@@ -325,13 +327,18 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         .collect();
     let types: Vec<String> = ours.iter().map(|ours| ours.type_.clone()).collect();
     let merged = condition::merge(live_conditions, ours);
+    let expression_warnings = if keeps_warnings {
+        live_warnings(live)
+    } else {
+        found_warnings(observed)
+    };
+    let uncompiled = uncompiled(observed);
+    let is_of_types =
+        |warning: &&ExpressionWarning| !uncompiled.contains(warning.field_ref.as_str());
     DesiredStatus {
         observed_generation: generation,
-        expression_warnings: if keeps_warnings {
-            live_warnings(live)
-        } else {
-            found_warnings(observed)
-        },
+        n_type_warnings: expression_warnings.iter().filter(is_of_types).count(),
+        expression_warnings,
         // What we do not say any more is left out of what is applied, which removes it.
         conditions: ConditionType::WRITTEN
             .into_iter()
@@ -511,7 +518,8 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     else {
         return Verdict::broken_off();
     };
-    let gaps = gaps(observed, types);
+    let uncompiled = uncompiled(observed);
+    let gaps = gaps(observed, types, &uncompiled);
     let (n_checked, n_kinds) = (
         types.n_checked + types.by_wildcard.n_checked,
         types.n_checked
@@ -525,10 +533,17 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     } else {
         format!("; not checked: {}", message::list(&gaps))
     };
+    // What does not compile has no types: the API server's words about it are among the warnings, and
+    // `Compiled` says it.
+    let of_types: Vec<&Warning> = types
+        .warnings
+        .iter()
+        .filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
+        .collect();
     let is_failure = |warning: &&Warning| !warnings::is_only_vain(&warning.warning);
-    let failing = types.warnings.iter().find(is_failure);
-    if let Some(first) = failing.or(types.warnings.first()) {
-        let more = match types.warnings.len() {
+    let failing = of_types.iter().copied().find(is_failure);
+    if let Some(first) = failing.or(of_types.first().copied()) {
+        let more = match of_types.len() {
             1 => String::new(),
             n => format!(" and {} more", n - 1),
         };
@@ -561,6 +576,12 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
             Reason::NoTypesToCheck,
             text.to_owned(),
         )
+    } else if is_all_uncompiled(observed, &uncompiled) {
+        return Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::CompilationFailed,
+            "what does not compile has no types",
+        );
     } else if n_checked == 0 {
         let text = "no schema of a matched kind could be used";
         (
@@ -588,8 +609,31 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     })
 }
 
+/// The expressions that do not compile, by their places.
+fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
+    let Checked::Done(Compiled { findings, .. }) = observed.compiled else {
+        return BTreeSet::new();
+    };
+    let failed = |finding: &&CompileFinding| finding.kind == CompileFindingKind::Failed;
+    let findings = findings.iter().filter(failed);
+    findings.map(|finding| finding.field_ref.as_str()).collect()
+}
+
+/// Whether nothing is left of which types could be checked.
+fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
+    match observed.compiled {
+        Checked::Done(Compiled { n_expressions, .. }) => {
+            !uncompiled.is_empty() && uncompiled.len() >= n_expressions
+        }
+        Checked::BrokenOff => false,
+    }
+}
+
 /// What type checking did not see, each with its reason.
-fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
+fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> Vec<String> {
+    let expressions: Vec<&str> = uncompiled.iter().copied().collect();
+    let expressions = (!expressions.is_empty())
+        .then(|| format!("{} (not compiled)", message::list(&expressions)));
     let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
     let kinds = message::unchecked(unchecked).into_iter();
     let params = types
@@ -606,7 +650,8 @@ fn gaps(observed: &Observed<'_>, types: &Typed) -> Vec<String> {
         .map(|(group, _)| format!("{group} (not discovered)"));
     let others = types.by_wildcard.has_more;
     let others = others.then(|| format!("others matched by wildcards ({BEYOND})"));
-    kinds.chain(others).chain(params).chain(groups).collect()
+    let rest = kinds.chain(others).chain(params).chain(groups);
+    expressions.into_iter().chain(rest).collect()
 }
 
 /// Which of the matched kinds were checked.

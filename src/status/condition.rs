@@ -172,7 +172,7 @@ macro_rules! reasons {
 reasons! {
     /// `Compiled` True.
     AllExpressionsCompile,
-    /// `Compiled` False: the API server refuses an expression.
+    /// `Compiled` False: the API server refuses an expression. `TypeChecked` Unknown: it refuses all of them.
     CompilationFailed,
     /// `Compiled` False: the API server accepts an expression that it cannot evaluate safely.
     UnsafeExpression,

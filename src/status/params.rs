@@ -53,6 +53,8 @@ pub enum ParamsState {
     Failed(String),
     /// We may not read them; the text says what is missing.
     NotPermitted(String),
+    /// We may not read the bindings, so that nobody knows which params are meant.
+    BindingsNotPermitted,
     /// They were looked for.
     Examined {
         /// The references that lead to params, of all bindings.
@@ -109,6 +111,15 @@ fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
         )
     } else {
         format!("with failurePolicy Ignore no request is checked (\"{text}\")")
+    }
+}
+
+/// What the API server does with a request where a binding's params do not exist.
+fn without_params(fails_closed: bool) -> &'static str {
+    if fails_closed {
+        "where they do not, parameterNotFoundAction Deny denies every request that the binding matches"
+    } else {
+        "where they do not, the binding checks no request"
     }
 }
 
@@ -205,7 +216,10 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
             );
         }
         ParamsState::NotPermitted(text) => {
-            let text = format!("; whether the params of bindings exist cannot be told: {text}");
+            let text = format!(
+                "; whether the params of bindings exist cannot be told, and {}: {text}",
+                without_params(fails_closed)
+            );
             return verdict(
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
@@ -213,8 +227,26 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 Lacks::Nothing,
             );
         }
+        ParamsState::BindingsNotPermitted => {
+            return verdict(
+                ConditionStatus::Unknown,
+                Reason::NotPermitted,
+                "; which params are meant cannot be told, as bindings may not be read (see Bound)",
+                Lacks::Nothing,
+            );
+        }
         ParamsState::Examined { n_found, missing } => (*n_found, missing),
     };
+    let (status, reason, text) = examined(n_found, missing, fails_closed);
+    verdict(status, reason, &text, Lacks::Nothing)
+}
+
+/// The verdict about params that were looked for, and its text.
+fn examined(
+    n_found: usize,
+    missing: &[MissingParams],
+    fails_closed: bool,
+) -> (ConditionStatus, Reason, String) {
     let describe = |denies: bool| -> Vec<String> {
         let wanted = missing.iter().filter(|missing| missing.denies == denies);
         wanted
@@ -232,12 +264,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
             ", but params do not exist: {}; {consequence}",
             message::list(&denied)
         );
-        return verdict(
-            ConditionStatus::False,
-            Reason::ParamsNotFound,
-            &text,
-            Lacks::Nothing,
-        );
+        return (ConditionStatus::False, Reason::ParamsNotFound, text);
     }
     let absent = if allowed.is_empty() {
         String::new()
@@ -248,19 +275,10 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
         )
     };
     if n_found == 0 {
-        return verdict(
-            ConditionStatus::True,
-            Reason::ParamKindServed,
-            &absent,
-            Lacks::Nothing,
-        );
+        return (ConditionStatus::True, Reason::ParamKindServed, absent);
     }
-    verdict(
-        ConditionStatus::True,
-        Reason::ParamsFound,
-        &format!(", and the params that bindings refer to exist{absent}"),
-        Lacks::Nothing,
-    )
+    let text = format!(", and the params that bindings refer to exist{absent}");
+    (ConditionStatus::True, Reason::ParamsFound, text)
 }
 
 fn why_not_served(gvk: &Gvk, why: &NotServed) -> String {

@@ -20,7 +20,7 @@ pub enum LogFormat {
 ///
 /// The client and its watcher report each failed attempt; the controller says the same once, with what
 /// to do about it.
-pub const DEFAULT_FILTER: &str = "info,kube_runtime=off,kube_client=off,tower=off";
+pub const DEFAULT_FILTER: &str = "info,kube_client=off,tower=off";
 
 /// Starts logging.
 ///

@@ -40,6 +40,7 @@ pub(crate) fn warnings_are_those_of_the_type_checker(
             paths: policies.to_vec(),
             crds: crds.to_vec(),
             profile,
+            version: None,
         };
         let report = check::run(&options, &mut std::io::empty()).unwrap();
         assert_eq!(report.policies.len(), input.policies.len());

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig, Variable};
+use vap_status_controller::cel::cost::Costs;
+use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig, Source, Variable};
 use vap_status_controller::cel::env::Library;
 use vap_status_controller::cel::types::{
     FieldTypes, OPTIONAL_TYPE, Primitive, StructType, Type, TypeParam,
@@ -109,7 +110,8 @@ pub(crate) fn overload(line: &str, objects: &Objects) -> Overload {
         None => OverloadRow::global,
     };
     let (function, id) = (function.to_owned().leak(), id.to_owned().leak());
-    let row = declare(function, id, &[], Sig::Dyn, "a case");
+    let source = Source::new("a case");
+    let row = declare(function, id, &[], Sig::Dyn, Costs::ONE, source);
     Overload {
         row: Box::leak(Box::new(row)),
         args: args.into(),

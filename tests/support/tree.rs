@@ -26,7 +26,7 @@ pub(crate) fn checked(checked: &CheckedAst) -> String {
                 let _ = write!(text, "^{name}");
             }
             Some(Reference::Function { overloads, .. }) => {
-                let mut ids = overloads.to_vec();
+                let mut ids: Vec<_> = overloads.iter().map(|row| row.id).collect();
                 ids.sort_unstable();
                 let _ = write!(text, "^{}", ids.join("|"));
             }

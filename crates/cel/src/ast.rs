@@ -141,16 +141,48 @@ pub fn is_optional(optional_indices: &[u32], n: usize) -> bool {
 
 static UNSPECIFIED: Expr = Expr::Unspecified;
 
+/// A call of a macro that was expanded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MacroCall {
+    /// The name of the macro.
+    pub function: Arc<str>,
+    /// The number of arguments, without the receiver.
+    pub n_args: usize,
+    /// The expression that it was expanded to.
+    pub at: ExprId,
+}
+
 /// An expression tree with the place of each node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Ast {
     exprs: Vec<Expr>,
     offsets: Vec<u32>,
+    macros: Vec<MacroCall>,
     root: ExprId,
     depth: u32,
 }
 
+/// Trees are equal if their nodes are; two macros may expand to the same.
+impl PartialEq for Ast {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            exprs,
+            offsets,
+            macros: _,
+            root,
+            depth,
+        } = self;
+        (exprs, offsets, root, depth) == (&other.exprs, &other.offsets, &other.root, &other.depth)
+    }
+}
+
 impl Ast {
+    /// The macros that were expanded, in the order of their ends.
+    #[must_use]
+    pub fn macros(&self) -> &[MacroCall] {
+        &self.macros
+    }
+
     /// The root of the tree.
     #[must_use]
     pub fn root(&self) -> ExprId {
@@ -273,6 +305,7 @@ pub struct AstBuilder {
     exprs: Vec<Expr>,
     offsets: Vec<u32>,
     depths: Vec<u32>,
+    macros: Vec<MacroCall>,
 }
 
 impl AstBuilder {
@@ -283,6 +316,7 @@ impl AstBuilder {
             exprs: Vec::with_capacity(n),
             offsets: Vec::with_capacity(n),
             depths: Vec::with_capacity(n),
+            macros: Vec::new(),
         }
     }
 
@@ -294,6 +328,11 @@ impl AstBuilder {
         self.offsets.push(offset);
         self.depths.push(depth);
         id
+    }
+
+    /// Records that a macro was expanded.
+    pub fn add_macro(&mut self, call: MacroCall) {
+        self.macros.push(call);
     }
 
     /// The expression `id`.
@@ -327,6 +366,7 @@ impl AstBuilder {
         Ast {
             exprs: self.exprs,
             offsets: self.offsets,
+            macros: self.macros,
             root,
             depth,
         }

@@ -1,13 +1,14 @@
 //! Declarations of functions: one row an overload.
 //!
 //! A library is a `&'static [OverloadRow]`. A row holds all that is known of the overload in one
-//! place, so that the checker, the cost model and the evaluator cannot drift apart; further columns
-//! (implementation, costs) are added to the row, not beside it.
+//! place, signature, costs, version, implementation, so that the checker, the cost model and the evaluator
+//! cannot drift apart. Nothing else decides by the id of an overload.
 //!
 //! Source: cel-go `common/decls/decls.go` (`FunctionDecl`, `OverloadDecl`).
 
 use std::sync::Arc;
 
+use super::cost::{Costs, ResultOf};
 use super::types::{StructType, Type, TypeParam};
 use super::value::{EvalError, Traits, Value, Work};
 
@@ -116,11 +117,41 @@ impl Context {
 /// The implementation of an overload; the arguments are values, never errors.
 pub type Implementation = fn(&Context, &[Value]) -> Result<Value, EvalError>;
 
+/// A call that was made simpler when it was planned.
+pub type Specialized = Box<dyn Fn(&Context, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
+
+/// An operator that the evaluator has a step of its own for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `&&`.
+    And,
+    /// `||`.
+    Or,
+    /// `?:`.
+    Conditional,
+    /// `==`.
+    Equal,
+    /// `!=`.
+    NotEqual,
+    /// `[]`.
+    Index,
+    /// `[?]` and `.?`.
+    OptionalIndex,
+    /// `or` of an optional.
+    OptionalOr,
+    /// `orValue` of an optional.
+    OptionalOrValue,
+    /// The condition by which comprehensions stop early.
+    NotStrictlyFalse,
+}
+
 /// How an overload is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub enum Binding {
-    /// By the operators of the evaluator itself, or not at all.
+    /// Not at all: it is only declared.
     None,
+    /// By a step of the evaluator itself, as are all overloads of its function.
+    Operator(Operator),
     /// By a function for this overload; the types of the arguments are held against the signature
     /// before it is called.
     ///
@@ -133,7 +164,75 @@ pub enum Binding {
     Singleton(Implementation, Traits),
 }
 
-/// One overload of a function.
+/// Steps of planning for a call with a constant second argument.
+#[derive(Clone, Copy, Debug)]
+pub enum Planning {
+    /// None.
+    Plain,
+    /// A constant list of scalars becomes a set.
+    ///
+    /// Source: cel-go `interpreter/decorators.go`, `maybeOptimizeSetMembership`.
+    Membership,
+    /// A constant text is a regular expression, which is compiled; one that is wrong is an error of
+    /// planning.
+    ///
+    /// Source: cel-go `interpreter/optimizations.go`, `RegexOptimization`.
+    Pattern(fn(&str) -> Result<Specialized, EvalError>),
+}
+
+/// A minor version of the platform that an environment is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version {
+    /// The major version.
+    pub major: u16,
+    /// The minor version.
+    pub minor: u16,
+}
+
+impl Version {
+    /// The version of what every environment has.
+    pub const ALWAYS: Self = Self::new(1, 0);
+
+    /// The version `major.minor`.
+    #[must_use]
+    pub const fn new(major: u16, minor: u16) -> Self {
+        Self { major, minor }
+    }
+}
+
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The upstream declaration of overloads, and the version that introduced them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The upstream file and symbol.
+    pub symbol: &'static str,
+    /// The first version of the platform that has the overload.
+    pub introduced: Version,
+}
+
+impl Source {
+    /// What `symbol` declares, in every version.
+    #[must_use]
+    pub const fn new(symbol: &'static str) -> Self {
+        Self {
+            symbol,
+            introduced: Version::ALWAYS,
+        }
+    }
+
+    /// This declaration, as of `introduced`.
+    #[must_use]
+    pub const fn since(self, introduced: Version) -> Self {
+        Self { introduced, ..self }
+    }
+}
+
+/// One overload of a function: all that is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct OverloadRow {
     /// The name of the function: `startsWith`, `_+_`, `math.greatest`.
@@ -146,10 +245,22 @@ pub struct OverloadRow {
     pub args: &'static [Sig],
     /// The type of the result.
     pub result: Sig,
-    /// The upstream file and symbol that declare it.
-    pub source: &'static str,
+    /// The estimate of the cost of a call, and the cost of an evaluated one.
+    pub costs: Costs,
+    /// The upstream file and symbol that declare it, and the version that introduced it.
+    pub source: Source,
     /// How it is evaluated.
     pub binding: Binding,
+    /// Steps of planning for a call with constants.
+    pub planning: Planning,
+    /// Where the parts of the result come from, for estimates of costs.
+    pub result_of: ResultOf,
+    /// The lengths in bytes of the arguments, from the first on, above which the cost of a call is held
+    /// against the limit before the call is made. The cost may then not depend on the result.
+    ///
+    /// Differs: upstream calls first and counts afterwards, which comes to the same, but takes seconds and
+    /// much memory with arguments of megabytes.
+    pub costed_before: &'static [usize],
     /// Whether a call that the check resolved to this overload alone is evaluated without holding the
     /// arguments against the signature.
     ///
@@ -162,6 +273,15 @@ pub struct OverloadRow {
     pub in_order: bool,
 }
 
+/// Rows are equal if their ids are.
+impl PartialEq for OverloadRow {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for OverloadRow {}
+
 impl OverloadRow {
     /// A global overload.
     #[must_use]
@@ -170,7 +290,8 @@ impl OverloadRow {
         id: &'static str,
         args: &'static [Sig],
         result: Sig,
-        source: &'static str,
+        costs: Costs,
+        source: Source,
     ) -> Self {
         Self {
             function,
@@ -178,8 +299,12 @@ impl OverloadRow {
             style: CallStyle::Global,
             args,
             result,
+            costs,
             source,
             binding: Binding::None,
+            planning: Planning::Plain,
+            result_of: ResultOf::Call,
+            costed_before: &[],
             unguarded: false,
             in_order: false,
         }
@@ -192,18 +317,12 @@ impl OverloadRow {
         id: &'static str,
         args: &'static [Sig],
         result: Sig,
-        source: &'static str,
+        costs: Costs,
+        source: Source,
     ) -> Self {
         Self {
-            function,
-            id,
             style: CallStyle::Member,
-            args,
-            result,
-            source,
-            binding: Binding::None,
-            unguarded: false,
-            in_order: false,
+            ..Self::global(function, id, args, result, costs, source)
         }
     }
 
@@ -211,6 +330,13 @@ impl OverloadRow {
     #[must_use]
     pub const fn evaluated_by(mut self, implementation: Implementation) -> Self {
         self.binding = Binding::Overload(implementation);
+        self
+    }
+
+    /// This overload, evaluated by a step of the evaluator.
+    #[must_use]
+    pub const fn evaluated_as(mut self, operator: Operator) -> Self {
+        self.binding = Binding::Operator(operator);
         self
     }
 
@@ -238,6 +364,45 @@ impl OverloadRow {
     pub const fn without_guards(mut self) -> Self {
         self.unguarded = true;
         self
+    }
+
+    /// This overload, for whose calls with constants planning does more.
+    #[must_use]
+    pub const fn planned_by(mut self, planning: Planning) -> Self {
+        self.planning = planning;
+        self
+    }
+
+    /// This overload, with a result whose parts come from its arguments.
+    #[must_use]
+    pub const fn with_result_of(mut self, result_of: ResultOf) -> Self {
+        self.result_of = result_of;
+        self
+    }
+
+    /// This overload, whose cost is counted before calls with arguments longer than `lengths`, in bytes.
+    #[must_use]
+    pub const fn costed_before(mut self, lengths: &'static [usize]) -> Self {
+        self.costed_before = lengths;
+        self
+    }
+
+    /// This overload at the costs of another platform.
+    #[must_use]
+    pub const fn costing(mut self, costs: Costs) -> Self {
+        self.costs = costs;
+        self
+    }
+
+    /// These overloads as a platform has them, as of `version`.
+    #[must_use]
+    pub const fn introduced<const N: usize>(version: Version, mut rows: [Self; N]) -> [Self; N] {
+        let mut rest: &mut [Self] = &mut rows;
+        while let [row, others @ ..] = rest {
+            row.source.introduced = version;
+            rest = others;
+        }
+        rows
     }
 }
 

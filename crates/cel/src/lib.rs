@@ -20,6 +20,7 @@ mod names;
 pub mod number_format;
 
 pub mod source;
+pub mod stack;
 pub mod stdlib;
 pub mod syntax;
 pub mod temporal;

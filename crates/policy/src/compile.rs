@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
@@ -14,13 +13,15 @@ use super::environment::{Declared, VariableTypes, policy_env, variable_type_upst
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
+use cel::decls::Version;
 use cel::diagnostic::{Code, Diagnostics};
 use cel::env::Env;
 use cel::eval::Program;
-use cel::syntax::run_on_deep_stack;
+use cel::stack::run_on_deep_stack;
 use cel::types::Type;
 use kubernetes::library::cost;
 use kubernetes::library::runtime::KubernetesRuntime;
+use kubernetes::library::version::{self, TooNew};
 
 /// What is wrong with an expression, without regard to schemas.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +97,17 @@ impl CompileErrorType {
             Self::Internal => "InternalError",
         }
     }
+}
+
+/// A call of a function or macro that an older API server does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewerCall {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The place of the call in the expression, in code points.
+    pub offset: u32,
+    /// The function or macro.
+    pub call: TooNew,
 }
 
 /// A sound expression: its checked tree, and the program that was planned from it.
@@ -220,6 +232,25 @@ impl CompiledPolicy {
         compiled
     }
 
+    /// The calls of functions and macros that an API server of `version` does not take in a new policy, of
+    /// sound expressions.
+    #[must_use]
+    pub fn too_new(&self, version: Version) -> Vec<NewerCall> {
+        let mut found = Vec::new();
+        self.compile_each(CompileMode::New, Words::Ours, |expression, sound| {
+            let Some(sound) = sound else { return };
+            let ast = sound.checked.ast();
+            for call in version::too_new(&sound.checked, version) {
+                found.push(NewerCall {
+                    field_ref: expression.field_ref.clone(),
+                    offset: ast.offset(call.at),
+                    call,
+                });
+            }
+        });
+        found
+    }
+
     /// Compiles all expressions without schemas, in the order in which the API server does, and hands
     /// each to `visit`, with its program if it is sound.
     pub fn compile_each(
@@ -252,13 +283,10 @@ fn compile_all(
     policy: &ValidatingAdmissionPolicy,
     expressions: &[PolicyExpression],
     (mode, words): (CompileMode, Words),
-    visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
+    mut visit: impl FnMut(CompiledExpression, Option<Sound>) + Send,
 ) {
-    // The work may have to be begun anew on this stack, and only one of the two ever runs.
-    let visit = Mutex::new(visit);
     run_on_deep_stack(expressions.iter().any(PolicyExpression::is_deep), || {
-        let mut visit = visit.lock().unwrap_or_else(PoisonError::into_inner);
-        compile_in_order(policy, expressions, (mode, words), &mut *visit);
+        compile_in_order(policy, expressions, (mode, words), &mut visit);
     });
 }
 

@@ -10,17 +10,8 @@ use std::sync::{Arc, LazyLock};
 use cel::decls::Variable;
 use cel::env::Env;
 use cel::types::{FieldTypes, StructType, Type};
-use kubernetes::library::environment::{KubernetesVersion, base_env};
-
-/// The type of `authorizer`, whose fields nothing declares.
-///
-/// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `AuthorizerType`.
-const AUTHORIZER: &str = "kubernetes.authorization.Authorizer";
-
-/// The type of `authorizer.requestResource`.
-///
-/// Source: `k8s.io/apiserver` `pkg/cel/library/authz.go`, `ResourceCheckType`.
-const RESOURCE_CHECK: &str = "kubernetes.authorization.ResourceCheck";
+use kubernetes::library::environment::base_env;
+use kubernetes::library::types::{AUTHORIZER, RESOURCE_CHECK};
 
 /// Fields whose types are fixed, whatever the object type is called.
 #[derive(Debug)]
@@ -200,8 +191,7 @@ pub(super) fn evaluated_types() -> (Type, Type) {
 
 /// The types of `authorizer` and `authorizer.requestResource`.
 pub(super) fn authorizer_types() -> (Type, Type) {
-    let type_ = |name| Type::Struct(StructType::undeclared(name));
-    (type_(AUTHORIZER), type_(RESOURCE_CHECK))
+    (AUTHORIZER.to_type(), RESOURCE_CHECK.to_type())
 }
 
 /// What an expression may name besides the variables that are always there.
@@ -230,14 +220,14 @@ pub(super) fn policy_env(declared: &Declared<'_>) -> Env {
         variables.push(Variable::new("params", params.clone()));
     }
     if declared.authorizer {
-        let type_ = Type::Struct(StructType::undeclared(AUTHORIZER));
+        let type_ = AUTHORIZER.to_type();
         variables.push(Variable::new("authorizer", type_));
     }
     if declared.authorizer && declared.request_resource {
-        let type_ = Type::Struct(StructType::undeclared(RESOURCE_CHECK));
+        let type_ = RESOURCE_CHECK.to_type();
         variables.push(Variable::new("authorizer.requestResource", type_));
     }
-    base_env(KubernetesVersion::LATEST)
+    base_env()
         .extend_types(named.all.iter().cloned())
         .extend(variables)
 }

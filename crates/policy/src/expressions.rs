@@ -12,7 +12,7 @@ use cel::ast_validators;
 use cel::checker::{self, CheckedAst};
 use cel::diagnostic::{Code, Diagnostic, Diagnostics};
 use cel::env::Env;
-use cel::syntax;
+use cel::{stack, syntax};
 
 /// What an expression is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ pub(super) fn parse_all(policy: &ValidatingAdmissionPolicy) -> Vec<PolicyExpress
     let Some(spec) = &policy.spec else {
         return Vec::new();
     };
-    syntax::run_on_deep_stack(n_bytes(spec) > MAX_SHALLOW_BYTES, || parse_spec(spec))
+    stack::run_on_deep_stack(n_bytes(spec) > MAX_SHALLOW_BYTES, || parse_spec(spec))
 }
 
 /// How much text there is to parse, roughly.

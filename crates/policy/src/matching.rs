@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use super::exempt;
+use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -194,6 +195,24 @@ impl<'a> Rule<'a> {
         }
     }
 
+    /// The resources of the groups of the rule, with their indices: all that it could match, in their order.
+    fn candidates<'m>(&self, mapper: &'m RestMapper) -> Vec<(usize, &'m ApiResource)> {
+        let resources = &mapper.resources;
+        let of_group = match &self.groups {
+            Values::Few(groups) if !groups.iter().any(|group| group == "*") => groups,
+            // Of thousands of groups a rule is as quickly held against all resources.
+            Values::Few(_) | Values::Many(_) => return resources.iter().enumerate().collect(),
+        };
+        let of_group: BTreeSet<&str> = of_group.iter().map(String::as_str).collect();
+        let mut candidates = Vec::new();
+        for group in of_group {
+            let start = resources.partition_point(|resource| *resource.gvr.group < *group);
+            let from_start = resources.iter().enumerate().skip(start);
+            candidates.extend(from_start.take_while(|(_, resource)| resource.gvr.group == group));
+        }
+        candidates
+    }
+
     /// Hands on the names of the rule by which it matches requests for `resource`.
     fn for_each_name(&self, resource: &ApiResource, mut each: impl FnMut(&str)) {
         let served = resource.gvr.resource.as_str();
@@ -291,7 +310,7 @@ pub(super) fn targets<'a>(
     let mut exclusions = Exclusions::new(policy);
     let mut targets: BTreeMap<&Gvr, Target<'a>> = BTreeMap::new();
     for rule in rules(policy).iter().map(Rule::new) {
-        for (n, resource) in mapper.resources.iter().enumerate() {
+        for (n, resource) in rule.candidates(mapper) {
             let Some(by_wildcard) = rule.by_wildcard(resource, |_| {}) else {
                 continue;
             };
@@ -335,7 +354,7 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     let mut touched = BTreeSet::new();
     for (n, rule) in rules(policy).iter().map(Rule::new).enumerate() {
         let mut found: HashSet<String> = HashSet::new();
-        for (idx, resource) in mapper.resources.iter().enumerate() {
+        for (idx, resource) in rule.candidates(mapper) {
             let mut matching_name = String::new();
             let is_exempt = exempt::is_exempt(&resource.gvr);
             let is_by_wildcard = rule.by_wildcard(resource, |name| {
@@ -551,11 +570,6 @@ pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk
     kinds
 }
 
-/// The most kinds that upstream takes from one rule.
-///
-/// Source: `typechecking.go`, `maxTypesToCheck`.
-const MAX_TYPES_TO_CHECK: usize = 10;
-
 /// How often resources are looked up for one policy: a rule can name a billion of groups, versions and
 /// resources in combination.
 const MAX_LOOKUPS: usize = 50_000;
@@ -606,4 +620,47 @@ fn sorted(values: &[String]) -> Vec<&str> {
     let mut values: Vec<_> = values.iter().map(String::as_str).collect();
     values.sort_unstable();
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_rule_is_held_against_the_resources_of_its_groups() {
+        let groups = ["", "a", "ab", "b", "c.d"];
+        let resource = |group: &&str| ApiResource {
+            gvr: Gvr::new(*group, "v1", "things"),
+            gvk: Gvk::new(*group, "v1", "Thing"),
+            singular: String::new(),
+            namespaced: true,
+        };
+        let mapper = RestMapper::new(groups.iter().map(resource).collect());
+        let candidates = |groups: &[&str]| -> Vec<(usize, String)> {
+            let rule: NamedRuleWithOperations =
+                serde_json::from_value(json!({"apiGroups": groups})).unwrap();
+            let candidates = Rule::new(&rule).candidates(&mapper).into_iter();
+            candidates
+                .map(|(n, resource)| (n, resource.gvr.group.clone()))
+                .collect()
+        };
+        let table: [(&[&str], &[usize]); 6] = [
+            (&[], &[]),
+            (&["a"], &[1]),
+            (&["c.d", "", "c.d", "none"], &[0, 4]),
+            (&["aa"], &[]),
+            (&["b", "*"], &[0, 1, 2, 3, 4]),
+            (&["*"], &[0, 1, 2, 3, 4]),
+        ];
+        for (of_rule, expect) in table {
+            let expect = expect.iter().map(|n| (*n, groups[*n].to_owned()));
+            assert_eq!(
+                candidates(of_rule),
+                expect.collect::<Vec<_>>(),
+                "{of_rule:?}"
+            );
+        }
+    }
 }

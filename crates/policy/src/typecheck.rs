@@ -2,7 +2,7 @@
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::compile::CompiledPolicy;
@@ -13,7 +13,7 @@ use super::param_kind;
 use super::truthful::{self, Judge};
 use super::verdicts::{Scope, Verdicts};
 use cel::env::Env;
-use cel::syntax::run_on_deep_stack;
+use cel::stack::run_on_deep_stack;
 use cel::types::{StructType, Type};
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
@@ -224,6 +224,12 @@ fn check_truthfully(
 ) {
     let targets = matching::targets(policy.policy(), mapper);
     let (by_wildcard, too_many) = matching::wildcard_kinds(&targets);
+    let mut of_kinds: HashMap<&Gvk, Vec<&Target<'_>>> = HashMap::new();
+    for target in &targets {
+        let of_kind = of_kinds.entry(&target.resource.gvk).or_default();
+        of_kind.push(target);
+    }
+    let of_kind = |gvk: &Gvk| of_kinds.get(gvk).map(Vec::as_slice).unwrap_or_default();
     let mut judge = Judge::new(policy, params);
     let mut verdicts = Verdicts::default();
     let mut metadata: Option<Type> = None;
@@ -242,9 +248,7 @@ fn check_truthfully(
                 });
                 continue;
             }
-            let of_kind = |target: &&Target<'_>| target.resource.gvk == gvk;
-            let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
-            let judged = judge.judge(&gvk, &object, &of_kind);
+            let judged = judge.judge(&gvk, &object, of_kind(&gvk));
             verdicts.add(gvk.clone(), is_wildcard, judged);
             checked.push(gvk);
         }
@@ -268,9 +272,7 @@ fn check_truthfully(
         if unseen.len() > MAX_UNSEEN_KINDS || judge.is_exhausted() {
             break;
         }
-        let of_kind = |target: &&Target<'_>| target.resource.gvk == unchecked.gvk;
-        let of_kind: Vec<_> = targets.iter().filter(of_kind).collect();
-        let mut judged = judge.judge(&unchecked.gvk, &object, &of_kind);
+        let mut judged = judge.judge(&unchecked.gvk, &object, of_kind(&unchecked.gvk));
         verdicts.add_sound(&mut judged);
     }
     let scope = if is_complete {
@@ -281,9 +283,8 @@ fn check_truthfully(
         Scope::Partial
     };
     let of_subresource = |gvk: &&Gvk| {
-        targets
-            .iter()
-            .any(|target| target.resource.gvk == **gvk && target.resource.gvr.is_subresource())
+        let mut targets = of_kind(gvk).iter();
+        targets.any(|target| target.resource.gvr.is_subresource())
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();

@@ -130,7 +130,7 @@ impl Coverage {
             if let Some(Reference::Function { overloads, .. }) = checked.reference(id)
                 && let [overload] = &overloads[..]
             {
-                self.add("overload", *overload);
+                self.add("overload", overload.id);
             }
         }
     }

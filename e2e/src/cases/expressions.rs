@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
 use vap_status_controller::cel::types::{StructType, Type};
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::schema::{DeclType, Gvk, OpenApiDocument};
 
 use super::choices::Choices;
@@ -30,7 +30,7 @@ pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
     let declared = variables
         .iter()
         .map(|(name, type_)| Variable::new(*name, type_.clone()));
-    base_env(KubernetesVersion::LATEST).extend(declared)
+    base_env().extend(declared)
 }
 
 /// The declared type of a schema.

@@ -13,7 +13,7 @@ use vap_status_controller::cel::env::{Env, Library};
 use vap_status_controller::cel::eval::{Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::Type;
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 
 use super::eval;
@@ -194,7 +194,7 @@ fn full_name(name: &str, container: &str, env: &Env) -> Option<String> {
 
 /// The environment of Kubernetes with the declarations of the test.
 fn environment(test: &Test) -> Env {
-    let base = base_env(KubernetesVersion::LATEST);
+    let base = base_env();
     let mut library = Library::clone(base.library());
     let mut variables = Vec::new();
     for declaration in &test.declarations {

@@ -3,7 +3,8 @@
 //! Source: cel-spec `proto/cel/expr/conformance/test/simple.proto`.
 
 use anyhow::{Context as _, Result};
-use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig};
+use vap_status_controller::cel::cost::Costs;
+use vap_status_controller::cel::decls::{Overload, OverloadRow, Sig, Source};
 use vap_status_controller::cel::types::Type;
 
 use super::textproto::{self, Message};
@@ -164,7 +165,8 @@ fn read_overload(name: &str, overload: &Message) -> Result<Overload> {
         OverloadRow::global
     };
     let (name, id) = (name.to_owned().leak(), overload.text("overload_id")?.leak());
-    let row = declare(name, id, &[], Sig::Dyn, "a conformance test");
+    let source = Source::new("a conformance test");
+    let row = declare(name, id, &[], Sig::Dyn, Costs::ONE, source);
     Ok(Overload {
         row: Box::leak(Box::new(row)),
         args: params.into_iter().map(read_type).collect::<Result<_>>()?,

@@ -26,7 +26,7 @@ use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
 use vap_status_controller::library::cost;
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::schema::decl_type::DeclType;
@@ -218,7 +218,7 @@ fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>>
 }
 
 fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
-    let base = base_env(KubernetesVersion::LATEST);
+    let base = base_env();
     let types = schema_types(&case.schema)?;
     let names: BTreeSet<&String> = case
         .vars

@@ -133,6 +133,10 @@ pub static RULES: &[Rule] = &[
         "the expression exceeds a limit of the API server",
     ),
     (
+        "newer-function",
+        "a function or macro that the API server of --kubernetes-version does not have",
+    ),
+    (
         "no-crds",
         "nothing that --crds names holds a CustomResourceDefinition",
     ),

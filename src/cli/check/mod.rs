@@ -13,10 +13,12 @@ pub mod report;
 pub mod shape;
 pub(super) mod suggestion;
 pub mod validation;
+pub mod versions;
 
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::cel::decls::Version;
 use crate::policy::typecheck::Profile;
 use crate::schema::SchemaError;
 
@@ -33,6 +35,8 @@ pub struct Options {
     pub crds: Vec<PathBuf>,
     /// Whose answers.
     pub profile: Profile,
+    /// The version of the API server that is to take the policies; the newest that is known if it is none.
+    pub version: Option<Version>,
 }
 
 /// Checks all policies of the input.
@@ -51,6 +55,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
         input.policies.iter().map(|policy| &policy.value),
     )?;
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
+    report.expressions = options.version.map(|version| version.to_string());
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid, &known));
     }
@@ -58,6 +63,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
         let mut outcome = policy::check(policy, &known, options.profile);
         outcome.findings.extend(shape::check(policy, &known));
         outcome.findings.extend(validation::policy(policy));
+        if let Some(version) = options.version {
+            outcome.findings.extend(versions::check(policy, version));
+        }
         report.add(policy, outcome);
     }
     for binding in &input.bindings {

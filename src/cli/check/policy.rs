@@ -80,6 +80,7 @@ pub fn check(
         let status = DesiredStatus {
             observed_generation: 0,
             expression_warnings: Vec::new(),
+            n_type_warnings: 0,
             conditions: Vec::new(),
         };
         return Outcome {

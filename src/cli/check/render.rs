@@ -210,10 +210,13 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         1 => "1 policy".to_owned(),
         n => format!("{n} policies"),
     };
+    let expressions = report.expressions.as_ref();
+    let expressions = expressions.map(|version| format!(", with expressions for {version}"));
     format!(
-        "{n_policies} in {} checked for Kubernetes {}: {found}",
+        "{n_policies} in {} checked for Kubernetes {}{}: {found}",
         count(summary.files, "file"),
-        report.kubernetes
+        report.kubernetes,
+        expressions.unwrap_or_default()
     )
 }
 

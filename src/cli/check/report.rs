@@ -26,6 +26,9 @@ pub struct CheckReport {
     pub kind: &'static str,
     /// The version of Kubernetes whose APIs the policies were checked against, `1.36`.
     pub kubernetes: String,
+    /// The version of Kubernetes whose functions and macros expressions may use, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expressions: Option<String>,
     /// `truthful` or `upstream`.
     pub profile: &'static str,
     /// How much there was, and how much is wrong.
@@ -117,6 +120,7 @@ impl CheckReport {
             api_version: "cli.vap-status.dev/v1alpha1",
             kind: "CheckReport",
             kubernetes: kubernetes.to_owned(),
+            expressions: None,
             profile: match profile {
                 Profile::Truthful => "truthful",
                 Profile::Upstream => "upstream",

@@ -11,19 +11,17 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
+    AuditAnnotation, MatchResources, NamedRuleWithOperations, ValidatingAdmissionPolicy,
     ValidatingAdmissionPolicyBinding,
 };
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
 use crate::cli::input::Object;
+use crate::library::limits::{
+    MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH, MAX_AUDIT_ANNOTATIONS, MAX_MATCH_CONDITIONS,
+};
 use crate::schema::escape;
-
-/// The most match conditions of a policy.
-const MAX_MATCH_CONDITIONS: usize = 64;
-/// The most audit annotations of a policy (`maxAuditAnnotations`).
-const MAX_AUDIT_ANNOTATIONS: usize = 20;
 
 /// Collects what is refused.
 struct Refused<'a, T> {
@@ -139,6 +137,15 @@ pub fn policy(policy: &Object<ValidatingAdmissionPolicy>) -> Vec<Finding> {
             refused.invalid(&field_ref, "the message must not contain line breaks");
         }
     }
+    audit_annotations(&mut refused, annotations);
+    refused.findings
+}
+
+/// Source: `validateAuditAnnotation`.
+fn audit_annotations(
+    refused: &mut Refused<'_, ValidatingAdmissionPolicy>,
+    annotations: &[AuditAnnotation],
+) {
     if annotations.len() > MAX_AUDIT_ANNOTATIONS {
         let message = format!("more than {MAX_AUDIT_ANNOTATIONS} audit annotations");
         refused.invalid("spec.auditAnnotations", &message);
@@ -152,8 +159,15 @@ pub fn policy(policy: &Object<ValidatingAdmissionPolicy>) -> Vec<Finding> {
             let message = format!("two audit annotations have the key `{}`", annotation.key);
             refused.invalid(&field_ref, &message);
         }
+        let length = annotation.value_expression.trim().len();
+        if length > MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH {
+            let field_ref = format!("spec.auditAnnotations[{n}].valueExpression");
+            let message = format!(
+                "longer than {MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH} bytes: {length}"
+            );
+            refused.invalid(&field_ref, &message);
+        }
     }
-    refused.findings
 }
 
 /// What the API server refuses of a binding.
@@ -345,6 +359,20 @@ mod tests {
         let all = ["apiGroups", "apiVersions", "operations", "resources"].map(path);
         let all: Vec<_> = all.iter().map(String::as_str).collect();
         check("", VALIDATIONS, &all);
+    }
+
+    /// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`,
+    /// `validateAuditAnnotation`.
+    #[test]
+    fn value_expressions_have_a_greatest_length() {
+        let with = |length: usize, expect: &[&str]| {
+            let expression = format!("'{}'", "x".repeat(length - 2));
+            let rest =
+                format!("  auditAnnotations: [{{key: a, valueExpression: \" {expression} \"}}]\n");
+            check(RULE, &rest, expect);
+        };
+        with(5 * 1024, &[]);
+        with(5 * 1024 + 1, &["spec.auditAnnotations[0].valueExpression"]);
     }
 
     #[test]

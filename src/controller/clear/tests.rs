@@ -1,5 +1,7 @@
 //! Tests of clearing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use http::Method;
 use serde_json::{Value, json};
 
@@ -95,4 +97,113 @@ async fn an_api_server_that_does_not_answer_is_not_waited_for() {
     assert_eq!(summary.n_failed, 2);
     let err = String::from_utf8(err).unwrap();
     assert!(err.contains("no answer within 10 s"), "{err}");
+}
+
+const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/vap/leases/lease";
+
+/// What becomes of everything where the answers to looks at the Lease are these, the last one for good: whether it
+/// was cleared, how many writes there were, and what was complained of.
+async fn clear_beside(
+    is_forced: bool,
+    looks: impl Fn(usize) -> Reply + Send + Sync + 'static,
+) -> (bool, usize, String) {
+    let n_looks = AtomicUsize::new(0);
+    let (client, log) = client(move |request| match request.path.as_str() {
+        LEASE => Some(looks(n_looks.fetch_add(1, Ordering::Relaxed))),
+        path if path.starts_with(POLICIES) && request.method == Method::GET => {
+            Some(list(&[object("a", FIELD_MANAGER)], ""))
+        }
+        _ => answer(request),
+    });
+    let options = Options {
+        lease_namespace: "vap".to_owned(),
+        lease_name: "lease".to_owned(),
+        is_forced,
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let is_clear = clear_unless_led(&client, options, &mut out, &mut err).await;
+    let complaints = String::from_utf8(err).unwrap();
+    (is_clear, patches(&log).len(), complaints)
+}
+
+/// A Lease that was renewed so many times.
+fn lease(holder: &str, n_renewals: usize) -> Reply {
+    Reply::json(&json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15,
+                 "renewTime": format!("2026-01-01T00:00:{:02}.000000Z", n_renewals % 60)},
+    }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_cleared_beside_a_controller_that_leads() {
+    // Renewed every two seconds, by a clock that is months behind.
+    let (is_clear, n_writes, complaints) =
+        clear_beside(false, |n_looks| lease("pod-a", n_looks / 4)).await;
+    assert_eq!((is_clear, n_writes), (false, 0));
+    assert!(
+        complaints.ends_with(
+            "nothing was cleared: a controller runs, pod-a, which renews the Lease vap/lease and would write \
+             everything again; stop it first, as by `kubectl -n vap scale deployment vap-status-controller \
+             --replicas=0`, or give --force\n"
+        ),
+        "{complaints}"
+    );
+    let forced = clear_beside(true, |n_looks| lease("pod-a", n_looks / 4)).await;
+    assert_eq!(forced, (true, 1, String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_was_stopped_or_killed_is_no_obstacle() {
+    let released = clear_beside(false, |_| lease("", 0)).await;
+    assert_eq!(released, (true, 1, String::new()));
+
+    let start = tokio::time::Instant::now();
+    let (is_clear, n_writes, complaints) = clear_beside(false, |_| lease("pod-a", 0)).await;
+    assert_eq!((is_clear, n_writes), (true, 1), "{complaints}");
+    assert!((15..17).contains(&start.elapsed().as_secs()));
+    assert_eq!(
+        complaints,
+        "pod-a holds the Lease vap/lease: seeing for up to 15 s whether it is renewed\n"
+    );
+
+    let (is_clear, n_writes, complaints) =
+        clear_beside(false, |_| Reply::failure(404, "no such lease")).await;
+    assert_eq!((is_clear, n_writes), (true, 1));
+    assert!(complaints.starts_with("there is no Lease vap/lease: "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_told_or_changes_meanwhile_is_said() {
+    let (is_clear, n_writes, complaints) =
+        clear_beside(false, |_| Reply::failure(403, "user cannot get")).await;
+    assert_eq!((is_clear, n_writes), (false, 0));
+    assert!(
+        complaints.contains("user cannot get; it takes the permission to get leases"),
+        "{complaints}"
+    );
+
+    let (is_clear, n_writes, complaints) = clear_beside(false, |n_looks| {
+        lease(if n_looks < 2 { "" } else { "pod-b" }, 0)
+    })
+    .await;
+    assert_eq!((is_clear, n_writes), (false, 1));
+    assert!(
+        complaints.starts_with("pod-b took the Lease vap/lease meanwhile"),
+        "{complaints}"
+    );
+
+    // A Lease that would hold for a year is not waited for.
+    let (is_clear, n_writes, complaints) = clear_beside(false, |_| {
+        Reply::json(&json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "lease"},
+            "spec": {"holderIdentity": "pod-a", "leaseDurationSeconds": 31_536_000},
+        }))
+    })
+    .await;
+    assert_eq!((is_clear, n_writes), (false, 0));
+    assert!(
+        complaints.contains("for longer than is waited"),
+        "{complaints}"
+    );
 }

@@ -152,9 +152,11 @@ impl Elector {
             next = Instant::now() + timing.retry_period;
             if next >= end {
                 return format!(
-                    "the Lease {} could not be renewed for {} s: {error}",
+                    "the Lease {} could not be renewed for {} s, and another attempt would come after the renew \
+                     deadline of {} s: {error}",
                     self.lease_name(),
-                    renewed.elapsed().as_secs()
+                    renewed.elapsed().as_secs(),
+                    timing.renew_deadline.as_secs()
                 );
             }
         }
@@ -221,11 +223,13 @@ impl Elector {
         let exists = live.is_some();
         let mut lease = live.unwrap_or_else(|| self.new_lease());
         record.write_to(lease.spec.get_or_insert_default());
+        let mut annotations = lease.metadata.annotations.take().unwrap_or_default();
+        self.context.settings.exclusion.annotate(&mut annotations);
         if self.context.readiness.is_all_in_step() {
-            let annotations = lease.metadata.annotations.get_or_insert_default();
             let wall = wall.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             annotations.insert(IN_STEP_AT.to_owned(), wall);
         }
+        lease.metadata.annotations = (!annotations.is_empty()).then_some(annotations);
         self.write(&lease, exists).await?;
         Ok(true)
     }

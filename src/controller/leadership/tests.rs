@@ -13,6 +13,7 @@ use crate::controller::context::Context;
 use crate::controller::lease::Timing;
 use crate::controller::testing::{Reply, Seen, client};
 use crate::controller::tests::settings;
+use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::Source;
 
@@ -273,6 +274,8 @@ async fn a_write_that_is_never_answered_ends_before_another_leads() {
     let lost = first.task.await.unwrap().unwrap_err();
     let text = "the Lease vap/lease could not be renewed for ";
     assert!(lost.starts_with(text), "{lost}");
+    let text = " s, and another attempt would come after the renew deadline of 10 s: ";
+    assert!(lost.contains(text), "{lost}");
     assert!(lost.contains(": no answer within "), "{lost}");
 }
 
@@ -398,8 +401,24 @@ async fn the_lease_says_when_the_leader_was_in_step() {
     seconds(3).await;
     let metadata = annotations(&server);
     assert_eq!(
-        metadata["annotations"]["vap-status.dev/in-step-at"],
-        "2026-09-21T14:13:20Z"
+        metadata["annotations"],
+        json!({"vap-status.dev/in-step-at": "2026-09-21T14:13:20Z"})
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lease_says_which_policies_are_left_alone() {
+    let server = Shared::default();
+    let mut context = context_of(&server, "a");
+    let selector = "vendor in (x)".parse().unwrap();
+    context.settings.exclusion = Exclusion::new(&["gke-*".parse().unwrap()], Some(&selector));
+    let first = start_with(context, "a", TIMING);
+    first.leads().await;
+    let metadata = server.lock().unwrap().lease.as_ref().unwrap()["metadata"].clone();
+    assert_eq!(
+        metadata["annotations"],
+        json!({"vap-status.dev/exclude-names": "gke-*",
+               "vap-status.dev/exclude-selector": "vendor in (x)"})
     );
 }
 

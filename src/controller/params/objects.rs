@@ -14,8 +14,21 @@ use crate::policy::admission::Selector;
 /// The objects of a kind.
 #[derive(Debug, Default)]
 pub(crate) struct Objects {
-    /// By name, then by namespace.
-    by_name: RwLock<BTreeMap<String, BTreeMap<String, Meta>>>,
+    by_name: RwLock<ByName>,
+}
+
+/// Objects by name and namespace, in one map: a map for each name would be larger than all that is in it.
+type ByName = BTreeMap<(String, String), Meta>;
+
+/// Those of a name, with their namespaces.
+fn of_name<'a>(
+    by_name: &'a ByName,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a String, &'a Meta)> + use<'a> {
+    by_name
+        .range((name.to_owned(), String::new())..)
+        .take_while(move |((of, _), _)| of == name)
+        .map(|((_, namespace), meta)| (namespace, meta))
 }
 
 /// An object that came, went or changed.
@@ -30,53 +43,47 @@ impl Objects {
     /// Whether there is one of that name, in that namespace or, where it is `None`, in any.
     pub(crate) fn has(&self, name: &str, namespace: Option<&str>) -> bool {
         let by_name = self.read();
-        by_name.get(name).is_some_and(|of_name| {
-            namespace.is_none_or(|namespace| of_name.contains_key(namespace))
-        })
+        let mut named = of_name(&by_name, name);
+        named.any(|(of, _)| namespace.is_none_or(|namespace| of == namespace))
     }
 
     /// Whether there is one that `selector` selects, in that namespace or, where it is `None`, in any.
     pub(crate) fn has_selected(&self, namespace: Option<&str>, selector: &Selector) -> bool {
         let by_name = self.read();
-        let mut of_names = by_name.values();
-        of_names.any(|of_name| {
-            of_name.iter().any(|(of, meta)| {
-                namespace.is_none_or(|namespace| of == namespace) && selector.matches(&meta.labels)
-            })
+        by_name.iter().any(|((_, of), meta)| {
+            namespace.is_none_or(|namespace| of == namespace) && selector.matches(&meta.labels)
         })
     }
 
     /// The keys of all of that name.
     pub(crate) fn named(&self, name: &str) -> Vec<Key> {
         let by_name = self.read();
-        let namespaces = by_name.get(name).into_iter().flat_map(BTreeMap::keys);
-        namespaces
-            .map(|namespace| (namespace.clone(), name.to_owned()))
+        let named = of_name(&by_name, name);
+        named
+            .map(|(namespace, _)| (namespace.clone(), name.to_owned()))
             .collect()
     }
 
     /// The keys of all that `selector` selects, in any namespace.
     pub(crate) fn selected(&self, selector: &Selector) -> Vec<Key> {
         let by_name = self.read();
-        let of_names = by_name.iter();
-        of_names
-            .flat_map(|(name, of_name)| of_name.iter().map(move |(of, meta)| (of, name, meta)))
-            .filter(|(_, _, meta)| selector.matches(&meta.labels))
-            .map(|(of, name, _)| (of.clone(), name.clone()))
+        by_name
+            .iter()
+            .filter(|(_, meta)| selector.matches(&meta.labels))
+            .map(|((name, of), _)| (of.clone(), name.clone()))
             .collect()
     }
 
     /// What is kept of the object.
     pub(crate) fn get(&self, (namespace, name): &Key) -> Option<Meta> {
-        self.read().get(name)?.get(namespace).cloned()
+        let key = (name.clone(), namespace.clone());
+        self.read().get(&key).cloned()
     }
 
     /// Puts an object in, in the place of its older state; that is what changed, if anything did.
     pub(crate) fn put(&self, key: Key, meta: Meta) -> Option<Changed> {
-        let mut by_name = self.write();
         let (namespace, name) = key.clone();
-        let of_name = by_name.entry(name).or_default();
-        let old = of_name.insert(namespace, meta.clone());
+        let old = self.write().insert((name, namespace), meta.clone());
         let changed = Changed {
             key,
             new: Some(meta),
@@ -87,13 +94,8 @@ impl Objects {
 
     /// Takes an object out; that is what changed, if it was there.
     pub(super) fn remove(&self, key: &Key) -> Option<Changed> {
-        let mut by_name = self.write();
-        let (namespace, name) = key;
-        let of_name = by_name.get_mut(name)?;
-        let old = of_name.remove(namespace);
-        if of_name.is_empty() {
-            by_name.remove(name);
-        }
+        let (namespace, name) = key.clone();
+        let old = self.write().remove(&(name, namespace));
         old.map(|old| Changed {
             key: key.clone(),
             old: Some(old),
@@ -105,10 +107,9 @@ impl Objects {
     pub(crate) fn replace(&self, listed: BTreeMap<Key, Meta>) -> Vec<Changed> {
         let gone: Vec<Key> = {
             let by_name = self.read();
-            let keys = by_name.iter().flat_map(|(name, of_name)| {
-                let key = |namespace: &String| (namespace.clone(), name.clone());
-                of_name.keys().map(key)
-            });
+            let keys = by_name
+                .keys()
+                .map(|(name, namespace)| (namespace.clone(), name.clone()));
             keys.filter(|key| !listed.contains_key(key)).collect()
         };
         let mut changed: Vec<Changed> = gone.iter().filter_map(|key| self.remove(key)).collect();
@@ -117,11 +118,11 @@ impl Objects {
         changed
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, BTreeMap<String, Meta>>> {
+    fn read(&self) -> RwLockReadGuard<'_, ByName> {
         self.by_name.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, BTreeMap<String, Meta>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, ByName> {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::super::bound::{Bindings, bindings_of, param_resource};
 use super::super::context::Context;
+use super::super::generation::Generation;
 use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
 use super::super::world::World;
@@ -53,29 +54,6 @@ pub(super) struct About {
     pub(super) probes: Vec<(String, Generation)>,
 }
 
-/// A generation of an object: its uid tells it from others of its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Generation {
-    uid: Option<String>,
-    generation: Option<i64>,
-}
-
-impl Generation {
-    pub(super) fn of_policy(policy: &ValidatingAdmissionPolicy) -> Self {
-        Self {
-            uid: policy.metadata.uid.clone(),
-            generation: policy.metadata.generation,
-        }
-    }
-
-    pub(super) fn of_probe(probe: &Probe) -> Self {
-        Self {
-            uid: probe.metadata.uid.clone(),
-            generation: probe.metadata.generation,
-        }
-    }
-}
-
 impl PartialEq for Inputs {
     fn eq(&self, other: &Self) -> bool {
         self.about == other.about
@@ -107,7 +85,9 @@ impl Inputs {
         world: &World,
     ) -> Self {
         let bindings = bindings_of(context, policy).map_err(|state| match state {
-            BindingsState::NotPermitted(text) => Unavailable::lasting(text),
+            BindingsState::NotPermitted => {
+                Unavailable::lasting("bindings may not be read, see the policy's condition Bound")
+            }
             _ => Unavailable::passing("the bindings were not read yet"),
         });
         let params = match param_resource(policy, world) {

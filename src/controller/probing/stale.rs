@@ -35,7 +35,7 @@ pub(crate) fn chores(context: &Context) -> Vec<Chore> {
         }
     });
     let mut named = context.probes.policies();
-    named.retain(|policy| context.store.get(policy).is_none());
+    named.retain(|policy| !context.store.has(policy));
     let namespaces = namespaces.into_iter().map(Chore::Namespace);
     namespaces
         .chain(policies.into_iter().map(Chore::Renew))

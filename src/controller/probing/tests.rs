@@ -113,7 +113,7 @@ fn start(context: &Arc<Context>) -> tokio::task::JoinHandle<()> {
 fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
-        for _ in 0..2_000 {
+        for _ in 0..20_000 {
             if holds() {
                 return;
             }
@@ -125,7 +125,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 
 /// Reconciles until the schemas have been read, whose coming gives a sign.
 async fn judged(context: &Arc<Context>) -> Done {
-    for _ in 0..2_000 {
+    for _ in 0..20_000 {
         let done = reconcile(context, "a").await.unwrap();
         if done.outcome != Outcome::Unchanged {
             return done;
@@ -149,7 +149,7 @@ fn reconciled<'a>(
     }
 }
 
-/// An API server that knows the probe as it was written last, and refuses writes of its status as
+/// An API server that knows the probe, with the status that was written last, and refuses writes of it as
 /// `refusal` says.
 fn server(
     refusal: impl Fn() -> Option<u16> + Send + Sync + 'static,
@@ -164,7 +164,7 @@ fn server(
         }
         let mut version = version.lock().unwrap();
         *version += 1;
-        let mut probe = serde_json::to_value(&*probe(1, 6, "FromCluster")).unwrap();
+        let mut probe = serde_json::to_value(&*probe(1, 6, "Implied")).unwrap();
         probe["metadata"]["resourceVersion"] = json!(version.to_string());
         probe["status"] = request.body["status"].clone();
         Some(Reply::json(&probe))
@@ -216,6 +216,25 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     assert_compiled(&context, 3);
     assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
     assert!(context.admissions.get(&changed).is_some());
+}
+
+/// What was received of a policy may have been mutilated on its way; its generation is the same.
+#[tokio::test(start_paused = true)]
+async fn another_spec_of_the_same_generation_is_evaluated_anew() {
+    let (context, log) = context(AT_MOST_FIVE, answer);
+    start(&context);
+    let mut mutilated = policy("true");
+    mutilated.metadata.resource_version = Some("98".to_owned());
+    put(&context, mutilated);
+    context.probes.put(probe(1, 6, "Implied"), Origin::Watched);
+    reconciled(&context, &log, 1).await;
+    assert_eq!(outcomes(&log), ["Failed"]);
+
+    let mut whole = policy(AT_MOST_FIVE);
+    whole.metadata.resource_version = Some("99".to_owned());
+    put(&context, whole);
+    reconciled(&context, &log, 2).await;
+    assert_eq!(outcomes(&log), ["Failed", "Passed"]);
 }
 
 #[tokio::test(start_paused = true)]

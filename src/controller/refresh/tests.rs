@@ -129,13 +129,18 @@ fn widget() -> Crd {
     crd("example.com", "Widget", &["v1"])
 }
 
+fn listed(crds: Crds) -> Signal {
+    let kept = BTreeSet::new();
+    Signal::CrdsListed { crds, kept }
+}
+
 const SOON: Duration = Duration::from_millis(1500);
 
 #[tokio::test(start_paused = true)]
 async fn the_first_picture_waits_for_the_crds_and_queues_all() {
     let cluster = cluster();
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
-    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.signal(listed(Crds::new()));
     assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
     // Nothing changes: nothing is queued, and the API server is asked at the interval.
     let before = paths(&cluster.log).len();
@@ -149,7 +154,7 @@ async fn the_first_picture_waits_for_the_crds_and_queues_all() {
 #[tokio::test(start_paused = true)]
 async fn a_crd_queues_its_policies_once_all_of_it_shows() {
     let cluster = cluster();
-    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
     cluster.signal(Signal::CrdApplied(WIDGETS.into(), widget()));
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
@@ -167,7 +172,7 @@ async fn a_crd_queues_its_policies_once_all_of_it_shows() {
 #[tokio::test(start_paused = true)]
 async fn what_never_shows_is_a_fact_after_a_while() {
     let cluster = cluster();
-    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
     // Listed without a document; not listed at all.
     cluster.serve(true, None);
@@ -192,7 +197,7 @@ async fn what_never_shows_is_a_fact_after_a_while() {
 async fn an_api_server_that_is_down_changes_nothing() {
     let cluster = cluster();
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
-    cluster.signal(Signal::CrdsListed([(WIDGETS.to_owned(), widget())].into()));
+    cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
     assert_eq!(cluster.queued(SOON).await, ["on-others", "on-widgets"]);
     cluster.served.lock().unwrap().is_down = true;
     assert_eq!(
@@ -214,14 +219,20 @@ async fn an_api_server_that_is_down_changes_nothing() {
         Vec::<String>::new()
     );
     // The CRDs are listed anew: no news.
-    cluster.signal(Signal::CrdsListed([(WIDGETS.to_owned(), widget())].into()));
+    cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+    assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
+    // Nor where one of them cannot be read any more: what was known of it stands.
+    cluster.signal(Signal::CrdsListed {
+        crds: Crds::new(),
+        kept: [WIDGETS.to_owned(), "unknown".to_owned()].into(),
+    });
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_aggregated_api_is_looked_at_at_once() {
     let cluster = cluster();
-    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
     cluster.serve(true, Some("/openapi/v3/a?hash=1"));
     cluster.signal(Signal::ApiServiceChanged(GroupVersion::new(
@@ -257,7 +268,7 @@ async fn a_storm_of_crds_holds_nobody_else_up() {
     // Each is served five seconds after it was created, so that there are always some that are late.
     const LATE: usize = 10;
     let cluster = cluster();
-    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
     for n in 0..120 {
         let thing = crd(&other_group(n), "Thing", &["v1"]);
@@ -296,7 +307,7 @@ async fn a_storm_of_crds_holds_nobody_else_up() {
 #[tokio::test(start_paused = true)]
 async fn looks_that_fail_are_no_evidence() {
     let cluster = cluster();
-    cluster.signal(Signal::CrdsListed(Crds::new()));
+    cluster.signal(listed(Crds::new()));
     cluster.queued(SOON).await;
     let mut params = policy("with-params", "other.example.com");
     params["spec"]["paramKind"] = json!({"apiVersion": "example.com/v1", "kind": "Widget"});

@@ -82,19 +82,24 @@ impl Loader {
     }
 
     /// Reads the document at `address`; `is_apart` where it failed before.
-    async fn read(&self, address: &str, is_apart: bool) -> Result<Arc<Types>, Error> {
+    async fn read(&self, address: &str, is_apart: bool) -> Result<Read, Error> {
         let budget = if is_apart {
             &self.budget_apart
         } else {
             &self.budget
         };
+        let mut is_passing = false;
         let document = match self.fetch(address, budget).await {
             // The document has changed since we read the index: the address without the hash has it as
-            // it is now. It is read again under its new address when the index tells that.
+            // it is now. It is read again under its new address when the index tells that, or under this
+            // one, should it have changed back.
+            //
+            // Source: kube-openapi `pkg/handler3/handler.go`, `HandleGroupVersion`.
             Err(Error::Status {
                 code: 301 | 302 | 307 | 308,
                 ..
             }) => {
+                is_passing = true;
                 let address = address.split('?').next().unwrap_or(address);
                 self.fetch(address, budget).await?
             }
@@ -110,7 +115,10 @@ impl Loader {
             Ok(Arc::new(types))
         };
         match blocking::run(blocking::Kind::Schemas, read).await {
-            Ok(types) => types.map_err(Error::Decode),
+            Ok(types) => Ok(Read {
+                types: types.map_err(Error::Decode)?,
+                is_passing,
+            }),
             Err(_) => Err(Error::Decode("reading the document panicked".to_owned())),
         }
     }
@@ -125,6 +133,13 @@ impl Loader {
     }
 }
 
+/// A document as it was read.
+struct Read {
+    types: Arc<Types>,
+    /// Whether it is not the one that the index has.
+    is_passing: bool,
+}
+
 /// Loads the document of `gv` at `address`.
 pub(super) async fn until_there(
     shared: Arc<Shared>,
@@ -133,16 +148,24 @@ pub(super) async fn until_there(
     hurry: Arc<Notify>,
 ) {
     let mut n_failures = 0_u32;
+    let mut n_passing = 0_u32;
     loop {
         let error = match attempt(&shared, &gv, &address, n_failures > 0).await {
-            Ok(types) => {
+            Ok(Read { types, is_passing }) => {
                 shared.metrics.schema_lookup(Lookup::Fetched);
                 if n_failures > 0 {
                     tracing::info!(group_version = %gv, "the schemas can be read again");
                 }
-                tracing::debug!(group_version = %gv, kinds = types.len(), "read schemas");
-                shared.note(&gv, &address, Load::Loaded(types));
-                return;
+                tracing::debug!(group_version = %gv, kinds = types.len(), is_passing, "read schemas");
+                if !is_passing {
+                    shared.note(&gv, &address, Load::Loaded(types));
+                    return;
+                }
+                shared.note(&gv, &address, Load::Passing(types));
+                n_failures = 0;
+                drop(tokio::time::timeout(pause(n_passing), hurry.notified()).await);
+                n_passing = n_passing.saturating_add(1);
+                continue;
             }
             Err(error) => error,
         };
@@ -178,7 +201,7 @@ async fn attempt(
     gv: &GroupVersion,
     address: &str,
     is_apart: bool,
-) -> Result<Arc<Types>, Error> {
+) -> Result<Read, Error> {
     let turn = shared.loader.turn(is_apart).await;
     let mut read = std::pin::pin!(within(DEADLINE, shared.loader.read(address, is_apart)));
     if let Ok(outcome) = tokio::time::timeout(SLOW, &mut read).await {

@@ -208,6 +208,42 @@ async fn a_document_that_moved_on_is_read_as_it_is_now() {
     assert_eq!(paths(&log), ["/a?hash=1", "/a"]);
 }
 
+/// A schema that is changed and changed back has its old address again, and nothing in the index tells.
+#[tokio::test(start_paused = true)]
+async fn a_document_that_moved_on_and_back_is_read_again() {
+    let moved_back = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (cache, log) = cache({
+        let moved_back = Arc::clone(&moved_back);
+        move |path| {
+            Some(
+                match (path.contains("hash"), moved_back.load(Ordering::Relaxed)) {
+                    (true, false) => Reply::failure(301, ""),
+                    (true, true) => Reply::json(&apps()),
+                    (false, _) => Reply::json(&json!({})),
+                },
+            )
+        }
+    });
+    let index = index(&[("apps/v1", "/a?hash=1")]);
+    let needed = BTreeSet::from([gv("apps/v1")]);
+    let passing = get(&cache, &needed, &index).await;
+    assert!(!is_found(&passing, "apps", "v1", "Deployment"));
+    let guards: Vec<_> = passing.guards().cloned().collect();
+    assert!(guards.iter().all(Missing::is_still_missing));
+
+    moved_back.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(queued(&cache).await, ["p"], "judged again by what is true");
+    assert!(!guards.iter().all(Missing::is_still_missing));
+    let schemas = get(&cache, &needed, &index).await;
+    assert!(is_found(&schemas, "apps", "v1", "Deployment"));
+
+    let n_requests = paths(&log).len();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    assert_eq!(paths(&log).len(), n_requests, "and then no more");
+    assert_eq!(queued(&cache).await, [""; 0]);
+}
+
 #[tokio::test]
 async fn a_document_that_cannot_be_read_is_a_failure() {
     let (cache, _) = cache(|_| {

@@ -208,7 +208,10 @@ async fn a_new_crd_does_not_end_the_watch_of_crds() {
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
     let (signals, mut received) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(crds(Arc::clone(&context), signals));
-    assert!(matches!(received.recv().await, Some(Signal::CrdsListed(_))));
+    assert!(matches!(
+        received.recv().await,
+        Some(Signal::CrdsListed { .. })
+    ));
     let Some(Signal::CrdApplied(name, crd)) = received.recv().await else {
         panic!("the CRD was not told of");
     };
@@ -306,9 +309,8 @@ async fn a_right_that_is_taken_away_is_seen_and_so_is_that_it_is_back() {
     assert_eq!(queued(&context).await, ["a"]);
 
     tokio::time::sleep(Duration::from_secs(30)).await;
-    let BindingsState::NotPermitted(text) = of_a().unwrap_err() else {
-        panic!("{:?}", of_a());
-    };
+    assert_eq!(of_a().unwrap_err(), BindingsState::NotPermitted);
+    let text = context.readiness.refusal(Source::Bindings).unwrap();
     assert!(text.contains("grant `list` and `watch` on it"), "{text}");
     // It is told once, however often it is found again.
     assert_eq!(queued(&context).await, ["a"]);

@@ -558,7 +558,7 @@ fn ready_reports_the_first_failing_condition_that_counts() {
                 gvk: limit(),
                 similar: Vec::new(),
             };
-            facts.types.warnings = vec![warning("spec.validations[0].expression", "text")];
+            facts.types.warnings = vec![warning("spec.validations[1].expression", "text")];
             facts.ready_requires = requires.iter().copied().collect();
         })
     };

@@ -123,7 +123,13 @@ fn params_that_bindings_refer_to() {
         (
             ParamsState::NotPermitted("grant it".into()),
             "Unknown NotPermitted",
-            "; whether the params of bindings exist cannot be told: grant it",
+            "; whether the params of bindings exist cannot be told, and where they do not, \
+             parameterNotFoundAction Deny denies every request that the binding matches: grant it",
+        ),
+        (
+            ParamsState::BindingsNotPermitted,
+            "Unknown NotPermitted",
+            "; which params are meant cannot be told, as bindings may not be read (see Bound)",
         ),
         (
             examined(1, &[]),
@@ -165,6 +171,12 @@ fn bindings_enforce_or_do_not() {
         ..BindingFacts::default()
     };
     let check = |facts: &Facts, expect, text| check(facts, ConditionType::Bound, expect, text);
+    check(
+        &Facts::sound().with(|facts| facts.bindings = BindingsState::NotPermitted),
+        "Unknown NotPermitted",
+        "vap-status-controller may not read bindings: grant `list` and `watch` on \
+         validatingadmissionpolicybindings to it",
+    );
     check(
         &bound(&[]),
         "False NoBindings",

@@ -17,6 +17,63 @@ fn schemas_that_cannot_be_had_are_unknown() {
     );
 }
 
+/// Facts of which so many of four expressions do not compile, which the type checker says in its words too.
+fn uncompiled(n: usize) -> Facts {
+    Facts::sound().with(|facts| {
+        for i in 0..n {
+            let field_ref = format!("spec.validations[{i}].expression");
+            let text = "apps/v1, Kind=Deployment: ERROR: <input>:1:1: undeclared reference to 'x'";
+            facts.types.warnings.push(warning(&field_ref, text));
+            let mut failed = finding(CompileFindingKind::Failed, "undeclared reference to 'x'");
+            failed.field_ref = field_ref;
+            facts.findings.push(failed);
+        }
+    })
+}
+
+#[test]
+fn what_does_not_compile_is_no_finding_of_type_checking() {
+    let one = uncompiled(1);
+    check(
+        &one,
+        ConditionType::TypeChecked,
+        "True PartiallyChecked",
+        "no warnings; 1 kind checked; not checked: spec.validations[0].expression (not compiled)",
+    );
+    let desired = one.compute(at(1));
+    assert_eq!(
+        get(&desired, ConditionType::Ready).reason,
+        "CompilationFailed"
+    );
+    // What the API server's own controller would write stays.
+    assert_eq!(desired.expression_warnings.len(), 1);
+    assert_eq!(desired.n_type_warnings, 0);
+
+    check(
+        &uncompiled(4),
+        ConditionType::TypeChecked,
+        "Unknown CompilationFailed",
+        "what does not compile has no types",
+    );
+
+    // Another expression has types, and they are wrong.
+    let other = uncompiled(1).with(|facts| {
+        facts.types.warnings.push(warning(
+            "spec.validations[1].expression",
+            "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replica'",
+        ));
+    });
+    check(
+        &other,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[1].expression may fail when evaluated (undefined field 'replica' on apps/v1 \
+         Deployment), with failurePolicy Fail a request that reaches it is denied; 1 kind checked; not \
+         checked: spec.validations[0].expression (not compiled)",
+    );
+    assert_eq!(other.compute(at(1)).n_type_warnings, 1);
+}
+
 #[test]
 fn a_schema_that_can_never_be_used_does_not_hold_up_ready() {
     let facts = Facts::sound().with(|facts| {

@@ -1,7 +1,7 @@
 //! What is said about each policy and probe: written out at each scrape, so that nothing is kept twice and
 //! nothing outlives its policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// What is said about one policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PolicySample {
     /// Each condition.
     pub conditions: Vec<ConditionSample>,
@@ -25,7 +25,7 @@ pub struct PolicySample {
 }
 
 /// What is said about one condition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ConditionSample {
     /// Its type.
     pub type_: &'static str,
@@ -36,7 +36,7 @@ pub struct ConditionSample {
 }
 
 /// What is said about one probe.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProbeSample {
     /// The name of the probe.
     pub probe: String,
@@ -52,7 +52,34 @@ const STATUSES: [&str; 3] = ["True", "False", "Unknown"];
 /// A scrape takes the [`Arc`] and leaves the lock. Whoever changes a sample while it is written out copies
 /// the map, which holds no more than pointers, once.
 #[derive(Debug, Default)]
-pub(super) struct PolicySamples(Mutex<Arc<Samples>>);
+pub(super) struct PolicySamples(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    samples: Arc<Samples>,
+    /// Samples that are equal are one: of thousands of policies few different things are said.
+    distinct: HashSet<Arc<PolicySample>>,
+    /// At how many of them those are looked for that are said of no policy any more.
+    clean_at: usize,
+}
+
+/// The least number of distinct samples at which it is looked for those of no policy.
+const LEAST_DISTINCT: usize = 256;
+
+impl State {
+    fn shared(&mut self, sample: PolicySample) -> Arc<PolicySample> {
+        if let Some(known) = self.distinct.get(&sample) {
+            return Arc::clone(known);
+        }
+        if self.distinct.len() >= self.clean_at.max(LEAST_DISTINCT) {
+            self.distinct.retain(|sample| Arc::strong_count(sample) > 1);
+            self.clean_at = 2 * self.distinct.len();
+        }
+        let sample = Arc::new(sample);
+        self.distinct.insert(Arc::clone(&sample));
+        sample
+    }
+}
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
@@ -62,30 +89,41 @@ pub(super) struct Samples {
 }
 
 impl PolicySamples {
-    fn lock(&self) -> MutexGuard<'_, Arc<Samples>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many different samples are held.
+    #[cfg(test)]
+    pub(super) fn n_distinct(&self) -> usize {
+        self.lock().distinct.len()
     }
 
     /// All samples as they are now.
     pub(super) fn snapshot(&self) -> Arc<Samples> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.lock().samples)
     }
 
     pub(super) fn set(&self, policy: &str, sample: PolicySample) {
-        let mut samples = self.lock();
-        let is_known = samples.policies.get(policy).map(|known| **known == sample);
-        if is_known == Some(true) && !samples.missing.contains_key(policy) {
+        let mut state = self.lock();
+        let known = state.samples.policies.get(policy);
+        let is_known = known.map(|known| **known == sample);
+        if is_known == Some(true) && !state.samples.missing.contains_key(policy) {
             return;
         }
-        let samples = Arc::make_mut(&mut samples);
+        let sample = state.shared(sample);
+        let samples = Arc::make_mut(&mut state.samples);
         samples.missing.remove(policy);
-        samples.policies.insert(policy.into(), Arc::new(sample));
+        match samples.policies.get_mut(policy) {
+            Some(known) => *known = sample,
+            None => drop(samples.policies.insert(policy.into(), sample)),
+        }
     }
 
     /// Says nothing more about a policy, but that these probes name it and it does not exist.
     pub(super) fn remove(&self, policy: &str, probes: Vec<String>) {
-        let mut samples = self.lock();
-        let samples = Arc::make_mut(&mut samples);
+        let mut state = self.lock();
+        let samples = Arc::make_mut(&mut state.samples);
         samples.policies.remove(policy);
         if probes.is_empty() {
             samples.missing.remove(policy);

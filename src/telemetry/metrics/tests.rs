@@ -235,3 +235,20 @@ fn a_snapshot_stands_while_samples_change() {
     assert_eq!(snapshot.n_policies(), 1);
     assert_eq!(samples.snapshot().n_policies(), 1);
 }
+
+#[test]
+fn equal_samples_are_one_and_those_of_no_policy_are_dropped() {
+    let samples = policies::PolicySamples::default();
+    samples.set("a", sample());
+    samples.set("b", sample());
+    assert_eq!(samples.n_distinct(), 1);
+    for n_warnings in 0..10_000 {
+        let sample = PolicySample {
+            n_warnings,
+            ..sample()
+        };
+        samples.set("a", sample);
+    }
+    assert!(samples.n_distinct() < 1000, "{}", samples.n_distinct());
+    assert_eq!(samples.snapshot().n_policies(), 2);
+}

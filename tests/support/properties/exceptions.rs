@@ -126,7 +126,7 @@ fn calls(checked: &CheckedAst, ids: &[&str]) -> bool {
         .iter()
         .any(|(id, _)| match checked.reference(id) {
             Some(Reference::Function { overloads, .. }) => {
-                overloads.iter().any(|id| ids.contains(id))
+                overloads.iter().any(|row| ids.contains(&row.id))
             }
             _ => false,
         })

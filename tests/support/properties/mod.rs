@@ -38,7 +38,7 @@ use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
 use vap_status_controller::library::cost;
-use vap_status_controller::library::environment::{KubernetesVersion, base_env};
+use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
 
@@ -162,7 +162,7 @@ impl World {
         ];
         let declared = variables.iter();
         let declared = declared.map(|(name, type_)| Variable::new(*name, type_.clone()));
-        let env = base_env(KubernetesVersion::LATEST).extend(declared);
+        let env = base_env().extend(declared);
         let schema = ValueSchema::new(&schema);
         Self {
             material: Material::new(&env, &variables),
@@ -333,7 +333,7 @@ fn overloads(checked: &CheckedAst) -> Vec<&'static str> {
         .iter()
         .filter_map(|(id, _)| checked.reference(id));
     let of_function = |reference: &Reference| match reference {
-        Reference::Function { overloads, .. } => overloads.to_vec(),
+        Reference::Function { overloads, .. } => overloads.iter().map(|row| row.id).collect(),
         Reference::Ident(_) => Vec::new(),
     };
     ids.flat_map(of_function).collect()

@@ -10,7 +10,7 @@
 use std::fmt::Write as _;
 
 use vap_status_controller::cel::ast::{Ast, Comprehension, Expr, ExprId, Literal, is_optional};
-use vap_status_controller::cel::syntax::run_on_deep_stack;
+use vap_status_controller::cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 
 /// The accumulator of the macros.
 const ACCUMULATOR: &str = "@result";
@@ -21,12 +21,9 @@ const UNUSED_ITER_VAR: &str = "#unused";
 /// The variable that `sortBy` binds.
 const SORT_BY_INPUT: &str = "@__sortBy_input__";
 
-/// Trees that are deeper than this are written on a thread of their own.
-const SHALLOW_NESTING: u32 = 40;
-
 /// The text of the expression `id` of `ast`.
 pub(crate) fn unparse(ast: &Ast, id: ExprId) -> String {
-    run_on_deep_stack(ast.depth() > SHALLOW_NESTING, || {
+    run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         let mut printer = Printer {
             ast,
             text: String::new(),

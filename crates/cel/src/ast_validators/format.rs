@@ -5,13 +5,9 @@
 
 use crate::ast::{Ast, Expr, ExprId, Literal};
 use crate::checker::{CheckedAst, Reference};
+use crate::ext::strings::FORMAT;
 use crate::ext::strings::format::{Arguments, Clause, FormatError, interpolate};
 use crate::types::{Primitive, Type};
-
-/// The overload that is checked.
-///
-/// Source: cel-go `common/overloads/overloads.go`, `ExtFormatString`.
-const OVERLOAD: &str = "string_format";
 
 /// What is wrong with calls of `format` in `checked`, and where.
 pub(super) fn mistakes(checked: &CheckedAst) -> Vec<(ExprId, String)> {
@@ -52,7 +48,7 @@ fn written_out(checked: &CheckedAst, call: ExprId) -> Option<(&str, &[ExprId])> 
 fn may_be_string_format(checked: &CheckedAst, call: ExprId) -> bool {
     match checked.reference(call) {
         Some(Reference::Function { overloads, .. }) => {
-            overloads.is_empty() || overloads.contains(&OVERLOAD)
+            overloads.is_empty() || overloads.iter().any(|row| **row == FORMAT)
         }
         _ => true,
     }

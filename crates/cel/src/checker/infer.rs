@@ -9,6 +9,7 @@ use super::{CheckedAst, Places, Reference};
 use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional};
 use crate::diagnostic::{Code, Diagnostics};
 use crate::env::{Env, Ident};
+use crate::ext::optional;
 use crate::types::{Primitive, StructType, Type};
 
 /// The state of one check.
@@ -229,7 +230,7 @@ impl<'a> Checker<'a> {
             id,
             Reference::Function {
                 name: "_?._",
-                overloads: Box::new(["select_optional_field"]),
+                overloads: Box::new([&optional::SELECT_FIELD]),
                 namespaced: false,
             },
         );

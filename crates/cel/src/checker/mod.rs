@@ -12,10 +12,11 @@ mod substitution;
 use std::sync::Arc;
 
 use super::ast::{Ast, ExprId};
+use super::decls::OverloadRow;
 use super::diagnostic::Diagnostics;
 use super::env::Env;
 use super::source::SourceMap;
-use super::syntax::run_on_deep_stack;
+use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::types::Type;
 
 /// What an expression was resolved to.
@@ -23,12 +24,12 @@ use super::types::Type;
 pub enum Reference {
     /// A variable or type, by its full name.
     Ident(Arc<str>),
-    /// A function, by its full name, with the ids of all overloads that the arguments allow.
+    /// A function, by its full name, with all overloads that the arguments allow.
     Function {
         /// The name of the function.
         name: &'static str,
-        /// The ids of the overloads.
-        overloads: Box<[&'static str]>,
+        /// The rows of the overloads.
+        overloads: Box<[&'static OverloadRow]>,
         /// Whether what looks like the receiver is a part of the function's name.
         namespaced: bool,
     },
@@ -83,9 +84,6 @@ impl CheckedAst {
         self.type_of(self.ast.root())
     }
 }
-
-/// Trees deeper than this are checked on a thread of their own, and walked so later.
-pub(crate) const SHALLOW_DEPTH: u32 = 60;
 
 /// Whether the check of `ast` takes so much of the stack that it is done on a thread of its own.
 #[must_use]

@@ -108,7 +108,7 @@ impl Checker<'_> {
             if !matches {
                 continue;
             }
-            overloads.push(overload.row.id);
+            overloads.push(overload.row);
             let overload_result = self.substitution.resolve(&declared_result);
             result = Some(match result {
                 None => overload_result,
@@ -157,7 +157,7 @@ impl Checker<'_> {
             let overloads = function
                 .overloads
                 .iter()
-                .map(|overload| overload.row.id)
+                .map(|overload| overload.row)
                 .collect();
             self.set_reference(
                 id,

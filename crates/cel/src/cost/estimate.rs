@@ -4,19 +4,19 @@
 
 use std::sync::Arc;
 
-use super::extensions;
 use super::factors::{
     CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
     STRUCT_CREATE_BASE_COST,
 };
 use super::facts::{EntrySize, Facts, LocalVariable};
-use super::node::{Call, CostEstimator};
+use super::node::{Call, SizeEstimator};
 use super::path::{PathId, PathStep, Paths};
+use super::row::ResultOf;
 use super::size::{CostEstimate, SizeEstimate};
-use super::standard;
 use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
-use crate::checker::{CheckedAst, Reference, SHALLOW_DEPTH};
-use crate::syntax::run_on_deep_stack;
+use crate::checker::{CheckedAst, Reference};
+use crate::decls::OverloadRow;
+use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 
 /// What the platform chooses of the cost model.
@@ -40,9 +40,9 @@ impl Default for CostOptions {
 ///
 /// Source: cel-go `checker/cost.go`, `Cost`.
 #[must_use]
-pub fn estimate<E: CostEstimator + ?Sized>(
+pub fn estimate(
     checked: &CheckedAst,
-    estimator: &E,
+    sizes: &dyn SizeEstimator,
     options: CostOptions,
 ) -> CostEstimate {
     let ast: &Ast = checked.ast();
@@ -50,7 +50,7 @@ pub fn estimate<E: CostEstimator + ?Sized>(
         let mut coster = Coster {
             checked,
             ast,
-            estimator,
+            sizes,
             options,
             paths: Paths::default(),
             facts: vec![Facts::default(); ast.len()],
@@ -67,10 +67,10 @@ const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 
 /// The state of one estimate.
-pub(super) struct Coster<'a, E: ?Sized> {
+pub(super) struct Coster<'a> {
     pub(super) checked: &'a CheckedAst,
     pub(super) ast: &'a Ast,
-    pub(super) estimator: &'a E,
+    pub(super) sizes: &'a dyn SizeEstimator,
     options: CostOptions,
     pub(super) paths: Paths,
     pub(super) facts: Vec<Facts>,
@@ -85,7 +85,7 @@ struct CostedCall<'b> {
     arg_costs: &'b [CostEstimate],
 }
 
-impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
+impl<'a> Coster<'a> {
     fn cost(&mut self, id: ExprId) -> CostEstimate {
         let ast = self.ast;
         match ast.expr(id) {
@@ -189,15 +189,15 @@ impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
 
     fn cost_call(&mut self, id: ExprId, target: Option<ExprId>, args: &[ExprId]) -> CostEstimate {
         let Some(Reference::Function {
-            name,
             overloads,
             namespaced,
+            ..
         }) = self.checked.reference(id)
         else {
             return CostEstimate::default();
         };
-        if *name == "dyn"
-            && let [arg] = args
+        if let ([only], [arg]) = (&**overloads, args)
+            && only.result_of == ResultOf::Argument
         {
             let cost = self.cost(*arg).plus(CostEstimate::fixed(1));
             self.copy_sizes(id, *arg);
@@ -213,7 +213,7 @@ impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
             arg_costs: &arg_costs,
         };
         self.set_index_path(id, overloads, args);
-        let (cost, size) = self.overloads_estimate(id, name, overloads, &call);
+        let (cost, size) = self.overloads_estimate(id, overloads, &call);
         self.set_size(id, size);
         self.set_joined_entry(id, overloads, args);
         target_cost.plus(cost)
@@ -223,33 +223,28 @@ impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
     fn overloads_estimate(
         &self,
         id: ExprId,
-        function: &str,
-        overloads: &[&str],
+        overloads: &[&'static OverloadRow],
         call: &CostedCall<'_>,
     ) -> (CostEstimate, Option<SizeEstimate>) {
         let args: Vec<_> = call.args.iter().map(|arg| self.node(*arg)).collect();
         let target = call.target.map(|target| self.node(target));
+        let operands = Call {
+            target: target.as_ref(),
+            args: &args,
+        };
         let mut cost = NO_COST;
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
-            let one = Call {
-                function,
-                overload,
-                target: target.as_ref(),
-                args: &args,
-            };
-            let estimate = extensions::call_estimate(&one, self.estimator)
-                .or_else(|| self.estimator.estimate_call_cost(&one))
-                .map_or_else(
-                    || standard::call_estimate(&one, call.arg_costs),
-                    |own| own.with(standard::sum(call.arg_costs)),
-                );
+            let static_cost = overload.costs.estimate;
+            let estimate = static_cost.estimate(&operands, call.arg_costs, self.sizes);
             cost = cost.union(estimate.cost);
             size = match (size, estimate.result_size) {
                 (Some(size), Some(other)) => Some(size.union(other)),
                 (size, other) => size.or(other),
             };
-            if let ("index_list" | "index_map", [container, ..]) = (*overload, call.args) {
+            if let (ResultOf::Items | ResultOf::Values, [container, ..]) =
+                (overload.result_of, call.args)
+            {
                 size = self.entry(*container).map(|entry| entry.value);
             }
             size = size.or_else(|| self.size(id));
@@ -258,25 +253,30 @@ impl<'a, E: CostEstimator + ?Sized> Coster<'a, E> {
     }
 
     /// The path of what is looked up in a list or map; where it may be either, that of a map.
-    fn set_index_path(&mut self, id: ExprId, overloads: &[&str], args: &[ExprId]) {
-        let step = overloads.iter().rev().find_map(|overload| match *overload {
-            "index_list" => Some(PathStep::Items),
-            "index_map" => Some(PathStep::Values),
-            _ => None,
-        });
+    fn set_index_path(&mut self, id: ExprId, overloads: &[&'static OverloadRow], args: &[ExprId]) {
+        let step = overloads
+            .iter()
+            .rev()
+            .find_map(|overload| match overload.result_of {
+                ResultOf::Items => Some(PathStep::Items),
+                ResultOf::Values => Some(PathStep::Values),
+                ResultOf::Call | ResultOf::Operands | ResultOf::Argument => None,
+            });
         if let (Some(step), [container, ..]) = (step, args) {
             self.extend_path(id, *container, step);
         }
     }
 
     /// What one of two lists or maps, or both in one, holds.
-    fn set_joined_entry(&mut self, id: ExprId, overloads: &[&str], args: &[ExprId]) {
-        let is_joined = overloads.iter().any(|overload| {
-            matches!(
-                *overload,
-                "conditional" | "add_list" | "add_string" | "add_bytes"
-            )
-        });
+    fn set_joined_entry(
+        &mut self,
+        id: ExprId,
+        overloads: &[&'static OverloadRow],
+        args: &[ExprId],
+    ) {
+        let is_joined = overloads
+            .iter()
+            .any(|overload| overload.result_of == ResultOf::Operands);
         if let ([_, one, other] | [one, other], true) = (args, is_joined) {
             let entries = self.entry(*one).zip(self.entry(*other));
             self.set_entry(id, entries.map(|(one, other)| one.union(other)));

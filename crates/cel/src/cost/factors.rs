@@ -1,4 +1,4 @@
-//! The units of the cost model, shared by the estimate and the measurement at run time.
+//! The units of the cost model, of the estimate and of what is measured at run time.
 //!
 //! Source: cel-go `common/cost.go`.
 

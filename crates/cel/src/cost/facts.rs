@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::estimate::Coster;
-use super::node::{AstNode, CostEstimator};
+use super::node::AstNode;
 use super::path::{Path, PathId, PathStep};
 use super::size::SizeEstimate;
 use crate::ast::{Expr, ExprId, Literal};
@@ -50,7 +50,7 @@ pub(super) struct LocalVariable {
     pub(super) entry: Option<EntrySize>,
 }
 
-impl<E: CostEstimator + ?Sized> Coster<'_, E> {
+impl Coster<'_> {
     pub(super) fn local(&self, name: &str) -> Option<&LocalVariable> {
         self.scopes
             .iter()
@@ -135,7 +135,7 @@ impl<E: CostEstimator + ?Sized> Coster<'_, E> {
                     expr: Some(expr),
                     computed_size: None,
                 };
-                self.estimator.estimate_size(&node)
+                self.sizes.estimate_size(&node)
             })
             .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
             .or_else(|| self.local_of(id)?.size)

@@ -1,6 +1,6 @@
 //! What an estimator is asked about: expressions and calls.
 //!
-//! Source: cel-go `checker/cost.go`, `AstNode`, `CostEstimator`, `CallEstimate`.
+//! Source: cel-go `checker/cost.go`, `AstNode`, `CallEstimate`.
 
 use super::path::{NO_PATHS, Path};
 use super::size::{CostEstimate, SizeEstimate};
@@ -83,13 +83,9 @@ impl<'a> AstNode<'a> {
     }
 }
 
-/// A call of one overload.
+/// The operands of a call of one overload.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// The full name of the function.
-    pub function: &'a str,
-    /// The id of the overload.
-    pub overload: &'a str,
     /// The receiver.
     pub target: Option<&'a AstNode<'a>>,
     /// The arguments.
@@ -140,13 +136,7 @@ pub trait SizeEstimator: Sync {
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
 }
 
-/// Who knows sizes and the costs of functions beyond the standard ones.
-pub trait CostEstimator: SizeEstimator {
-    /// What `call` costs, or `None` where the language's own estimate holds.
-    fn estimate_call_cost(&self, call: &Call<'_>) -> Option<CallEstimate>;
-}
-
-/// Knows neither sizes nor costs of functions.
+/// Knows no sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnknownSizes;
 
@@ -156,17 +146,11 @@ impl SizeEstimator for UnknownSizes {
     }
 }
 
-impl CostEstimator for UnknownSizes {
-    fn estimate_call_cost(&self, _call: &Call<'_>) -> Option<CallEstimate> {
-        None
-    }
-}
-
 /// The size of `node` by itself, or as `sizes` knows it, or unknown.
 ///
 /// Source: cel-go `ext/sets.go`, `estimateSize`; k8s.io/apiserver `pkg/cel/library/cost.go`,
 /// `sizeEstimate`.
-pub fn size_of<S: SizeEstimator + ?Sized>(sizes: &S, node: &AstNode<'_>) -> SizeEstimate {
+pub fn size_of(sizes: &dyn SizeEstimator, node: &AstNode<'_>) -> SizeEstimate {
     node.computed_size
         .or_else(|| sizes.estimate_size(node))
         .unwrap_or(SizeEstimate::UNKNOWN)

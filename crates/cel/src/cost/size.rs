@@ -131,7 +131,7 @@ impl SizeEstimate {
     clippy::cast_precision_loss,
     reason = "the estimates are defined on the nearest float"
 )]
-pub(super) const fn to_f64(n: u64) -> f64 {
+pub(crate) const fn to_f64(n: u64) -> f64 {
     n as f64
 }
 

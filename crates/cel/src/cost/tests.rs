@@ -3,35 +3,35 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::decls::Variable;
+use crate::decls::{Overload, Variable};
 use crate::env::{Env, Library};
 use crate::types::Type;
 use crate::{checker, stdlib, syntax};
 
-/// Knows the cost of one overload, and the greatest size of every string.
-struct OneOverload {
-    id: &'static str,
-    cost: fn(&Call<'_>) -> CostEstimate,
-    max_size: Option<u64>,
-}
+/// Knows the greatest size of every string.
+struct MaxSize(u64);
 
-impl SizeEstimator for OneOverload {
+impl SizeEstimator for MaxSize {
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
-        let max = self.max_size?;
-        (*node.type_() == Type::String).then_some(SizeEstimate::new(0, max))
+        (*node.type_() == Type::String).then_some(SizeEstimate::new(0, self.0))
     }
 }
 
-impl CostEstimator for OneOverload {
-    fn estimate_call_cost(&self, call: &Call<'_>) -> Option<CallEstimate> {
-        (call.overload == self.id).then(|| CallEstimate::of_cost((self.cost)(call)))
-    }
-}
-
-fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst {
+/// `expression`, where the overload `own` has the costs `costs`.
+fn checked_at(
+    own: Option<(&str, StaticCost)>,
+    expression: &str,
+    variables: &[(&str, Type)],
+) -> checker::CheckedAst {
     let mut library = Library::default();
-    for rows in stdlib::TABLES {
-        library.add_overloads(rows);
+    let rows = stdlib::TABLES.iter().copied().flatten();
+    if let Some((id, estimate)) = own {
+        let row = rows.clone().find(|row| row.id == id).unwrap();
+        let costs = Costs::new(estimate, row.costs.actual);
+        library.add_overload(Overload::new(Box::leak(Box::new(row.costing(costs)))));
+    }
+    for row in rows {
+        library.add_overload(Overload::new(row));
     }
     let declared = variables.iter();
     let env = Env::new(Arc::new(library))
@@ -43,38 +43,36 @@ fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst 
     checked
 }
 
+fn checked(expression: &str, variables: &[(&str, Type)]) -> checker::CheckedAst {
+    checked_at(None, expression, variables)
+}
+
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "estimated function call".
 #[test]
 fn a_platform_knows_the_cost_of_a_function() {
-    let estimator = OneOverload {
-        id: "timestamp_to_year",
-        cost: |_| CostEstimate::fixed(7),
-        max_size: None,
-    };
-    let checked = checked("input.getFullYear()", &[("input", Type::Timestamp)]);
-    let estimate = estimate(&checked, &estimator, CostOptions::default());
+    let own = ("timestamp_to_year", StaticCost::Fixed(7));
+    let variables = [("input", Type::Timestamp)];
+    let checked = checked_at(Some(own), "input.getFullYear()", &variables);
+    let estimate = estimate(&checked, &UnknownSizes, CostOptions::default());
     assert_eq!(estimate, CostEstimate::fixed(8));
 }
 
 /// Source: cel-go `checker/cost_test.go`, `TestCost`, "str concat custom cost estimate".
 #[test]
 fn a_platform_knows_better_what_a_standard_function_costs() {
-    let estimator = OneOverload {
-        id: "contains_string",
-        cost: |call| {
-            let cost = |node: &AstNode<'_>| size_of(&UnknownSizes, node).by_factor(0.2);
-            match (call.target, call.args) {
-                (Some(text), [part]) => cost(text).times(cost(part)),
-                _ => CostEstimate::default(),
-            }
-        },
-        max_size: Some(10),
-    };
-    let checked = checked(
+    let costs = StaticCost::Of(|call, sizes| {
+        let cost = |node: &AstNode<'_>| size_of(sizes, node).by_factor(0.2);
+        CallEstimate::of_cost(match (call.target, call.args) {
+            (Some(text), [part]) => cost(text).times(cost(part)),
+            _ => CostEstimate::default(),
+        })
+    });
+    let checked = checked_at(
+        Some(("contains_string", costs)),
         "'abcdefg'.contains(str1 + str2)",
         &[("str1", Type::String), ("str2", Type::String)],
     );
-    let estimate = estimate(&checked, &estimator, CostOptions::default());
+    let estimate = estimate(&checked, &MaxSize(10), CostOptions::default());
     assert_eq!(estimate, CostEstimate::new(2, 12));
 }
 
@@ -105,11 +103,6 @@ fn paths_begin_with_the_variable() {
             let steps = node.path().steps();
             let path: Vec<_> = steps.into_iter().map(PathStep::as_str).collect();
             self.0.lock().unwrap().push(path.join("."));
-            None
-        }
-    }
-    impl CostEstimator for Seen {
-        fn estimate_call_cost(&self, _call: &Call<'_>) -> Option<CallEstimate> {
             None
         }
     }

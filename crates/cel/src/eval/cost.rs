@@ -6,184 +6,8 @@
 //!
 //! Source: cel-go `interpreter/runtimecost.go`.
 
-use crate::value::{EvalError, Value, Work};
-
-/// How the cost of a call is computed of its arguments and its result.
-///
-/// `None` falls back to the language's own rule. An error ends the evaluation, as a panic of upstream's does. Arguments that
-/// failed are values of the kind [`Value::Error`]. What goes through values counts them as work.
-pub type CallCost = fn(&[Value], &Result<Value, EvalError>, &Work) -> CostResult;
-
-/// The language's own rule for the cost of a call, by its arguments.
-type PlainCost = fn(&[Value]) -> u64;
-
-/// What a [`CallCost`] gives.
-pub type CostResult = Result<Option<u64>, EvalError>;
-
-/// The cost of a step that selects a field or reads a variable.
-///
-/// Source: cel-go `common/cost.go`, `SelectAndIdentCost`.
-const SELECT_COST: u64 = 1;
-
-/// Source: cel-go `common/cost.go`, `ListCreateBaseCost`.
-pub(super) const LIST_COST: u64 = 10;
-
-/// Source: cel-go `common/cost.go`, `MapCreateBaseCost`.
-pub(super) const MAP_COST: u64 = 30;
-
-/// Source: cel-go `common/cost.go`, `StructCreateBaseCost`.
-pub(super) const MESSAGE_COST: u64 = 40;
-
-/// The cost of going through a text or list of the size `size` once: a tenth of it, rounded up.
-///
-/// Source: cel-go `common/cost.go`, `StringTraversalCostFactor`.
-#[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "as upstream, the product is computed as a double"
-)]
-pub fn string_traversal_cost(size: u64) -> u64 {
-    round_up(size as f64 * 0.1)
-}
-
-/// The least whole number that is not less than `number`, which is not negative.
-///
-/// `f64::ceil` is a call into the library of the system.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "what is cut off is looked at"
-)]
-#[inline]
-fn round_up(number: f64) -> u64 {
-    let whole = number as u64;
-    if (whole as f64) < number {
-        whole.saturating_add(1)
-    } else {
-        whole
-    }
-}
-
-/// The cost of a pattern of the size `size`.
-///
-/// Source: cel-go `common/cost.go`, `RegexStringLengthCostFactor`.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "as upstream, the product is computed as a double"
-)]
-fn pattern_cost(size: u64) -> u64 {
-    round_up(size as f64 * 0.25)
-}
-
-/// A cost.
-///
-/// # Errors
-///
-/// None.
-pub fn units(cost: u64) -> CostResult {
-    Ok(Some(cost))
-}
-
-fn size_of(args: &[Value], n: usize) -> u64 {
-    args.get(n).map_or(1, Value::cost_size)
-}
-
-fn traversal(args: &[Value]) -> u64 {
-    string_traversal_cost(size_of(args, 0))
-}
-
-fn second_size(args: &[Value]) -> u64 {
-    size_of(args, 1)
-}
-
-/// The cost of going through the lesser of two arguments.
-fn least(args: &[Value]) -> u64 {
-    string_traversal_cost(size_of(args, 0).min(size_of(args, 1)))
-}
-
-fn sum(args: &[Value]) -> u64 {
-    string_traversal_cost(size_of(args, 0).wrapping_add(size_of(args, 1)))
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "as upstream, the product is computed as a double"
-)]
-fn matching(args: &[Value]) -> u64 {
-    let text = round_up((1.0 + size_of(args, 0) as f64) * 0.1);
-    text.wrapping_mul(pattern_cost(size_of(args, 1)))
-}
-
-fn containing(args: &[Value]) -> u64 {
-    let text = string_traversal_cost(size_of(args, 0));
-    text.wrapping_mul(string_traversal_cost(size_of(args, 1)))
-}
-
-fn one(_: &[Value]) -> u64 {
-    1
-}
-
-/// The language's own rule for the cost of a call of `overload`.
-///
-/// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
-pub(super) fn plain_call_cost(overload: &str) -> PlainCost {
-    match overload {
-        "starts_with_string" | "ends_with_string" | "string_to_bytes" | "bytes_to_string"
-        | "strings_quote" | "string_format" => traversal,
-        "in_list" => second_size,
-        "less_string"
-        | "greater_string"
-        | "less_equals_string"
-        | "greater_equals_string"
-        | "less_bytes"
-        | "greater_bytes"
-        | "less_equals_bytes"
-        | "greater_equals_bytes"
-        | "equals"
-        | "not_equals" => least,
-        "add_string" | "add_bytes" => sum,
-        "matches_string" => matching,
-        "contains_string" => containing,
-        _ => one,
-    }
-}
-
-/// All that is needed to compute the cost of a call.
-#[derive(Clone, Copy)]
-pub(super) struct Costing {
-    /// The rule of the environment, if it has one; it may leave the cost to that of the language.
-    pub(super) own: Option<CallCost>,
-    /// The rule of the language.
-    pub(super) plain: PlainCost,
-}
-
-impl Costing {
-    /// The cost of a call.
-    ///
-    /// # Errors
-    ///
-    /// Where upstream's accounting panics.
-    pub(super) fn cost(
-        &self,
-        args: &[Value],
-        result: &Result<Value, EvalError>,
-        work: &Work,
-    ) -> Result<u64, EvalError> {
-        if let Some(cost) = self.own
-            && let Some(cost) = cost(args, result, work)?
-        {
-            return Ok(cost);
-        }
-        Ok((self.plain)(args))
-    }
-}
-
-impl std::fmt::Debug for Costing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Costing")
-    }
-}
+use crate::cost::factors::SELECT_AND_IDENT_COST;
+use crate::value::EvalError;
 
 /// How many steps are kept without an allocation.
 const N_INLINE: usize = 48;
@@ -310,15 +134,15 @@ impl Tracker {
     #[inline]
     pub(super) fn add_selects(&mut self, n_steps: usize) {
         let n_steps = u64::try_from(n_steps).unwrap_or(u64::MAX);
-        self.add(SELECT_COST.wrapping_mul(n_steps));
+        self.add(SELECT_AND_IDENT_COST.wrapping_mul(n_steps));
     }
 
     pub(super) fn add_select(&mut self) {
-        self.add(SELECT_COST);
+        self.add(SELECT_AND_IDENT_COST);
     }
 
     pub(super) fn subtract_select(&mut self) {
-        self.cost = self.cost.wrapping_sub(SELECT_COST);
+        self.cost = self.cost.wrapping_sub(SELECT_AND_IDENT_COST);
     }
 
     /// Records that the step `id` is done.

@@ -2,17 +2,19 @@
 //!
 //! Source: cel-go `interpreter/interpretable.go`; `cel/library.go` (`evalOptionalOr`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use super::cost::{self, Costing, Tracker};
+use super::cost::Tracker;
 use super::fold::Frame;
 use super::node::{
     Attribute, Call, Kind, ListNode, MapEntryNode, Member, MessageNode, Node, Root, Target,
 };
 use super::stack::Stack;
 use super::{Activation, Limits, Program};
+use crate::cost::RuntimeCost;
+use crate::cost::factors::{LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, STRUCT_CREATE_BASE_COST};
 use crate::decls::Context;
-use crate::syntax::run_on_deep_stack;
+use crate::stack::run_on_deep_stack;
 use crate::value::{EvalError, Key, Map, Value};
 
 /// One evaluation of a program.
@@ -90,9 +92,9 @@ impl<'p> Machine<'p> {
             },
             Kind::And(terms) => self.eval_logic(node, terms, false),
             Kind::Or(terms) => self.eval_logic(node, terms, true),
-            Kind::Equal(args, cost) => self.eval_equality(node, args, cost, false),
-            Kind::NotEqual(args, cost) => self.eval_equality(node, args, cost, true),
-            Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, cost),
+            Kind::Equal(args, cost) => self.eval_equality(node, args, *cost, false),
+            Kind::NotEqual(args, cost) => self.eval_equality(node, args, *cost, true),
+            Kind::NotStrictlyFalse(arg, cost) => self.eval_not_strictly_false(node, arg, *cost),
             Kind::Call(call) => self.eval_call(node, call),
             Kind::OptionalOr(args) => self.eval_optional_or(node, args, false),
             Kind::OptionalOrValue(args) => self.eval_optional_or(node, args, true),
@@ -111,17 +113,12 @@ impl<'p> Machine<'p> {
 
     /// Runs `work` where there is more stack.
     #[cold]
-    pub(super) fn on_deep_stack<T: Send>(
-        &mut self,
-        work: impl Fn(&mut Self) -> T + Send + Sync,
-    ) -> T {
+    pub(super) fn on_deep_stack<T: Send>(&mut self, work: impl FnOnce(&mut Self) -> T + Send) -> T {
         let outer = self.stack;
-        let machine = Mutex::new(self);
         run_on_deep_stack(true, || {
-            let mut machine = machine.lock().unwrap_or_else(PoisonError::into_inner);
-            machine.stack = Stack::deep();
-            let result = machine.stack.enter(|| work(&mut machine));
-            machine.stack = outer;
+            self.stack = Stack::deep();
+            let result = self.stack.enter(|| work(self));
+            self.stack = outer;
             result
         })
     }
@@ -209,12 +206,12 @@ impl<'p> Machine<'p> {
         node: &Node,
         nodes: &[Node],
         args: &[Value],
-        costing: &Costing,
+        cost: RuntimeCost,
         result: &Result<Value, EvalError>,
     ) -> Result<(), EvalError> {
         if self.tracker.take_steps(nodes.iter().map(|arg| arg.id)) {
             self.tracker
-                .add(costing.cost(args, result, self.context.work())?);
+                .add(cost.of(args, result, self.context.work())?);
         }
         self.tracker.done(node.id)
     }
@@ -223,7 +220,7 @@ impl<'p> Machine<'p> {
         &mut self,
         node: &'p Node,
         nodes: &'p [Node; 2],
-        costing: &Costing,
+        cost: RuntimeCost,
         negated: bool,
     ) -> Result<Value, EvalError> {
         let [left, right] = nodes;
@@ -242,7 +239,7 @@ impl<'p> Machine<'p> {
             }
             (left, right) => failed_pair(left, right),
         };
-        self.account(node, nodes, &args, costing, &result)?;
+        self.account(node, nodes, &args, cost, &result)?;
         result
     }
 
@@ -251,7 +248,7 @@ impl<'p> Machine<'p> {
         &mut self,
         node: &'p Node,
         arg: &'p Node,
-        costing: &Costing,
+        cost: RuntimeCost,
     ) -> Result<Value, EvalError> {
         let value = fatal(self.eval(arg))?;
         let result = match value {
@@ -260,7 +257,7 @@ impl<'p> Machine<'p> {
         };
         if self.tracker.take_step(arg.id) {
             self.tracker
-                .add(costing.cost(&[], &result, self.context.work())?);
+                .add(cost.of(&[], &result, self.context.work())?);
         }
         self.tracker.done(node.id)?;
         result
@@ -302,9 +299,9 @@ impl<'p> Machine<'p> {
         call: &'p Call,
         args: &[Value],
     ) -> Result<Value, EvalError> {
-        if self.is_search_beyond_limit(call, args) {
-            let not_searched = Err(EvalError::no_such_overload());
-            self.account(node, &call.args, args, &call.costing, &not_searched)?;
+        if self.is_beyond_limit(call, args) {
+            let not_called = Err(EvalError::no_such_overload());
+            self.account(node, &call.args, args, call.cost, &not_called)?;
             // The cost was not counted after all.
             return apply(&self.context, node, call, args);
         }
@@ -314,7 +311,7 @@ impl<'p> Machine<'p> {
             Err(error) if error.ends_evaluation() => return Err(error),
             other => other,
         };
-        self.account(node, &call.args, args, &call.costing, &result)?;
+        self.account(node, &call.args, args, call.cost, &result)?;
         result
     }
 
@@ -337,7 +334,7 @@ impl<'p> Machine<'p> {
         };
         let result = Err(error.clone());
         let args = [Value::Error(error), right];
-        self.account(node, &call.args, &args, &call.costing, &result)?;
+        self.account(node, &call.args, &args, call.cost, &result)?;
         result
     }
 
@@ -356,31 +353,18 @@ impl<'p> Machine<'p> {
         let mut args = args.to_vec();
         args.push(Value::Error(error.clone()));
         let result = Err(error);
-        self.account(node, &call.args, &args, &call.costing, &result)?;
+        self.account(node, &call.args, &args, call.cost, &result)?;
         result
     }
 
-    /// Whether the call searches in a long text, or for a long pattern that is not known before, at a cost
-    /// that exceeds the limit.
-    ///
-    /// Upstream searches first and counts then, which comes to the same, but a pattern of megabytes takes
-    /// seconds and much memory to be made ready, and a text of megabytes comes to millions of parts.
-    fn is_search_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
-        let is_long = |n: usize, max: usize| match args.get(n) {
-            Some(Value::String(text)) => text.len() > max,
-            _ => false,
-        };
-        let is_long = match &*call.function {
-            "matches" | "find" | "findAll" => is_long(0, 100_000) || is_long(1, 1_000),
-            // What these cost is told by the text alone too.
-            "split" | "replace" => is_long(0, 100_000),
-            _ => false,
-        };
-        if !is_long {
+    /// Whether the arguments are so long that the cost is counted before the call, and exceeds the limit.
+    fn is_beyond_limit(&self, call: &Call, args: &[Value]) -> bool {
+        let mut lengths = call.costed_before.iter().zip(args);
+        if !lengths.any(|(max, arg)| matches!(arg, Value::String(text) if text.len() > *max)) {
             return false;
         }
-        let not_searched = Err(EvalError::no_such_overload());
-        let cost = call.costing.cost(args, &not_searched, self.context.work());
+        let not_called = Err(EvalError::no_such_overload());
+        let cost = call.cost.of(args, &not_called, self.context.work());
         cost.is_ok_and(|cost| self.tracker.exceeds(cost))
     }
 
@@ -407,7 +391,7 @@ impl<'p> Machine<'p> {
         let result = fatal(self.list_of(list))?;
         self.tracker
             .take_steps(list.elements.iter().map(|element| element.id));
-        self.tracker.add(cost::LIST_COST);
+        self.tracker.add(LIST_CREATE_BASE_COST);
         self.tracker.done(node.id)?;
         result
     }
@@ -441,7 +425,7 @@ impl<'p> Machine<'p> {
             .iter()
             .flat_map(|entry| [entry.key.id, entry.value.id]);
         self.tracker.take_steps(ids);
-        self.tracker.add(cost::MAP_COST);
+        self.tracker.add(MAP_CREATE_BASE_COST);
         self.tracker.done(node.id)?;
         result
     }
@@ -471,7 +455,7 @@ impl<'p> Machine<'p> {
         let result = fatal(self.message_of(message))?;
         self.tracker
             .take_steps(message.fields.iter().map(|(_, value, _)| value.id));
-        self.tracker.add(cost::MESSAGE_COST);
+        self.tracker.add(STRUCT_CREATE_BASE_COST);
         self.tracker.done(node.id)?;
         result
     }

@@ -1,8 +1,8 @@
 //! Evaluation: a checked expression is planned once into a [`Program`] and evaluated often.
 //!
 //! Planning resolves names and functions, folds constants and compiles constant patterns; evaluation walks
-//! the plan, keeps count of the cost as the API server does, and stops at the limit. What an environment
-//! adds to that (costs of its functions, compiled patterns) is behind [`Runtime`].
+//! the plan, keeps count of the cost as the API server does, and stops at the limit. The costs of
+//! functions are in their rows; what else an environment chooses is behind [`Runtime`].
 //!
 //! Evaluation recurses over the plan. It goes on on a thread with a large stack where it has used much of
 //! its own; trees of more than `SHALLOW_DEPTH` levels are planned on such a thread. The parser bounds their
@@ -29,19 +29,14 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use activation::{Activation, Bindings, FieldResult};
-pub use cost::{CallCost, CostResult, string_traversal_cost, units};
 
 use super::ast::{Ast, ExprId};
 use super::checker::CheckedAst;
-use super::decls::Context;
 use super::env::Env;
-use super::syntax::run_on_deep_stack;
+use super::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use super::value::{ErrorKind, EvalError, Value, Work};
 use machine::Machine;
 use node::Node;
-
-/// Trees deeper than this are planned on a thread of their own.
-const SHALLOW_DEPTH: u32 = 60;
 
 /// Why an expression cannot be planned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,39 +90,12 @@ impl From<EvalError> for PlanError {
     }
 }
 
-/// A call that was made simpler when it was planned.
-pub type Specialized = Box<dyn Fn(&Context, &[Value]) -> Result<Value, EvalError> + Send + Sync>;
-
-/// What an environment adds to planning and evaluation.
+/// The options of planning and evaluation that an environment sets.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// How the cost of a call is computed, where it differs from the language's own rule.
+    /// Whether planning computes ahead what is constant, looks up elements of constant lists, and compiles
+    /// constant patterns.
     ///
-    /// `overload` is empty if the check left open which one it is.
-    ///
-    /// Source: cel-go `interpreter/runtimecost.go`, `ActualCostEstimator`, `OverloadCostTracker`.
-    fn call_cost(&self, _function: &str, _overload: &str) -> Option<CallCost> {
-        None
-    }
-
-    /// Makes a call with a constant pattern simpler: `args` has the arguments that are constants.
-    ///
-    /// # Errors
-    ///
-    /// For a pattern that is wrong, which is an error of planning.
-    ///
-    /// Source: cel-go `interpreter/decorators.go`, `decRegexOptimizer`.
-    fn specialize(
-        &self,
-        _function: &str,
-        _overload: &str,
-        _args: &[Option<&Value>],
-    ) -> Result<Option<Specialized>, EvalError> {
-        Ok(None)
-    }
-
-    /// Whether planning computes ahead what is constant, and looks up elements of constant lists.
-    ///
-    /// Source: cel-go `cel/options.go`, `OptOptimize`.
+    /// Source: cel-go `cel/options.go`, `OptOptimize`; `cel/program.go`, `newProgram`.
     fn folds_constants(&self) -> bool {
         true
     }
@@ -238,12 +206,8 @@ impl Drop for Program {
     fn drop(&mut self) {
         // The plan nests as deep as the tree, and so does dropping it.
         if self.deep {
-            let root = std::sync::Mutex::new(std::mem::replace(&mut self.root, Node::empty()));
-            run_on_deep_stack(true, || {
-                if let Ok(mut root) = root.lock() {
-                    *root = Node::empty();
-                }
-            });
+            let root = std::mem::replace(&mut self.root, Node::empty());
+            run_on_deep_stack(true, || drop(root));
         }
     }
 }

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-use super::cost::Costing;
-use super::{Specialized, message};
-use crate::decls::{Implementation, Overload};
+use super::message;
+use crate::cost::RuntimeCost;
+use crate::decls::{Implementation, Overload, Specialized};
 use crate::value::{EvalError, Key, Traits, Value};
 
 /// A step of the plan.
@@ -30,9 +30,9 @@ pub(super) enum Kind {
     Presence(Box<Attribute>),
     And(Box<[Node]>),
     Or(Box<[Node]>),
-    Equal(Box<[Node; 2]>, Costing),
-    NotEqual(Box<[Node; 2]>, Costing),
-    NotStrictlyFalse(Box<Node>, Costing),
+    Equal(Box<[Node; 2]>, RuntimeCost),
+    NotEqual(Box<[Node; 2]>, RuntimeCost),
+    NotStrictlyFalse(Box<Node>, RuntimeCost),
     Call(Box<Call>),
     OptionalOr(Box<[Node; 2]>),
     OptionalOrValue(Box<[Node; 2]>),
@@ -75,7 +75,9 @@ pub(super) struct Call {
     pub(super) target: Target,
     /// Whether all arguments are evaluated before errors among them count.
     pub(super) evaluates_all: bool,
-    pub(super) costing: Costing,
+    pub(super) cost: RuntimeCost,
+    /// The lengths of arguments above which the cost is held against the limit before the call.
+    pub(super) costed_before: &'static [usize],
 }
 
 impl fmt::Debug for Call {

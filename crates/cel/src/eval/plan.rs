@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::cost::{self, Costing};
 use super::node::{
     Attribute, Call, ConditionalRoot, Fold, Kind, ListNode, Local, MapEntryNode, MessageNode, Node,
     Qualifier, QualifierKey, Root, Target, Which,
@@ -12,7 +11,8 @@ use super::node::{
 use super::{PlanError, Runtime, message, optimize};
 use crate::ast::{Comprehension, Expr, ExprId, Literal};
 use crate::checker::{CheckedAst, Reference};
-use crate::decls::{Binding, Function, Overload};
+use crate::cost::{CostScope, RuntimeCost};
+use crate::decls::{Binding, Function, Operator, Overload, OverloadRow, Planning};
 use crate::env::{Env, Ident};
 use crate::types::{OPTIONAL_TYPE, Type};
 use crate::value::Value;
@@ -264,47 +264,6 @@ impl<'a> Planner<'a> {
         Ok(Node::new(node_id, kind))
     }
 
-    /// Source: cel-go `interpreter/planner.go`, `planCallIndex`.
-    fn plan_index(id: ExprId, args: Vec<Node>, optional: bool) -> Planned {
-        let [operand, index] = *operands::<2>(args)?;
-        let (mut attribute, is_test) = Self::into_attribute(operand);
-        let key = match index.kind {
-            Kind::Constant(value) => {
-                if !matches!(
-                    value,
-                    Value::String(_)
-                        | Value::Int(_)
-                        | Value::Uint(_)
-                        | Value::Bool(_)
-                        | Value::Double(_)
-                ) {
-                    return Err(PlanError::new(format!(
-                        "invalid qualifier type: {}",
-                        value.go_type()
-                    )));
-                }
-                if is_test {
-                    QualifierKey::Presence(value)
-                } else {
-                    QualifierKey::Constant(value)
-                }
-            }
-            Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(Arc::new(*key)),
-            kind => QualifierKey::Node(Arc::new(Node::new(index.id, kind))),
-        };
-        attribute.qualify(Qualifier {
-            id: step_id(id),
-            optional,
-            key,
-        });
-        Ok(if is_test {
-            let node_id = attribute.id();
-            Node::new(node_id, Kind::Presence(Box::new(attribute)))
-        } else {
-            attribute_node(attribute)
-        })
-    }
-
     fn plan_call(
         &mut self,
         id: ExprId,
@@ -312,99 +271,82 @@ impl<'a> Planner<'a> {
         target: Option<ExprId>,
         args: &[ExprId],
     ) -> Planned {
-        let (function, target, overload): (Arc<str>, _, &str) = match self.checked.reference(id) {
-            Some(Reference::Function {
-                name,
-                overloads,
-                namespaced,
-            }) => {
-                let only = match &**overloads {
-                    [only] => only,
-                    _ => "",
-                };
-                ((*name).into(), target.filter(|_| !namespaced), only)
-            }
-            _ => (Arc::clone(function), target, ""),
-        };
+        let (function, target, overloads): (Arc<str>, _, &[&OverloadRow]) =
+            match self.checked.reference(id) {
+                Some(Reference::Function {
+                    name,
+                    overloads,
+                    namespaced,
+                }) => ((*name).into(), target.filter(|_| !namespaced), overloads),
+                _ => (Arc::clone(function), target, &[]),
+            };
         let mut planned = Vec::with_capacity(args.len().saturating_add(1));
         for arg in target.iter().chain(args) {
             planned.push(self.plan(*arg)?);
         }
         let step = step_id(id);
-        match &*function {
-            "_&&_" => Ok(Node::new(step, Kind::And(planned.into()))),
-            "_||_" => Ok(Node::new(step, Kind::Or(planned.into()))),
-            "_?:_" | "_?_:_" => plan_conditional(step, planned),
-            // The overload is known, whatever the check has found.
-            "_==_" => {
-                let cost = self.costing(&function, "equals");
-                Ok(Node::new(step, Kind::Equal(operands(planned)?, cost)))
-            }
-            "_!=_" => {
-                let cost = self.costing(&function, "not_equals");
-                Ok(Node::new(step, Kind::NotEqual(operands(planned)?, cost)))
-            }
-            "_[_]" => Self::plan_index(id, planned, false),
-            "_?._" | "_[?_]" => Self::plan_index(id, planned, true),
-            "or" if matches!(overload, "" | "optional_or_optional") && planned.len() == 2 => {
-                Ok(Node::new(step, Kind::OptionalOr(operands(planned)?)))
-            }
-            "orValue"
-                if matches!(overload, "" | "optional_orValue_value") && planned.len() == 2 =>
-            {
-                Ok(Node::new(step, Kind::OptionalOrValue(operands(planned)?)))
-            }
-            "@not_strictly_false" => {
-                let [arg] = *operands::<1>(planned)?;
-                let cost = self.costing(&function, overload);
-                Ok(Node::new(step, Kind::NotStrictlyFalse(Box::new(arg), cost)))
-            }
-            _ => self.plan_function(step, function, overload, planned),
+        let declared = self.env.lookup_function(&function);
+        let resolved = match overloads {
+            [only] => Some(*only),
+            _ => None,
+        };
+        let first = resolved.or_else(|| Some(declared?.overloads.first()?.row));
+        if let Some(row) = first
+            && let Binding::Operator(operator) = row.binding
+        {
+            return plan_operator(step, operator, row.costs.actual, planned);
         }
-    }
-
-    fn costing(&self, function: &str, overload: &str) -> Costing {
-        Costing {
-            own: self.runtime.call_cost(function, overload),
-            plain: cost::plain_call_cost(overload),
-        }
+        self.plan_function(step, function, declared, resolved, planned)
     }
 
     fn plan_function(
         &self,
         step: u32,
         function: Arc<str>,
-        overload: &str,
+        declared: Option<&Function>,
+        resolved: Option<&'static OverloadRow>,
         args: Vec<Node>,
     ) -> Planned {
-        let (target, evaluates_all) = match self.env.lookup_function(&function) {
-            Some(declared) => target_of(declared, overload, args.len()),
+        let (target, evaluates_all) = match declared {
+            Some(declared) => target_of(declared, resolved, args.len()),
             None => (Target::Missing, true),
         };
         if args.is_empty() && matches!(target, Target::Missing) {
             return Err(PlanError::new(format!("no such overload: {function}()")));
         }
-        let costing = self.costing(&function, overload);
+        let rows = || {
+            let overloads = declared.into_iter().flat_map(|of| &of.overloads);
+            overloads.map(|overload| overload.row)
+        };
         let mut call = Call {
             function,
             args: args.into(),
             target,
             evaluates_all,
-            costing,
+            cost: runtime_cost(resolved, rows()),
+            costed_before: resolved.map_or(&[], |row| row.costed_before),
         };
-        if overload == "in_list" && self.runtime.folds_constants() {
+        let folds_constants = self.runtime.folds_constants();
+        if let Some(row) = resolved
+            && let Planning::Membership = row.planning
+            && folds_constants
+        {
             return optimize::membership(step, call);
         }
         if optimize::is_conversion(&call.function) {
             let node = Node::new(step, Kind::Call(Box::new(call)));
             return self.folded(node, optimize::conversion);
         }
-        let constants: Vec<Option<&Value>> = call.args.iter().map(Node::constant).collect();
-        let specialized = self
-            .runtime
-            .specialize(&call.function, overload, &constants)?;
-        if let Some(specialized) = specialized {
-            call.target = Target::Specialized(specialized);
+        // Patterns go by the function, whichever overload it is.
+        let pattern = rows().find_map(|row| match row.planning {
+            Planning::Pattern(compile) => Some(compile),
+            Planning::Plain | Planning::Membership => None,
+        });
+        if let Some(compile) = pattern
+            && let Some(Value::String(text)) = call.args.get(1).and_then(Node::constant)
+            && folds_constants
+        {
+            call.target = Target::Specialized(compile(text)?);
             call.evaluates_all = false;
         }
         Ok(Node::new(step, Kind::Call(Box::new(call))))
@@ -445,8 +387,89 @@ impl<'a> Planner<'a> {
     }
 }
 
+/// The cost of a call of the overload `resolved`, or of one of `rows` if the check left open which.
+fn runtime_cost(
+    resolved: Option<&OverloadRow>,
+    rows: impl Iterator<Item = &'static OverloadRow>,
+) -> RuntimeCost {
+    if let Some(row) = resolved {
+        return row.costs.actual;
+    }
+    let mut of_function = rows.filter(|row| row.costs.scope == CostScope::Function);
+    match of_function.next() {
+        Some(row) => row.costs.actual,
+        None => RuntimeCost::Fixed(OPEN_CALL_COST),
+    }
+}
+
+/// The cost of a call for which the check left open which overload it is, if no rule counts for all of its
+/// function.
+///
+/// Source: cel-go `interpreter/runtimecost.go`, `CostTracker.costCall`.
+const OPEN_CALL_COST: u64 = 1;
+
+fn plan_operator(step: u32, operator: Operator, cost: RuntimeCost, args: Vec<Node>) -> Planned {
+    let kind = match operator {
+        Operator::And => Kind::And(args.into()),
+        Operator::Or => Kind::Or(args.into()),
+        Operator::Conditional => return plan_conditional(step, args),
+        Operator::Equal => Kind::Equal(operands(args)?, cost),
+        Operator::NotEqual => Kind::NotEqual(operands(args)?, cost),
+        Operator::Index => return plan_index(step, args, false),
+        Operator::OptionalIndex => return plan_index(step, args, true),
+        Operator::OptionalOr => Kind::OptionalOr(operands(args)?),
+        Operator::OptionalOrValue => Kind::OptionalOrValue(operands(args)?),
+        Operator::NotStrictlyFalse => {
+            let [arg] = *operands::<1>(args)?;
+            Kind::NotStrictlyFalse(Box::new(arg), cost)
+        }
+    };
+    Ok(Node::new(step, kind))
+}
+
 fn attribute_node(attribute: Attribute) -> Node {
     Node::new(attribute.id(), Kind::Attribute(Box::new(attribute)))
+}
+
+/// Source: cel-go `interpreter/planner.go`, `planCallIndex`.
+fn plan_index(step: u32, args: Vec<Node>, optional: bool) -> Planned {
+    let [operand, index] = *operands::<2>(args)?;
+    let (mut attribute, is_test) = Planner::into_attribute(operand);
+    let key = match index.kind {
+        Kind::Constant(value) => {
+            if !matches!(
+                value,
+                Value::String(_)
+                    | Value::Int(_)
+                    | Value::Uint(_)
+                    | Value::Bool(_)
+                    | Value::Double(_)
+            ) {
+                return Err(PlanError::new(format!(
+                    "invalid qualifier type: {}",
+                    value.go_type()
+                )));
+            }
+            if is_test {
+                QualifierKey::Presence(value)
+            } else {
+                QualifierKey::Constant(value)
+            }
+        }
+        Kind::Attribute(key) | Kind::Presence(key) => QualifierKey::Attribute(Arc::new(*key)),
+        kind => QualifierKey::Node(Arc::new(Node::new(index.id, kind))),
+    };
+    attribute.qualify(Qualifier {
+        id: step,
+        optional,
+        key,
+    });
+    Ok(if is_test {
+        let node_id = attribute.id();
+        Node::new(node_id, Kind::Presence(Box::new(attribute)))
+    } else {
+        attribute_node(attribute)
+    })
 }
 
 /// Source: cel-go `interpreter/planner.go`, `planCallConditional`.
@@ -468,7 +491,7 @@ fn plan_conditional(step: u32, args: Vec<Node>) -> Planned {
 /// What a call of `function` calls, and whether all arguments are evaluated before errors count.
 ///
 /// Source: cel-go `interpreter/planner.go`, `planCall`; `common/decls/decls.go`, `FunctionDecl.Bindings`.
-fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, bool) {
+fn target_of(function: &Function, resolved: Option<&OverloadRow>, n_args: usize) -> (Target, bool) {
     let guard = |overload: &Overload| {
         let unguarded = overload.row.unguarded;
         (!unguarded).then(|| Arc::new(overload.clone()))
@@ -476,12 +499,12 @@ fn target_of(function: &Function, overload: &str, n_args: usize) -> (Target, boo
     let mut bound = Vec::new();
     for candidate in &function.overloads {
         match candidate.row.binding {
-            Binding::None => {}
+            Binding::None | Binding::Operator(_) => {}
             Binding::Singleton(implementation, traits) => {
                 return (Target::Singleton(implementation, traits), n_args == 2);
             }
             Binding::Overload(implementation) => {
-                if candidate.row.id == overload {
+                if Some(candidate.row) == resolved {
                     let evaluates_all = n_args == 2 && !candidate.row.in_order;
                     return (
                         Target::Overload(implementation, guard(candidate)),

@@ -16,9 +16,9 @@ use crate::types::Type;
 
 fn env() -> Env {
     let mut library: Library = stdlib::library();
-    library.add_overloads(ext::optional::VERSION_0);
-    library.add_overloads(ext::optional::VERSION_2);
-    library.add_overloads(ext::two_var::ROWS);
+    library.add_overloads(&ext::optional::VERSION_0);
+    library.add_overloads(&ext::optional::VERSION_2);
+    library.add_overloads(&ext::two_var::ROWS);
     Env::new(library.into()).extend([
         Variable::new("o", Type::Dyn),
         Variable::new("unbound", Type::Dyn),

@@ -3,13 +3,17 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use super::costs::{
+    DISTINCT, FLATTENED, RANGE, REVERSED, SLICED, SORTED, SORTED_BY_KEYS, SORTED_BY_TEXTS,
+    SORTED_TEXTS,
+};
 use super::go_sort;
 use super::hashing::Values;
-use crate::decls::{Context, OverloadRow, Sig};
+use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::value::{EvalError, List as ListValue, ListSource, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, List, Param, String, Timestamp, Uint};
 
-const SOURCE: &str = "cel-go ext/lists.go, listsLib.CompileOptions";
+const SOURCE: Source = Source::new("cel-go ext/lists.go, listsLib.CompileOptions");
 
 /// What a list can do.
 ///
@@ -24,22 +28,34 @@ const T: Sig = Param("T");
 const LIST_T: Sig = List(&T);
 
 /// What every version has.
-pub static VERSION_0: &[OverloadRow] =
-    &[
-        OverloadRow::member("slice", "list_slice", &[LIST_T, Int, Int], LIST_T, SOURCE)
-            .evaluated_by(slice),
-    ];
+pub const VERSION_0: [OverloadRow; 1] = [OverloadRow::member(
+    "slice",
+    "list_slice",
+    &[LIST_T, Int, Int],
+    LIST_T,
+    SLICED,
+    SOURCE,
+)
+.evaluated_by(slice)];
 
 /// What version 1 adds.
-pub static VERSION_1: &[OverloadRow] = &[
-    OverloadRow::member("flatten", "list_flatten", &[List(&LIST_T)], LIST_T, SOURCE)
-        .evaluated_by(flatten)
-        .without_guards(),
+pub const VERSION_1: [OverloadRow; 2] = [
+    OverloadRow::member(
+        "flatten",
+        "list_flatten",
+        &[List(&LIST_T)],
+        LIST_T,
+        FLATTENED,
+        SOURCE,
+    )
+    .evaluated_by(flatten)
+    .without_guards(),
     OverloadRow::member(
         "flatten",
         "list_flatten_int",
         &[List(&Dyn), Int],
         List(&Dyn),
+        FLATTENED,
         SOURCE,
     )
     .evaluated_by(flatten)
@@ -47,14 +63,22 @@ pub static VERSION_1: &[OverloadRow] = &[
 ];
 
 /// What version 2 adds.
-pub static VERSION_2: &[OverloadRow] = &[
-    OverloadRow::member("sort", "list_int_sort", &[List(&Int)], List(&Int), SOURCE)
-        .evaluated_as_singleton(sort, LISTER),
+pub const VERSION_2: [OverloadRow; 19] = [
+    OverloadRow::member(
+        "sort",
+        "list_int_sort",
+        &[List(&Int)],
+        List(&Int),
+        SORTED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(sort, LISTER),
     OverloadRow::member(
         "sort",
         "list_uint_sort",
         &[List(&Uint)],
         List(&Uint),
+        SORTED,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -63,6 +87,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_double_sort",
         &[List(&Double)],
         List(&Double),
+        SORTED,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -71,6 +96,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_bool_sort",
         &[List(&Bool)],
         List(&Bool),
+        SORTED,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -79,6 +105,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_google.protobuf.Duration_sort",
         &[List(&Duration)],
         List(&Duration),
+        SORTED,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -87,6 +114,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_google.protobuf.Timestamp_sort",
         &[List(&Timestamp)],
         List(&Timestamp),
+        SORTED,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -95,6 +123,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_string_sort",
         &[List(&String)],
         List(&String),
+        SORTED_TEXTS,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -103,6 +132,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_bytes_sort",
         &[List(&Bytes)],
         List(&Bytes),
+        SORTED_TEXTS,
         SOURCE,
     )
     .evaluated_as_singleton(sort, LISTER),
@@ -111,6 +141,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_int_sortByAssociatedKeys",
         &[LIST_T, List(&Int)],
         LIST_T,
+        SORTED_BY_KEYS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -119,6 +150,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_uint_sortByAssociatedKeys",
         &[LIST_T, List(&Uint)],
         LIST_T,
+        SORTED_BY_KEYS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -127,6 +159,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_double_sortByAssociatedKeys",
         &[LIST_T, List(&Double)],
         LIST_T,
+        SORTED_BY_KEYS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -135,6 +168,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_bool_sortByAssociatedKeys",
         &[LIST_T, List(&Bool)],
         LIST_T,
+        SORTED_BY_KEYS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -143,6 +177,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_google.protobuf.Duration_sortByAssociatedKeys",
         &[LIST_T, List(&Duration)],
         LIST_T,
+        SORTED_BY_KEYS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -151,6 +186,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_google.protobuf.Timestamp_sortByAssociatedKeys",
         &[LIST_T, List(&Timestamp)],
         LIST_T,
+        SORTED_BY_KEYS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -159,6 +195,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_string_sortByAssociatedKeys",
         &[LIST_T, List(&String)],
         LIST_T,
+        SORTED_BY_TEXTS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
@@ -167,14 +204,37 @@ pub static VERSION_2: &[OverloadRow] = &[
         "list_bytes_sortByAssociatedKeys",
         &[LIST_T, List(&Bytes)],
         LIST_T,
+        SORTED_BY_TEXTS,
         SOURCE,
     )
     .evaluated_as_singleton(sort_by_keys, LISTER),
-    OverloadRow::global("lists.range", "lists_range", &[Int], List(&Int), SOURCE)
-        .evaluated_by(range),
-    OverloadRow::member("reverse", "list_reverse", &[LIST_T], LIST_T, SOURCE).evaluated_by(reverse),
-    OverloadRow::member("distinct", "list_distinct", &[LIST_T], LIST_T, SOURCE)
-        .evaluated_by(distinct),
+    OverloadRow::global(
+        "lists.range",
+        "lists_range",
+        &[Int],
+        List(&Int),
+        RANGE,
+        SOURCE,
+    )
+    .evaluated_by(range),
+    OverloadRow::member(
+        "reverse",
+        "list_reverse",
+        &[LIST_T],
+        LIST_T,
+        REVERSED,
+        SOURCE,
+    )
+    .evaluated_by(reverse),
+    OverloadRow::member(
+        "distinct",
+        "list_distinct",
+        &[LIST_T],
+        LIST_T,
+        DISTINCT,
+        SOURCE,
+    )
+    .evaluated_by(distinct),
 ];
 
 /// The greatest number of elements of a list that is made in memory.

@@ -5,6 +5,7 @@
 //!
 //! Source: cel-go `ext`, `cel/library.go`.
 
+pub mod costs;
 mod go_sort;
 mod hashing;
 pub mod lists;

@@ -1,10 +1,11 @@
 //! Optional values, up to version 2.
 
-use crate::decls::{Context, OverloadRow, Sig};
+use crate::cost::Costs;
+use crate::decls::{Context, Operator, OverloadRow, Sig, Source};
 use crate::value::{EvalError, Value};
 use Sig::{Bool, Dyn, Int, List, Map, Optional, Param, String};
 
-const SOURCE: &str = "cel-go cel/library.go, optionalLib.CompileOptions";
+const SOURCE: Source = Source::new("cel-go cel/library.go, optionalLib.CompileOptions");
 
 const K: Sig = Param("K");
 const V: Sig = Param("V");
@@ -12,96 +13,167 @@ const LIST_V: Sig = List(&V);
 const MAP_KV: Sig = Map(&K, &V);
 const OPTIONAL_V: Sig = Optional(&V);
 
+const SELECT: OverloadRow = OverloadRow::global(
+    "_?._",
+    "select_optional_field",
+    &[Dyn, String],
+    OPTIONAL_V,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_as(Operator::OptionalIndex);
+
+/// The optional selection of a field, to which the checker resolves `.?` by itself.
+pub static SELECT_FIELD: OverloadRow = SELECT;
+
 /// What every version has.
-pub static VERSION_0: &[OverloadRow] = &[
-    OverloadRow::global("optional.of", "optional_of", &[V], OPTIONAL_V, SOURCE).evaluated_by(of),
+pub const VERSION_0: [OverloadRow; 14] = [
+    OverloadRow::global(
+        "optional.of",
+        "optional_of",
+        &[V],
+        OPTIONAL_V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(of),
     OverloadRow::global(
         "optional.ofNonZeroValue",
         "optional_ofNonZeroValue",
         &[V],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(of_non_zero),
-    OverloadRow::global("optional.none", "optional_none", &[], OPTIONAL_V, SOURCE)
-        .evaluated_by(none),
-    OverloadRow::member("value", "optional_value", &[OPTIONAL_V], V, SOURCE).evaluated_by(value),
-    OverloadRow::member("hasValue", "optional_hasValue", &[OPTIONAL_V], Bool, SOURCE)
-        .evaluated_by(has_value),
+    OverloadRow::global(
+        "optional.none",
+        "optional_none",
+        &[],
+        OPTIONAL_V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(none),
+    OverloadRow::member(
+        "value",
+        "optional_value",
+        &[OPTIONAL_V],
+        V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(value),
+    OverloadRow::member(
+        "hasValue",
+        "optional_hasValue",
+        &[OPTIONAL_V],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(has_value),
     OverloadRow::member(
         "or",
         "optional_or_optional",
         &[OPTIONAL_V, OPTIONAL_V],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::OptionalOr),
     OverloadRow::member(
         "orValue",
         "optional_orValue_value",
         &[OPTIONAL_V, V],
         V,
+        Costs::ONE,
         SOURCE,
-    ),
-    OverloadRow::global(
-        "_?._",
-        "select_optional_field",
-        &[Dyn, String],
-        OPTIONAL_V,
-        SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::OptionalOrValue),
+    SELECT,
     OverloadRow::global(
         "_[?_]",
         "list_optindex_optional_int",
         &[LIST_V, Int],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::OptionalIndex),
     OverloadRow::global(
         "_[?_]",
         "optional_list_optindex_optional_int",
         &[Optional(&LIST_V), Int],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::OptionalIndex),
     OverloadRow::global(
         "_[?_]",
         "map_optindex_optional_value",
         &[MAP_KV, K],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::OptionalIndex),
     OverloadRow::global(
         "_[?_]",
         "optional_map_optindex_optional_value",
         &[Optional(&MAP_KV), K],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::OptionalIndex),
     OverloadRow::global(
         "_[_]",
         "optional_list_index_int",
         &[Optional(&LIST_V), Int],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::Index),
     OverloadRow::global(
         "_[_]",
         "optional_map_index_value",
         &[Optional(&MAP_KV), K],
         OPTIONAL_V,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::Index),
 ];
 
 /// What version 2 adds.
-pub static VERSION_2: &[OverloadRow] = &[
-    OverloadRow::member("last", "list_last", &[LIST_V], OPTIONAL_V, SOURCE).evaluated_by(last),
-    OverloadRow::member("first", "list_first", &[LIST_V], OPTIONAL_V, SOURCE).evaluated_by(first),
+pub const VERSION_2: [OverloadRow; 4] = [
+    OverloadRow::member(
+        "last",
+        "list_last",
+        &[LIST_V],
+        OPTIONAL_V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(last),
+    OverloadRow::member(
+        "first",
+        "list_first",
+        &[LIST_V],
+        OPTIONAL_V,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(first),
     OverloadRow::global(
         "optional.unwrap",
         "optional_unwrap",
         &[List(&OPTIONAL_V)],
         LIST_V,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(unwrap),
@@ -110,6 +182,7 @@ pub static VERSION_2: &[OverloadRow] = &[
         "optional_unwrapOpt",
         &[List(&OPTIONAL_V)],
         LIST_V,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(unwrap),

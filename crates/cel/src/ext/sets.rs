@@ -1,22 +1,24 @@
 //! The sets extension.
 
+use super::costs::{SETS, SETS_BOTH_WAYS};
 use super::hashing::Values;
-use crate::decls::{Context, OverloadRow, Sig};
+use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::value::{EvalError, List as ListValue, Value};
 use Sig::{Bool, List, Param};
 
-const SOURCE: &str = "cel-go ext/sets.go, setsLib.CompileOptions";
+const SOURCE: Source = Source::new("cel-go ext/sets.go, setsLib.CompileOptions");
 
 const T: Sig = Param("T");
 const LIST_T: Sig = List(&T);
 
 /// Lists taken as sets.
-pub static ROWS: &[OverloadRow] = &[
+pub const ROWS: [OverloadRow; 3] = [
     OverloadRow::global(
         "sets.contains",
         "list_sets_contains_list",
         &[LIST_T, LIST_T],
         Bool,
+        SETS,
         SOURCE,
     )
     .evaluated_by(contains),
@@ -25,6 +27,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_sets_equivalent_list",
         &[LIST_T, LIST_T],
         Bool,
+        SETS_BOTH_WAYS,
         SOURCE,
     )
     .evaluated_by(equivalent),
@@ -33,6 +36,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_sets_intersects_list",
         &[LIST_T, LIST_T],
         Bool,
+        SETS,
         SOURCE,
     )
     .evaluated_by(intersects),

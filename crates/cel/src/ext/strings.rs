@@ -3,144 +3,213 @@
 pub mod format;
 mod text;
 
-use crate::decls::{Context, OverloadRow, Sig};
+use crate::cost::Costs;
+use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::stdlib::costs::{FORMATTED, QUOTED};
 use crate::value::{EvalError, Value};
 use Sig::{Dyn, Int, List, String};
 
-const SOURCE: &str = "cel-go ext/strings.go, stringLib.CompileOptions";
+const SOURCE: Source = Source::new("cel-go ext/strings.go, stringLib.CompileOptions");
 
-/// What every version has.
-pub static VERSION_0: &[OverloadRow] = &[
-    OverloadRow::member(
-        "charAt",
-        "string_char_at_int",
-        &[String, Int],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(char_at),
-    OverloadRow::member(
-        "indexOf",
-        "string_index_of_string",
-        &[String, String],
-        Int,
-        SOURCE,
-    )
-    .evaluated_by(index_of),
-    OverloadRow::member(
-        "indexOf",
-        "string_index_of_string_int",
-        &[String, String, Int],
-        Int,
-        SOURCE,
-    )
-    .evaluated_by(index_of),
-    OverloadRow::member(
-        "lastIndexOf",
-        "string_last_index_of_string",
-        &[String, String],
-        Int,
-        SOURCE,
-    )
-    .evaluated_by(last_index_of),
-    OverloadRow::member(
-        "lastIndexOf",
-        "string_last_index_of_string_int",
-        &[String, String, Int],
-        Int,
-        SOURCE,
-    )
-    .evaluated_by(last_index_of),
-    OverloadRow::member(
-        "lowerAscii",
-        "string_lower_ascii",
-        &[String],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(lower_ascii),
-    OverloadRow::member(
-        "replace",
-        "string_replace_string_string",
-        &[String, String, String],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(replace),
-    OverloadRow::member(
-        "replace",
-        "string_replace_string_string_int",
-        &[String, String, String, Int],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(replace),
-    OverloadRow::member(
-        "split",
-        "string_split_string",
-        &[String, String],
-        List(&String),
-        SOURCE,
-    )
-    .evaluated_by(split),
-    OverloadRow::member(
-        "split",
-        "string_split_string_int",
-        &[String, String, Int],
-        List(&String),
-        SOURCE,
-    )
-    .evaluated_by(split),
-    OverloadRow::member(
-        "substring",
-        "string_substring_int",
-        &[String, Int],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(substring),
-    OverloadRow::member(
-        "substring",
-        "string_substring_int_int",
-        &[String, Int, Int],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(substring),
-    OverloadRow::member("trim", "string_trim", &[String], String, SOURCE).evaluated_by(trim),
-    OverloadRow::member(
-        "upperAscii",
-        "string_upper_ascii",
-        &[String],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(upper_ascii),
-    OverloadRow::member("join", "list_join", &[List(&String)], String, SOURCE).evaluated_by(join),
-    OverloadRow::member(
-        "join",
-        "list_join_string",
-        &[List(&String), String],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(join),
-];
+/// The length of a text from which on a call is not made if its cost exceeds the limit, in bytes.
+const LONG_TEXT: &[usize] = &[100_000];
 
-/// What version 1 adds.
-pub static VERSION_1: &[OverloadRow] = &[
-    OverloadRow::member(
-        "format",
-        "string_format",
-        &[String, List(&Dyn)],
-        String,
-        SOURCE,
-    )
-    .evaluated_by(format)
-    .evaluated_in_order(),
-    OverloadRow::global("strings.quote", "strings_quote", &[String], String, SOURCE)
-        .evaluated_by(quote),
-];
+/// `text.charAt(index)`.
+pub const CHAR_AT: OverloadRow = OverloadRow::member(
+    "charAt",
+    "string_char_at_int",
+    &[String, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(char_at);
+
+/// `text.indexOf(part)`.
+pub const INDEX_OF: OverloadRow = OverloadRow::member(
+    "indexOf",
+    "string_index_of_string",
+    &[String, String],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(index_of);
+
+/// `text.indexOf(part, from)`.
+pub const INDEX_OF_FROM: OverloadRow = OverloadRow::member(
+    "indexOf",
+    "string_index_of_string_int",
+    &[String, String, Int],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(index_of);
+
+/// `text.lastIndexOf(part)`.
+pub const LAST_INDEX_OF: OverloadRow = OverloadRow::member(
+    "lastIndexOf",
+    "string_last_index_of_string",
+    &[String, String],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(last_index_of);
+
+/// `text.lastIndexOf(part, from)`.
+pub const LAST_INDEX_OF_FROM: OverloadRow = OverloadRow::member(
+    "lastIndexOf",
+    "string_last_index_of_string_int",
+    &[String, String, Int],
+    Int,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(last_index_of);
+
+/// `text.lowerAscii()`.
+pub const LOWER_ASCII: OverloadRow = OverloadRow::member(
+    "lowerAscii",
+    "string_lower_ascii",
+    &[String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(lower_ascii);
+
+/// `text.replace(old, new)`.
+pub const REPLACE: OverloadRow = OverloadRow::member(
+    "replace",
+    "string_replace_string_string",
+    &[String, String, String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(replace)
+.costed_before(LONG_TEXT);
+
+/// `text.replace(old, new, n)`.
+pub const REPLACE_N: OverloadRow = OverloadRow::member(
+    "replace",
+    "string_replace_string_string_int",
+    &[String, String, String, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(replace)
+.costed_before(LONG_TEXT);
+
+/// `text.split(separator)`.
+pub const SPLIT: OverloadRow = OverloadRow::member(
+    "split",
+    "string_split_string",
+    &[String, String],
+    List(&String),
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(split)
+.costed_before(LONG_TEXT);
+
+/// `text.split(separator, n)`.
+pub const SPLIT_N: OverloadRow = OverloadRow::member(
+    "split",
+    "string_split_string_int",
+    &[String, String, Int],
+    List(&String),
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(split)
+.costed_before(LONG_TEXT);
+
+/// `text.substring(start)`.
+pub const SUBSTRING_FROM: OverloadRow = OverloadRow::member(
+    "substring",
+    "string_substring_int",
+    &[String, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(substring);
+
+/// `text.substring(start, end)`.
+pub const SUBSTRING: OverloadRow = OverloadRow::member(
+    "substring",
+    "string_substring_int_int",
+    &[String, Int, Int],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(substring);
+
+/// `text.trim()`.
+pub const TRIM: OverloadRow =
+    OverloadRow::member("trim", "string_trim", &[String], String, Costs::ONE, SOURCE)
+        .evaluated_by(trim);
+
+/// `text.upperAscii()`.
+pub const UPPER_ASCII: OverloadRow = OverloadRow::member(
+    "upperAscii",
+    "string_upper_ascii",
+    &[String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(upper_ascii);
+
+/// `list.join()`.
+pub const JOIN: OverloadRow = OverloadRow::member(
+    "join",
+    "list_join",
+    &[List(&String)],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(join);
+
+/// `list.join(separator)`.
+pub const JOIN_WITH: OverloadRow = OverloadRow::member(
+    "join",
+    "list_join_string",
+    &[List(&String), String],
+    String,
+    Costs::ONE,
+    SOURCE,
+)
+.evaluated_by(join);
+
+/// `text.format(args)`, of version 1.
+pub const FORMAT: OverloadRow = OverloadRow::member(
+    "format",
+    "string_format",
+    &[String, List(&Dyn)],
+    String,
+    FORMATTED,
+    SOURCE,
+)
+.evaluated_by(format)
+.evaluated_in_order();
+
+/// `strings.quote(text)`, of version 1.
+pub const QUOTE: OverloadRow = OverloadRow::global(
+    "strings.quote",
+    "strings_quote",
+    &[String],
+    String,
+    QUOTED,
+    SOURCE,
+)
+.evaluated_by(quote);
 
 type Result<T = Value> = std::result::Result<T, EvalError>;
 

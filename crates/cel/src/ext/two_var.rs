@@ -1,22 +1,24 @@
 //! Comprehensions of two variables.
 
-use crate::decls::{Context, OverloadRow, Sig};
+use crate::cost::Costs;
+use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::value::{EvalError, Value};
 use Sig::{Map, Param};
 
-const SOURCE: &str = "cel-go ext/comprehensions.go, compreV2Lib.CompileOptions";
+const SOURCE: Source = Source::new("cel-go ext/comprehensions.go, compreV2Lib.CompileOptions");
 
 const K: Sig = Param("K");
 const V: Sig = Param("V");
 const MAP_KV: Sig = Map(&K, &V);
 
 /// What the macros that make maps expand to.
-pub static ROWS: &[OverloadRow] = &[
+pub const ROWS: [OverloadRow; 2] = [
     OverloadRow::global(
         "cel.@mapInsert",
         "@mapInsert_map_key_value",
         &[MAP_KV, K, V],
         MAP_KV,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(insert),
@@ -25,6 +27,7 @@ pub static ROWS: &[OverloadRow] = &[
         "@mapInsert_map_map",
         &[MAP_KV, MAP_KV],
         MAP_KV,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(insert_all),

@@ -1,26 +1,44 @@
 //! The arithmetic operators, with concatenation.
 
-use crate::decls::{Context, OverloadRow, Sig};
+use super::costs::{JOINED_LISTS, JOINED_TEXTS};
+use crate::cost::{Costs, ResultOf};
+use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::temporal::is_unix_seconds;
 use crate::value::{EvalError, Timestamp as At, Traits, Value};
 use Sig::{Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
 const A: Sig = Param("A");
 const LIST_A: Sig = List(&A);
 
 /// `+`, `/`, `%`, `*` and both forms of `-`.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("_+_", "add_bytes", &[Bytes, Bytes], Bytes, SOURCE)
-        .evaluated_as_singleton(add, Traits::ADDER),
-    OverloadRow::global("_+_", "add_double", &[Double, Double], Double, SOURCE)
-        .evaluated_as_singleton(add, Traits::ADDER),
+    OverloadRow::global(
+        "_+_",
+        "add_bytes",
+        &[Bytes, Bytes],
+        Bytes,
+        JOINED_TEXTS,
+        SOURCE,
+    )
+    .evaluated_as_singleton(add, Traits::ADDER)
+    .with_result_of(ResultOf::Operands),
+    OverloadRow::global(
+        "_+_",
+        "add_double",
+        &[Double, Double],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(add, Traits::ADDER),
     OverloadRow::global(
         "_+_",
         "add_duration_duration",
         &[Duration, Duration],
         Duration,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(add, Traits::ADDER),
@@ -29,6 +47,7 @@ pub static ROWS: &[OverloadRow] = &[
         "add_duration_timestamp",
         &[Duration, Timestamp],
         Timestamp,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(add, Traits::ADDER),
@@ -37,54 +56,129 @@ pub static ROWS: &[OverloadRow] = &[
         "add_timestamp_duration",
         &[Timestamp, Duration],
         Timestamp,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(add, Traits::ADDER),
-    OverloadRow::global("_+_", "add_int64", &[Int, Int], Int, SOURCE)
+    OverloadRow::global("_+_", "add_int64", &[Int, Int], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(add, Traits::ADDER),
-    OverloadRow::global("_+_", "add_list", &[LIST_A, LIST_A], LIST_A, SOURCE)
+    OverloadRow::global(
+        "_+_",
+        "add_list",
+        &[LIST_A, LIST_A],
+        LIST_A,
+        JOINED_LISTS,
+        SOURCE,
+    )
+    .evaluated_as_singleton(add, Traits::ADDER)
+    .with_result_of(ResultOf::Operands),
+    OverloadRow::global(
+        "_+_",
+        "add_string",
+        &[String, String],
+        String,
+        JOINED_TEXTS,
+        SOURCE,
+    )
+    .evaluated_as_singleton(add, Traits::ADDER)
+    .with_result_of(ResultOf::Operands),
+    OverloadRow::global("_+_", "add_uint64", &[Uint, Uint], Uint, Costs::ONE, SOURCE)
         .evaluated_as_singleton(add, Traits::ADDER),
-    OverloadRow::global("_+_", "add_string", &[String, String], String, SOURCE)
-        .evaluated_as_singleton(add, Traits::ADDER),
-    OverloadRow::global("_+_", "add_uint64", &[Uint, Uint], Uint, SOURCE)
-        .evaluated_as_singleton(add, Traits::ADDER),
-    OverloadRow::global("_/_", "divide_double", &[Double, Double], Double, SOURCE)
+    OverloadRow::global(
+        "_/_",
+        "divide_double",
+        &[Double, Double],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(divide, Traits::DIVIDER),
+    OverloadRow::global("_/_", "divide_int64", &[Int, Int], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(divide, Traits::DIVIDER),
-    OverloadRow::global("_/_", "divide_int64", &[Int, Int], Int, SOURCE)
-        .evaluated_as_singleton(divide, Traits::DIVIDER),
-    OverloadRow::global("_/_", "divide_uint64", &[Uint, Uint], Uint, SOURCE)
-        .evaluated_as_singleton(divide, Traits::DIVIDER),
-    OverloadRow::global("_%_", "modulo_int64", &[Int, Int], Int, SOURCE)
+    OverloadRow::global(
+        "_/_",
+        "divide_uint64",
+        &[Uint, Uint],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(divide, Traits::DIVIDER),
+    OverloadRow::global("_%_", "modulo_int64", &[Int, Int], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(modulo, Traits::MODDER),
-    OverloadRow::global("_%_", "modulo_uint64", &[Uint, Uint], Uint, SOURCE)
-        .evaluated_as_singleton(modulo, Traits::MODDER),
-    OverloadRow::global("_*_", "multiply_double", &[Double, Double], Double, SOURCE)
-        .evaluated_as_singleton(multiply, Traits::MULTIPLIER),
-    OverloadRow::global("_*_", "multiply_int64", &[Int, Int], Int, SOURCE)
-        .evaluated_as_singleton(multiply, Traits::MULTIPLIER),
-    OverloadRow::global("_*_", "multiply_uint64", &[Uint, Uint], Uint, SOURCE)
-        .evaluated_as_singleton(multiply, Traits::MULTIPLIER),
-    OverloadRow::global("-_", "negate_double", &[Double], Double, SOURCE)
+    OverloadRow::global(
+        "_%_",
+        "modulo_uint64",
+        &[Uint, Uint],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(modulo, Traits::MODDER),
+    OverloadRow::global(
+        "_*_",
+        "multiply_double",
+        &[Double, Double],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(multiply, Traits::MULTIPLIER),
+    OverloadRow::global(
+        "_*_",
+        "multiply_int64",
+        &[Int, Int],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(multiply, Traits::MULTIPLIER),
+    OverloadRow::global(
+        "_*_",
+        "multiply_uint64",
+        &[Uint, Uint],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(multiply, Traits::MULTIPLIER),
+    OverloadRow::global("-_", "negate_double", &[Double], Double, Costs::ONE, SOURCE)
         .evaluated_as_singleton(negate, Traits::NEGATER),
-    OverloadRow::global("-_", "negate_int64", &[Int], Int, SOURCE)
+    OverloadRow::global("-_", "negate_int64", &[Int], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(negate, Traits::NEGATER),
-    OverloadRow::global("_-_", "subtract_double", &[Double, Double], Double, SOURCE)
-        .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
+    OverloadRow::global(
+        "_-_",
+        "subtract_double",
+        &[Double, Double],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
     OverloadRow::global(
         "_-_",
         "subtract_duration_duration",
         &[Duration, Duration],
         Duration,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
-    OverloadRow::global("_-_", "subtract_int64", &[Int, Int], Int, SOURCE)
-        .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
+    OverloadRow::global(
+        "_-_",
+        "subtract_int64",
+        &[Int, Int],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
     OverloadRow::global(
         "_-_",
         "subtract_timestamp_duration",
         &[Timestamp, Duration],
         Timestamp,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
@@ -93,11 +187,19 @@ pub static ROWS: &[OverloadRow] = &[
         "subtract_timestamp_timestamp",
         &[Timestamp, Timestamp],
         Duration,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
-    OverloadRow::global("_-_", "subtract_uint64", &[Uint, Uint], Uint, SOURCE)
-        .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
+    OverloadRow::global(
+        "_-_",
+        "subtract_uint64",
+        &[Uint, Uint],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(subtract, Traits::SUBTRACTOR),
 ];
 
 const INT_OVERFLOW: EvalError = EvalError::fixed("integer overflow");

@@ -1,10 +1,12 @@
 //! Lists and maps: index, membership and size.
 
-use crate::decls::{Context, OverloadRow, Sig};
+use super::costs::IN_LIST;
+use crate::cost::{Costs, ResultOf};
+use crate::decls::{Context, Operator, OverloadRow, Planning, Sig, Source};
 use crate::value::{EvalError, List as ValueList, Traits, Value};
 use Sig::{Bool, Bytes, Int, List, Map, Param, String};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
 const A: Sig = Param("A");
 const B: Sig = Param("B");
@@ -13,27 +15,32 @@ const MAP_AB: Sig = Map(&A, &B);
 
 /// `[]`, `in` and `size`.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("_[_]", "index_list", &[LIST_A, Int], A, SOURCE),
-    OverloadRow::global("_[_]", "index_map", &[MAP_AB, A], B, SOURCE),
-    OverloadRow::global("@in", "in_list", &[A, LIST_A], Bool, SOURCE)
+    OverloadRow::global("_[_]", "index_list", &[LIST_A, Int], A, Costs::ONE, SOURCE)
+        .evaluated_as(Operator::Index)
+        .with_result_of(ResultOf::Items),
+    OverloadRow::global("_[_]", "index_map", &[MAP_AB, A], B, Costs::ONE, SOURCE)
+        .evaluated_as(Operator::Index)
+        .with_result_of(ResultOf::Values),
+    OverloadRow::global("@in", "in_list", &[A, LIST_A], Bool, IN_LIST, SOURCE)
+        .evaluated_as_singleton(is_in, Traits::NONE)
+        .planned_by(Planning::Membership),
+    OverloadRow::global("@in", "in_map", &[A, MAP_AB], Bool, Costs::ONE, SOURCE)
         .evaluated_as_singleton(is_in, Traits::NONE),
-    OverloadRow::global("@in", "in_map", &[A, MAP_AB], Bool, SOURCE)
-        .evaluated_as_singleton(is_in, Traits::NONE),
-    OverloadRow::global("size", "size_bytes", &[Bytes], Int, SOURCE)
+    OverloadRow::global("size", "size_bytes", &[Bytes], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::member("size", "bytes_size", &[Bytes], Int, SOURCE)
+    OverloadRow::member("size", "bytes_size", &[Bytes], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::global("size", "size_list", &[LIST_A], Int, SOURCE)
+    OverloadRow::global("size", "size_list", &[LIST_A], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::member("size", "list_size", &[LIST_A], Int, SOURCE)
+    OverloadRow::member("size", "list_size", &[LIST_A], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::global("size", "size_map", &[MAP_AB], Int, SOURCE)
+    OverloadRow::global("size", "size_map", &[MAP_AB], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::member("size", "map_size", &[MAP_AB], Int, SOURCE)
+    OverloadRow::member("size", "map_size", &[MAP_AB], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::global("size", "size_string", &[String], Int, SOURCE)
+    OverloadRow::global("size", "size_string", &[String], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
-    OverloadRow::member("size", "string_size", &[String], Int, SOURCE)
+    OverloadRow::member("size", "string_size", &[String], Int, Costs::ONE, SOURCE)
         .evaluated_as_singleton(size, Traits::SIZER),
 ];
 

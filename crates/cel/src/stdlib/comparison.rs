@@ -2,61 +2,155 @@
 
 use std::cmp::Ordering;
 
-use crate::decls::{Context, OverloadRow, Sig};
+use super::costs::COMPARED;
+use crate::cost::Costs;
+use crate::decls::{Context, Operator, OverloadRow, Sig, Source};
 use crate::value::{EvalError, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Int, Param, String, Timestamp, Uint};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
 const A: Sig = Param("A");
 
+/// `==`.
+pub const EQUALS: OverloadRow =
+    OverloadRow::global("_==_", "equals", &[A, A], Bool, COMPARED, SOURCE)
+        .evaluated_as(Operator::Equal);
+
 /// `==`, `!=`, `<`, `<=`, `>` and `>=`.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("_==_", "equals", &[A, A], Bool, SOURCE),
-    OverloadRow::global("_!=_", "not_equals", &[A, A], Bool, SOURCE),
-    OverloadRow::global("_<_", "less_bool", &[Bool, Bool], Bool, SOURCE)
+    EQUALS,
+    OverloadRow::global("_!=_", "not_equals", &[A, A], Bool, COMPARED, SOURCE)
+        .evaluated_as(Operator::NotEqual),
+    OverloadRow::global("_<_", "less_bool", &[Bool, Bool], Bool, Costs::ONE, SOURCE)
         .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_int64", &[Int, Int], Bool, SOURCE)
+    OverloadRow::global("_<_", "less_int64", &[Int, Int], Bool, Costs::ONE, SOURCE)
         .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_int64_double", &[Int, Double], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_int64_uint64", &[Int, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_uint64", &[Uint, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_uint64_double", &[Uint, Double], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_uint64_int64", &[Uint, Int], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_double", &[Double, Double], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_double_int64", &[Double, Int], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_double_uint64", &[Double, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_string", &[String, String], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_bytes", &[Bytes, Bytes], Bool, SOURCE)
+    OverloadRow::global(
+        "_<_",
+        "less_int64_double",
+        &[Int, Double],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_int64_uint64",
+        &[Int, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_uint64",
+        &[Uint, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_uint64_double",
+        &[Uint, Double],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_uint64_int64",
+        &[Uint, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_double",
+        &[Double, Double],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_double_int64",
+        &[Double, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_double_uint64",
+        &[Double, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_string",
+        &[String, String],
+        Bool,
+        COMPARED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global("_<_", "less_bytes", &[Bytes, Bytes], Bool, COMPARED, SOURCE)
         .evaluated_as_singleton(less, Traits::COMPARER),
     OverloadRow::global(
         "_<_",
         "less_timestamp",
         &[Timestamp, Timestamp],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<_", "less_duration", &[Duration, Duration], Bool, SOURCE)
-        .evaluated_as_singleton(less, Traits::COMPARER),
-    OverloadRow::global("_<=_", "less_equals_bool", &[Bool, Bool], Bool, SOURCE)
-        .evaluated_as_singleton(less_equals, Traits::COMPARER),
-    OverloadRow::global("_<=_", "less_equals_int64", &[Int, Int], Bool, SOURCE)
-        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<_",
+        "less_duration",
+        &[Duration, Duration],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_bool",
+        &[Bool, Bool],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_int64",
+        &[Int, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
     OverloadRow::global(
         "_<=_",
         "less_equals_int64_double",
         &[Int, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -65,16 +159,25 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_int64_uint64",
         &[Int, Uint],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
-    OverloadRow::global("_<=_", "less_equals_uint64", &[Uint, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_uint64",
+        &[Uint, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
     OverloadRow::global(
         "_<=_",
         "less_equals_uint64_double",
         &[Uint, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -83,6 +186,7 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_uint64_int64",
         &[Uint, Int],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -91,6 +195,7 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_double",
         &[Double, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -99,6 +204,7 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_double_int64",
         &[Double, Int],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -107,6 +213,7 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_double_uint64",
         &[Double, Uint],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -115,16 +222,25 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_string",
         &[String, String],
         Bool,
+        COMPARED,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
-    OverloadRow::global("_<=_", "less_equals_bytes", &[Bytes, Bytes], Bool, SOURCE)
-        .evaluated_as_singleton(less_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_<=_",
+        "less_equals_bytes",
+        &[Bytes, Bytes],
+        Bool,
+        COMPARED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(less_equals, Traits::COMPARER),
     OverloadRow::global(
         "_<=_",
         "less_equals_timestamp",
         &[Timestamp, Timestamp],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
@@ -133,50 +249,124 @@ pub static ROWS: &[OverloadRow] = &[
         "less_equals_duration",
         &[Duration, Duration],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(less_equals, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_bool", &[Bool, Bool], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_int64", &[Int, Int], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_int64_double", &[Int, Double], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_int64_uint64", &[Int, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_uint64", &[Uint, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_bool",
+        &[Bool, Bool],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_int64",
+        &[Int, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_int64_double",
+        &[Int, Double],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_int64_uint64",
+        &[Int, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_uint64",
+        &[Uint, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
     OverloadRow::global(
         "_>_",
         "greater_uint64_double",
         &[Uint, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_uint64_int64", &[Uint, Int], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_double", &[Double, Double], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_double_int64", &[Double, Int], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_uint64_int64",
+        &[Uint, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_double",
+        &[Double, Double],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_double_int64",
+        &[Double, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
     OverloadRow::global(
         "_>_",
         "greater_double_uint64",
         &[Double, Uint],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_string", &[String, String], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>_", "greater_bytes", &[Bytes, Bytes], Bool, SOURCE)
-        .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_string",
+        &[String, String],
+        Bool,
+        COMPARED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
+    OverloadRow::global(
+        "_>_",
+        "greater_bytes",
+        &[Bytes, Bytes],
+        Bool,
+        COMPARED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater, Traits::COMPARER),
     OverloadRow::global(
         "_>_",
         "greater_timestamp",
         &[Timestamp, Timestamp],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater, Traits::COMPARER),
@@ -185,18 +375,34 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_duration",
         &[Duration, Duration],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater, Traits::COMPARER),
-    OverloadRow::global("_>=_", "greater_equals_bool", &[Bool, Bool], Bool, SOURCE)
-        .evaluated_as_singleton(greater_equals, Traits::COMPARER),
-    OverloadRow::global("_>=_", "greater_equals_int64", &[Int, Int], Bool, SOURCE)
-        .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_bool",
+        &[Bool, Bool],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_int64",
+        &[Int, Int],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
     OverloadRow::global(
         "_>=_",
         "greater_equals_int64_double",
         &[Int, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -205,16 +411,25 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_int64_uint64",
         &[Int, Uint],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
-    OverloadRow::global("_>=_", "greater_equals_uint64", &[Uint, Uint], Bool, SOURCE)
-        .evaluated_as_singleton(greater_equals, Traits::COMPARER),
+    OverloadRow::global(
+        "_>=_",
+        "greater_equals_uint64",
+        &[Uint, Uint],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(greater_equals, Traits::COMPARER),
     OverloadRow::global(
         "_>=_",
         "greater_equals_uint64_double",
         &[Uint, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -223,6 +438,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_uint64_int64",
         &[Uint, Int],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -231,6 +447,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_double",
         &[Double, Double],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -239,6 +456,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_double_int64",
         &[Double, Int],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -247,6 +465,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_double_uint64",
         &[Double, Uint],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -255,6 +474,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_string",
         &[String, String],
         Bool,
+        COMPARED,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -263,6 +483,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_bytes",
         &[Bytes, Bytes],
         Bool,
+        COMPARED,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -271,6 +492,7 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_timestamp",
         &[Timestamp, Timestamp],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
@@ -279,19 +501,11 @@ pub static ROWS: &[OverloadRow] = &[
         "greater_equals_duration",
         &[Duration, Duration],
         Bool,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_as_singleton(greater_equals, Traits::COMPARER),
 ];
-
-/// Whether `row` orders numbers of two different types.
-///
-/// Source: cel-go `checker/env.go`, `crossTypeNumericComparisonOverloads`.
-#[must_use]
-pub fn is_cross_type(row: &OverloadRow) -> bool {
-    matches!(row.function, "_<_" | "_<=_" | "_>_" | "_>=_")
-        && matches!(row.args, [left, right] if left != right)
-}
 
 /// The order of two arguments.
 fn order(args: &[Value]) -> Result<Ordering, EvalError> {

@@ -2,103 +2,270 @@
 
 use std::sync::Arc;
 
-use crate::decls::{Context, OverloadRow, Sig};
+use super::costs::{DECODED, ENCODED};
+use crate::cost::{Costs, ResultOf};
+use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::types;
 use crate::value::{EvalError, Traits, Value};
 use Sig::{Bool, Bytes, Double, Duration, Dyn, Int, Param, String, Timestamp, Type, Uint};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
 const A: Sig = Param("A");
 
 /// `type`, `dyn` and the functions named after their result.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("type", "type", &[A], Type(&A), SOURCE)
+    OverloadRow::global("type", "type", &[A], Type(&A), Costs::ONE, SOURCE)
         .evaluated_as_singleton(type_of, Traits::NONE),
-    OverloadRow::global("bool", "bool_to_bool", &[Bool], Bool, SOURCE).evaluated_by(identity),
-    OverloadRow::global("bool", "string_to_bool", &[String], Bool, SOURCE).evaluated_by(to_bool),
-    OverloadRow::global("bytes", "bytes_to_bytes", &[Bytes], Bytes, SOURCE).evaluated_by(identity),
-    OverloadRow::global("bytes", "string_to_bytes", &[String], Bytes, SOURCE)
-        .evaluated_by(to_bytes),
-    OverloadRow::global("double", "double_to_double", &[Double], Double, SOURCE)
+    OverloadRow::global("bool", "bool_to_bool", &[Bool], Bool, Costs::ONE, SOURCE)
         .evaluated_by(identity),
-    OverloadRow::global("double", "int64_to_double", &[Int], Double, SOURCE)
-        .evaluated_by(to_double),
-    OverloadRow::global("double", "string_to_double", &[String], Double, SOURCE)
-        .evaluated_by(to_double),
-    OverloadRow::global("double", "uint64_to_double", &[Uint], Double, SOURCE)
-        .evaluated_by(to_double),
+    OverloadRow::global(
+        "bool",
+        "string_to_bool",
+        &[String],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_bool),
+    OverloadRow::global(
+        "bytes",
+        "bytes_to_bytes",
+        &[Bytes],
+        Bytes,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(identity),
+    OverloadRow::global(
+        "bytes",
+        "string_to_bytes",
+        &[String],
+        Bytes,
+        ENCODED,
+        SOURCE,
+    )
+    .evaluated_by(to_bytes),
+    OverloadRow::global(
+        "double",
+        "double_to_double",
+        &[Double],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(identity),
+    OverloadRow::global(
+        "double",
+        "int64_to_double",
+        &[Int],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_double),
+    OverloadRow::global(
+        "double",
+        "string_to_double",
+        &[String],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_double),
+    OverloadRow::global(
+        "double",
+        "uint64_to_double",
+        &[Uint],
+        Double,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_double),
     OverloadRow::global(
         "duration",
         "duration_to_duration",
         &[Duration],
         Duration,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(identity),
-    OverloadRow::global("duration", "int64_to_duration", &[Int], Duration, SOURCE)
-        .evaluated_by(to_duration),
+    OverloadRow::global(
+        "duration",
+        "int64_to_duration",
+        &[Int],
+        Duration,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_duration),
     OverloadRow::global(
         "duration",
         "string_to_duration",
         &[String],
         Duration,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(to_duration),
-    OverloadRow::global("dyn", "to_dyn", &[A], Dyn, SOURCE)
-        .evaluated_as_singleton(identity, Traits::NONE),
-    OverloadRow::global("int", "int64_to_int64", &[Int], Int, SOURCE).evaluated_by(identity),
-    OverloadRow::global("int", "double_to_int64", &[Double], Int, SOURCE).evaluated_by(to_int),
-    OverloadRow::global("int", "duration_to_int64", &[Duration], Int, SOURCE).evaluated_by(to_int),
-    OverloadRow::global("int", "string_to_int64", &[String], Int, SOURCE).evaluated_by(to_int),
-    OverloadRow::global("int", "timestamp_to_int64", &[Timestamp], Int, SOURCE)
-        .evaluated_by(to_int),
-    OverloadRow::global("int", "uint64_to_int64", &[Uint], Int, SOURCE).evaluated_by(to_int),
-    OverloadRow::global("string", "string_to_string", &[String], String, SOURCE)
+    OverloadRow::global("dyn", "to_dyn", &[A], Dyn, Costs::ONE, SOURCE)
+        .evaluated_as_singleton(identity, Traits::NONE)
+        .with_result_of(ResultOf::Argument),
+    OverloadRow::global("int", "int64_to_int64", &[Int], Int, Costs::ONE, SOURCE)
         .evaluated_by(identity),
-    OverloadRow::global("string", "bool_to_string", &[Bool], String, SOURCE)
-        .evaluated_by(to_string),
-    OverloadRow::global("string", "bytes_to_string", &[Bytes], String, SOURCE)
-        .evaluated_by(to_string),
-    OverloadRow::global("string", "double_to_string", &[Double], String, SOURCE)
-        .evaluated_by(to_string),
-    OverloadRow::global("string", "duration_to_string", &[Duration], String, SOURCE)
-        .evaluated_by(to_string),
-    OverloadRow::global("string", "int64_to_string", &[Int], String, SOURCE)
-        .evaluated_by(to_string),
+    OverloadRow::global("int", "double_to_int64", &[Double], Int, Costs::ONE, SOURCE)
+        .evaluated_by(to_int),
+    OverloadRow::global(
+        "int",
+        "duration_to_int64",
+        &[Duration],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_int),
+    OverloadRow::global("int", "string_to_int64", &[String], Int, Costs::ONE, SOURCE)
+        .evaluated_by(to_int),
+    OverloadRow::global(
+        "int",
+        "timestamp_to_int64",
+        &[Timestamp],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_int),
+    OverloadRow::global("int", "uint64_to_int64", &[Uint], Int, Costs::ONE, SOURCE)
+        .evaluated_by(to_int),
+    OverloadRow::global(
+        "string",
+        "string_to_string",
+        &[String],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(identity),
+    OverloadRow::global(
+        "string",
+        "bool_to_string",
+        &[Bool],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
+    OverloadRow::global(
+        "string",
+        "bytes_to_string",
+        &[Bytes],
+        String,
+        DECODED,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
+    OverloadRow::global(
+        "string",
+        "double_to_string",
+        &[Double],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
+    OverloadRow::global(
+        "string",
+        "duration_to_string",
+        &[Duration],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
+    OverloadRow::global(
+        "string",
+        "int64_to_string",
+        &[Int],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
     OverloadRow::global(
         "string",
         "timestamp_to_string",
         &[Timestamp],
         String,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(to_string),
-    OverloadRow::global("string", "uint64_to_string", &[Uint], String, SOURCE)
-        .evaluated_by(to_string),
+    OverloadRow::global(
+        "string",
+        "uint64_to_string",
+        &[Uint],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_string),
     OverloadRow::global(
         "timestamp",
         "timestamp_to_timestamp",
         &[Timestamp],
         Timestamp,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(identity),
-    OverloadRow::global("timestamp", "int64_to_timestamp", &[Int], Timestamp, SOURCE)
-        .evaluated_by(to_timestamp),
+    OverloadRow::global(
+        "timestamp",
+        "int64_to_timestamp",
+        &[Int],
+        Timestamp,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_timestamp),
     OverloadRow::global(
         "timestamp",
         "string_to_timestamp",
         &[String],
         Timestamp,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(to_timestamp),
-    OverloadRow::global("uint", "uint64_to_uint64", &[Uint], Uint, SOURCE).evaluated_by(identity),
-    OverloadRow::global("uint", "double_to_uint64", &[Double], Uint, SOURCE).evaluated_by(to_uint),
-    OverloadRow::global("uint", "int64_to_uint64", &[Int], Uint, SOURCE).evaluated_by(to_uint),
-    OverloadRow::global("uint", "string_to_uint64", &[String], Uint, SOURCE).evaluated_by(to_uint),
+    OverloadRow::global(
+        "uint",
+        "uint64_to_uint64",
+        &[Uint],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(identity),
+    OverloadRow::global(
+        "uint",
+        "double_to_uint64",
+        &[Double],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_uint),
+    OverloadRow::global("uint", "int64_to_uint64", &[Int], Uint, Costs::ONE, SOURCE)
+        .evaluated_by(to_uint),
+    OverloadRow::global(
+        "uint",
+        "string_to_uint64",
+        &[String],
+        Uint,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(to_uint),
 ];
 
 fn only(args: &[Value]) -> Result<&Value, EvalError> {

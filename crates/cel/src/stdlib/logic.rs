@@ -1,27 +1,42 @@
 //! The logical operators and the conditional.
 
-use crate::decls::{Context, OverloadRow, Sig};
+use super::costs::{CONDITIONAL, LOGIC};
+use crate::cost::{Costs, ResultOf};
+use crate::decls::{Context, Operator, OverloadRow, Sig, Source};
 use crate::value::{EvalError, Traits, Value};
 use Sig::{Bool, Param};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
 const A: Sig = Param("A");
 
 /// `?:`, `&&`, `||`, `!` and the operator that comprehensions use to stop early.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("_?_:_", "conditional", &[Bool, A, A], A, SOURCE),
-    OverloadRow::global("_&&_", "logical_and", &[Bool, Bool], Bool, SOURCE),
-    OverloadRow::global("_||_", "logical_or", &[Bool, Bool], Bool, SOURCE),
-    OverloadRow::global("!_", "logical_not", &[Bool], Bool, SOURCE)
+    OverloadRow::global(
+        "_?_:_",
+        "conditional",
+        &[Bool, A, A],
+        A,
+        CONDITIONAL,
+        SOURCE,
+    )
+    .evaluated_as(Operator::Conditional)
+    .with_result_of(ResultOf::Operands),
+    OverloadRow::global("_&&_", "logical_and", &[Bool, Bool], Bool, LOGIC, SOURCE)
+        .evaluated_as(Operator::And),
+    OverloadRow::global("_||_", "logical_or", &[Bool, Bool], Bool, LOGIC, SOURCE)
+        .evaluated_as(Operator::Or),
+    OverloadRow::global("!_", "logical_not", &[Bool], Bool, Costs::ONE, SOURCE)
         .evaluated_as_singleton(negate, Traits::NONE),
     OverloadRow::global(
         "@not_strictly_false",
         "not_strictly_false",
         &[Bool],
         Bool,
+        Costs::ONE,
         SOURCE,
-    ),
+    )
+    .evaluated_as(Operator::NotStrictlyFalse),
 ];
 
 fn negate(_: &Context, args: &[Value]) -> Result<Value, EvalError> {

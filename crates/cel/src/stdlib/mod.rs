@@ -9,6 +9,7 @@ pub mod arithmetic;
 pub mod collection;
 pub mod comparison;
 pub mod convert;
+pub mod costs;
 pub mod logic;
 pub mod messages;
 pub mod string;

@@ -1,10 +1,18 @@
 //! Strings: substrings and regular expressions.
 
-use crate::decls::{Context, OverloadRow, Sig};
+use std::borrow::Cow;
+
+use super::costs::{AFFIX, CONTAINED, MATCHED};
+use crate::cost::Costs;
+use crate::decls::{Context, OverloadRow, Planning, Sig, Source, Specialized};
 use crate::value::{EvalError, Traits, Value};
 use Sig::{Bool, String};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
+
+/// The lengths of a text and of a regular expression from which on a call is not made if its cost exceeds the
+/// limit, in bytes: what takes seconds and much memory otherwise.
+pub const SEARCHED_LENGTHS: &[usize] = &[100_000, 1_000];
 
 /// `contains`, `endsWith`, `startsWith` and `matches`.
 pub static ROWS: &[OverloadRow] = &[
@@ -13,6 +21,7 @@ pub static ROWS: &[OverloadRow] = &[
         "contains_string",
         &[String, String],
         Bool,
+        CONTAINED,
         SOURCE,
     )
     .evaluated_by(contains)
@@ -22,6 +31,7 @@ pub static ROWS: &[OverloadRow] = &[
         "ends_with_string",
         &[String, String],
         Bool,
+        AFFIX,
         SOURCE,
     )
     .evaluated_by(ends_with)
@@ -31,14 +41,33 @@ pub static ROWS: &[OverloadRow] = &[
         "starts_with_string",
         &[String, String],
         Bool,
+        AFFIX,
         SOURCE,
     )
     .evaluated_by(starts_with)
     .without_guards(),
-    OverloadRow::global("matches", "matches", &[String, String], Bool, SOURCE)
-        .evaluated_as_singleton(matches, Traits::MATCHER),
-    OverloadRow::member("matches", "matches_string", &[String, String], Bool, SOURCE)
-        .evaluated_as_singleton(matches, Traits::MATCHER),
+    OverloadRow::global(
+        "matches",
+        "matches",
+        &[String, String],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_as_singleton(matches, Traits::MATCHER)
+    .planned_by(Planning::Pattern(matching))
+    .costed_before(SEARCHED_LENGTHS),
+    OverloadRow::member(
+        "matches",
+        "matches_string",
+        &[String, String],
+        Bool,
+        MATCHED,
+        SOURCE,
+    )
+    .evaluated_as_singleton(matches, Traits::MATCHER)
+    .planned_by(Planning::Pattern(matching))
+    .costed_before(SEARCHED_LENGTHS),
 ];
 
 /// The texts of two strings.
@@ -66,4 +95,35 @@ fn matches(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
     let (text, pattern) = two_texts(args)?;
     let program = regexp::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
     Ok(program.is_match(text).into())
+}
+
+/// `matches` with a constant pattern.
+///
+/// Source: cel-go `interpreter/optimizations.go`, `MatchesRegexOptimization`.
+fn matching(pattern: &str) -> Result<Specialized, EvalError> {
+    let program = regexp::compiled(pattern).map_err(|error| EvalError::new(error.to_string()))?;
+    Ok(Box::new(move |_, args| {
+        Ok(program.is_match(&subject(args)?).into())
+    }))
+}
+
+/// The text that a constant pattern is looked for in: whatever wraps a Go string.
+///
+/// # Errors
+///
+/// For other values.
+///
+/// Source: cel-go `common/types/types.go`, `Type.Value`; `common/types/optional.go`, `Optional.Value`.
+pub fn subject(args: &[Value]) -> Result<Cow<'_, str>, EvalError> {
+    fn wrapped(value: &Value) -> Option<Cow<'_, str>> {
+        match value {
+            Value::String(text) => Some(Cow::Borrowed(text)),
+            Value::Type(of) => Some(Cow::Owned(of.type_name())),
+            Value::Optional(optional) => wrapped(optional.get()?),
+            _ => None,
+        }
+    }
+    args.first()
+        .and_then(wrapped)
+        .ok_or(EvalError::no_such_overload())
 }

@@ -1,12 +1,13 @@
 //! Parts of timestamps and durations.
 
 use crate::civil::Civil;
-use crate::decls::{Context, OverloadRow, Sig};
+use crate::cost::Costs;
+use crate::decls::{Context, OverloadRow, Sig, Source};
 use crate::value::{EvalError, Value};
 use crate::zone;
 use Sig::{Duration, Int, String, Timestamp};
 
-const SOURCE: &str = "cel-go common/stdlib/standard.go, stdFunctions";
+const SOURCE: Source = Source::new("cel-go common/stdlib/standard.go, stdFunctions");
 
 /// The `get` functions.
 pub static ROWS: &[OverloadRow] = &[
@@ -15,6 +16,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_year",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(year),
@@ -23,16 +25,25 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_year_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(year),
-    OverloadRow::member("getMonth", "timestamp_to_month", &[Timestamp], Int, SOURCE)
-        .evaluated_by(month),
+    OverloadRow::member(
+        "getMonth",
+        "timestamp_to_month",
+        &[Timestamp],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(month),
     OverloadRow::member(
         "getMonth",
         "timestamp_to_month_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(month),
@@ -41,6 +52,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_year",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(day_of_year),
@@ -49,6 +61,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_year_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(day_of_year),
@@ -57,6 +70,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_month",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(day_of_month),
@@ -65,6 +79,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_month_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(day_of_month),
@@ -73,6 +88,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_month_1_based",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(date),
@@ -81,6 +97,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_month_1_based_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(date),
@@ -89,6 +106,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_week",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(day_of_week),
@@ -97,26 +115,43 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_day_of_week_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(day_of_week),
-    OverloadRow::member("getHours", "timestamp_to_hours", &[Timestamp], Int, SOURCE)
-        .evaluated_by(hours),
+    OverloadRow::member(
+        "getHours",
+        "timestamp_to_hours",
+        &[Timestamp],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(hours),
     OverloadRow::member(
         "getHours",
         "timestamp_to_hours_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(hours),
-    OverloadRow::member("getHours", "duration_to_hours", &[Duration], Int, SOURCE)
-        .evaluated_by(duration_hours),
+    OverloadRow::member(
+        "getHours",
+        "duration_to_hours",
+        &[Duration],
+        Int,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(duration_hours),
     OverloadRow::member(
         "getMinutes",
         "timestamp_to_minutes",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(minutes),
@@ -125,6 +160,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_minutes_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(minutes),
@@ -133,6 +169,7 @@ pub static ROWS: &[OverloadRow] = &[
         "duration_to_minutes",
         &[Duration],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(duration_minutes),
@@ -141,6 +178,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_seconds",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(seconds),
@@ -149,6 +187,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_seconds_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(seconds),
@@ -157,6 +196,7 @@ pub static ROWS: &[OverloadRow] = &[
         "duration_to_seconds",
         &[Duration],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(duration_seconds),
@@ -165,6 +205,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_milliseconds",
         &[Timestamp],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(milliseconds),
@@ -173,6 +214,7 @@ pub static ROWS: &[OverloadRow] = &[
         "timestamp_to_milliseconds_with_tz",
         &[Timestamp, String],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(milliseconds),
@@ -181,6 +223,7 @@ pub static ROWS: &[OverloadRow] = &[
         "duration_to_milliseconds",
         &[Duration],
         Int,
+        Costs::ONE,
         SOURCE,
     )
     .evaluated_by(duration_milliseconds),

@@ -12,7 +12,7 @@ use super::literal;
 use super::macros::{self, MacroError};
 use super::parser::{Counted, Parsed, Parser, Rule, Wanted};
 use super::token::{Kind, Token, TokenSet};
-use crate::ast::{Expr, ExprId, Literal, MapEntry, StructField};
+use crate::ast::{Expr, ExprId, Literal, MacroCall, MapEntry, StructField};
 use crate::diagnostic::Code;
 use crate::names::shared;
 
@@ -112,7 +112,14 @@ impl Parser<'_> {
                     args: arg_ids,
                 },
             ),
-            Some(Ok(expanded)) => expanded,
+            Some(Ok(expanded)) => {
+                self.builder.add_macro(MacroCall {
+                    function: shared(function),
+                    n_args: args.len(),
+                    at: expanded,
+                });
+                expanded
+            }
             Some(Err(MacroError::TooLarge)) => {
                 return Err(self.too_large());
             }

@@ -15,14 +15,13 @@ mod parser;
 pub mod token;
 mod wording;
 
-use std::cell::Cell;
-
 use self::lexer::Tokens;
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 pub use self::parser::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
+use super::stack::{SHALLOW_NESTING, run_on_deep_stack};
 
 /// The longest expression, in code points.
 ///
@@ -42,12 +41,6 @@ const MAX_NODES: usize = 250_000;
 ///
 /// Source: cel-go `parser/parser.go`, `NewParser`, `errorReportingLimit`.
 const MAX_SYNTAX_ERRORS: usize = 100;
-
-/// The stack of the thread on which deeply nested texts are parsed and checked, in bytes.
-const DEEP_STACK_BYTES: usize = 256 * 1024 * 1024;
-
-/// Texts that nest deeper than this are parsed on a thread of their own.
-const SHALLOW_NESTING: u32 = 40;
 
 /// Parses `text`.
 ///
@@ -250,35 +243,3 @@ fn n_before_too_deep(text: &str, tokens: &Tokens, max_nodes: usize) -> usize {
 ///
 /// Source: cel-go `parser/parser.go`, `checkAndIncrementRecursionDepth`.
 const TOO_DEEP: &str = "max recursion depth exceeded";
-
-thread_local! {
-    /// Whether this is a thread with a large stack.
-    static IS_DEEP: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `work`, on a thread with a large stack if `deep` and this is none.
-///
-/// Nesting is bounded by [`MAX_RECURSION_DEPTH`], but a level may take kilobytes of the stack. Where no
-/// thread can be had, the work is done in place. Who has much to do calls this around all of it, as a
-/// thread takes longer to make than most expressions to check.
-pub fn run_on_deep_stack<T: Send>(deep: bool, work: impl Fn() -> T + Send + Sync) -> T {
-    if deep && !IS_DEEP.get() {
-        let outcome = std::thread::scope(|scope| {
-            std::thread::Builder::new()
-                .name("deep".into())
-                .stack_size(DEEP_STACK_BYTES)
-                .spawn_scoped(scope, || {
-                    IS_DEEP.set(true);
-                    work()
-                })
-                .ok()
-                .map(std::thread::ScopedJoinHandle::join)
-        });
-        match outcome {
-            Some(Ok(value)) => return value,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => {}
-        }
-    }
-    work()
-}

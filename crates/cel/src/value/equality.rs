@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 
 use super::compare::{double_to_int_order, double_to_uint_order, int_to_uint_order};
-use super::{EvalError, List, MAX_DEPTH, Map, SHALLOW_DEPTH, Value, Work};
-use crate::syntax::run_on_deep_stack;
+use super::{EvalError, List, MAX_DEPTH, Map, Value, Work};
+use crate::stack::{SHALLOW_VALUE_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 
 const TOO_DEEP: EvalError = EvalError::fixed("value is nested too deeply to be compared");
@@ -40,7 +40,7 @@ impl Value {
 }
 
 fn equals(left: &Value, right: &Value, walk: Walk<'_>) -> Result<bool, EvalError> {
-    if walk.depth == SHALLOW_DEPTH {
+    if walk.depth == SHALLOW_VALUE_DEPTH {
         return run_on_deep_stack(true, || equals_at(left, right, walk));
     }
     equals_at(left, right, walk)

@@ -41,9 +41,6 @@ use super::types::{Primitive, Type};
 /// Chains of variables, each holding the one before, may nest deeper.
 pub const MAX_DEPTH: u32 = 10_000;
 
-/// Values nested deeper than this are compared on a thread of their own.
-const SHALLOW_DEPTH: u32 = 100;
-
 /// How deep values are printed in messages.
 const MAX_PRINTED_DEPTH: u32 = 100;
 

@@ -10,16 +10,20 @@ pub use authorizer::{
 pub use values::{AuthorizerValue, Decision, GroupCheck, PathCheck, ResourceCheck};
 
 use super::args::{Result, opaque, text};
+use super::costs::{AUTHORIZER_CHECK, NOMINAL, SELECTOR};
 use super::format::validation;
+use super::version::{V1_27, V1_31};
 use Sig::{Bool, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::value::{EvalError, Value};
 
 use super::types::{AUTHORIZER, DECISION, GROUP_CHECK, PATH_CHECK, RESOURCE_CHECK};
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/authz.go, authzLibraryDecls";
-const SELECTORS_SOURCE: &str =
-    "k8s.io/apiserver pkg/cel/library/authz.go, authzSelectorsLibraryDecls";
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/authz.go, authzLibraryDecls").since(V1_27);
+const SELECTORS_SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/authz.go, authzSelectorsLibraryDecls")
+        .since(V1_31);
 
 /// From the authorizer to a decision.
 pub static ROWS: &[OverloadRow] = &[
@@ -28,6 +32,7 @@ pub static ROWS: &[OverloadRow] = &[
         "authorizer_path",
         &[AUTHORIZER, String],
         PATH_CHECK,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(path),
@@ -36,6 +41,7 @@ pub static ROWS: &[OverloadRow] = &[
         "authorizer_group",
         &[AUTHORIZER, String],
         GROUP_CHECK,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(group),
@@ -44,6 +50,7 @@ pub static ROWS: &[OverloadRow] = &[
         "authorizer_serviceaccount",
         &[AUTHORIZER, String, String],
         AUTHORIZER,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(service_account),
@@ -52,6 +59,7 @@ pub static ROWS: &[OverloadRow] = &[
         "groupcheck_resource",
         &[GROUP_CHECK, String],
         RESOURCE_CHECK,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(resource),
@@ -60,6 +68,7 @@ pub static ROWS: &[OverloadRow] = &[
         "resourcecheck_subresource",
         &[RESOURCE_CHECK, String],
         RESOURCE_CHECK,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(subresource),
@@ -68,6 +77,7 @@ pub static ROWS: &[OverloadRow] = &[
         "resourcecheck_namespace",
         &[RESOURCE_CHECK, String],
         RESOURCE_CHECK,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(namespace),
@@ -76,6 +86,7 @@ pub static ROWS: &[OverloadRow] = &[
         "resourcecheck_name",
         &[RESOURCE_CHECK, String],
         RESOURCE_CHECK,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(name),
@@ -84,6 +95,7 @@ pub static ROWS: &[OverloadRow] = &[
         "pathcheck_check",
         &[PATH_CHECK, String],
         DECISION,
+        AUTHORIZER_CHECK,
         SOURCE,
     )
     .evaluated_by(check_path),
@@ -92,16 +104,46 @@ pub static ROWS: &[OverloadRow] = &[
         "resourcecheck_check",
         &[RESOURCE_CHECK, String],
         DECISION,
+        AUTHORIZER_CHECK,
         SOURCE,
     )
     .evaluated_by(check_resource),
-    OverloadRow::member("errored", "decision_errored", &[DECISION], Bool, SOURCE)
-        .evaluated_by(errored),
-    OverloadRow::member("error", "decision_error", &[DECISION], String, SOURCE).evaluated_by(error),
-    OverloadRow::member("allowed", "decision_allowed", &[DECISION], Bool, SOURCE)
-        .evaluated_by(allowed),
-    OverloadRow::member("reason", "decision_reason", &[DECISION], String, SOURCE)
-        .evaluated_by(reason),
+    OverloadRow::member(
+        "errored",
+        "decision_errored",
+        &[DECISION],
+        Bool,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(errored),
+    OverloadRow::member(
+        "error",
+        "decision_error",
+        &[DECISION],
+        String,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(error),
+    OverloadRow::member(
+        "allowed",
+        "decision_allowed",
+        &[DECISION],
+        Bool,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(allowed),
+    OverloadRow::member(
+        "reason",
+        "decision_reason",
+        &[DECISION],
+        String,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(reason),
 ];
 
 /// Checks narrowed by selectors.
@@ -111,6 +153,7 @@ pub static SELECTORS: &[OverloadRow] = &[
         "authorizer_fieldselector",
         &[RESOURCE_CHECK, String],
         RESOURCE_CHECK,
+        SELECTOR,
         SELECTORS_SOURCE,
     )
     .evaluated_by(field_selector),
@@ -119,6 +162,7 @@ pub static SELECTORS: &[OverloadRow] = &[
         "authorizer_labelselector",
         &[RESOURCE_CHECK, String],
         RESOURCE_CHECK,
+        SELECTOR,
         SELECTORS_SOURCE,
     )
     .evaluated_by(label_selector),

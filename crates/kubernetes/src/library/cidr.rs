@@ -1,26 +1,34 @@
 //! Networks in CIDR notation.
 
 use super::args::{Result, failed, opaque, text};
+use super::costs::{
+    CIDR_IP, CONTAINS_CIDR, CONTAINS_CIDR_TEXT, CONTAINS_IP, CONTAINS_IP_TEXT, NOMINAL, PARSED,
+};
 use super::ip::{self as addresses, Ip};
 use super::net::{Network, is_ipv4_mapped};
+use super::version::V1_30;
 use Sig::{Bool, Int, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::cost::Costs;
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::go_text::quote;
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Opaque, Value};
 
 use super::types::{CIDR, IP};
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/cidr.go, cidrLibraryDecls";
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/cidr.go, cidrLibraryDecls").since(V1_30);
 
 /// Networks of both families.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("cidr", "string_to_cidr", &[String], CIDR, SOURCE).evaluated_by(cidr),
+    OverloadRow::global("cidr", "string_to_cidr", &[String], CIDR, PARSED, SOURCE)
+        .evaluated_by(cidr),
     OverloadRow::member(
         "containsIP",
         "cidr_contains_ip_string",
         &[CIDR, String],
         Bool,
+        CONTAINS_IP_TEXT,
         SOURCE,
     )
     .evaluated_by(contains_ip),
@@ -29,6 +37,7 @@ pub static ROWS: &[OverloadRow] = &[
         "cidr_contains_ip_ip",
         &[CIDR, IP],
         Bool,
+        CONTAINS_IP,
         SOURCE,
     )
     .evaluated_by(contains_ip),
@@ -37,6 +46,7 @@ pub static ROWS: &[OverloadRow] = &[
         "cidr_contains_cidr_string",
         &[CIDR, String],
         Bool,
+        CONTAINS_CIDR_TEXT,
         SOURCE,
     )
     .evaluated_by(contains_cidr),
@@ -45,15 +55,32 @@ pub static ROWS: &[OverloadRow] = &[
         "cidr_contains_cidr",
         &[CIDR, CIDR],
         Bool,
+        CONTAINS_CIDR,
         SOURCE,
     )
     .evaluated_by(contains_cidr),
-    OverloadRow::member("ip", "cidr_ip", &[CIDR], IP, SOURCE).evaluated_by(ip),
-    OverloadRow::member("prefixLength", "cidr_prefix_length", &[CIDR], Int, SOURCE)
-        .evaluated_by(prefix_length),
-    OverloadRow::member("masked", "cidr_masked", &[CIDR], CIDR, SOURCE).evaluated_by(masked),
-    OverloadRow::global("isCIDR", "is_cidr", &[String], Bool, SOURCE).evaluated_by(is_cidr),
-    OverloadRow::global("string", "cidr_to_string", &[CIDR], String, SOURCE).evaluated_by(string),
+    OverloadRow::member("ip", "cidr_ip", &[CIDR], IP, CIDR_IP, SOURCE).evaluated_by(ip),
+    OverloadRow::member(
+        "prefixLength",
+        "cidr_prefix_length",
+        &[CIDR],
+        Int,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(prefix_length),
+    OverloadRow::member("masked", "cidr_masked", &[CIDR], CIDR, NOMINAL, SOURCE)
+        .evaluated_by(masked),
+    OverloadRow::global("isCIDR", "is_cidr", &[String], Bool, PARSED, SOURCE).evaluated_by(is_cidr),
+    OverloadRow::global(
+        "string",
+        "cidr_to_string",
+        &[CIDR],
+        String,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(string),
 ];
 
 impl Opaque for Network {

@@ -6,14 +6,19 @@ pub mod validation;
 pub use formats::Format;
 
 use super::args::{Result, opaque, strings, text};
+use super::costs::{NOMINAL, VALIDATED};
+use super::version::V1_31;
 use Sig::{List, Optional, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::cost::Costs;
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::value::Value;
 
 use super::types::NAMED_FORMAT;
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/format.go, formatLibraryDecls";
-const CONSTANTS_SOURCE: &str = "k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats";
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/format.go, formatLibraryDecls").since(V1_31);
+const CONSTANTS_SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/format.go, ConstantFormats").since(V1_31);
 
 /// Formats by name, and validation.
 pub static ROWS: &[OverloadRow] = &[
@@ -22,6 +27,7 @@ pub static ROWS: &[OverloadRow] = &[
         "format-validate",
         &[NAMED_FORMAT, String],
         Optional(&List(&String)),
+        VALIDATED,
         SOURCE,
     )
     .evaluated_by(validate),
@@ -30,6 +36,7 @@ pub static ROWS: &[OverloadRow] = &[
         "format-named",
         &[String],
         Optional(&NAMED_FORMAT),
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(named),
@@ -42,6 +49,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.dns1123Label",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DNS1123_LABEL.value())),
@@ -50,6 +58,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.dns1123Subdomain",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DNS1123_SUBDOMAIN.value())),
@@ -58,6 +67,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.dns1035Label",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DNS1035_LABEL.value())),
@@ -66,6 +76,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.qualifiedName",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::QUALIFIED_NAME.value())),
@@ -74,6 +85,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.dns1123LabelPrefix",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DNS1123_LABEL_PREFIX.value())),
@@ -82,6 +94,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.dns1123SubdomainPrefix",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DNS1123_SUBDOMAIN_PREFIX.value())),
@@ -90,6 +103,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.dns1035LabelPrefix",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DNS1035_LABEL_PREFIX.value())),
@@ -98,6 +112,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.labelValue",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::LABEL_VALUE.value())),
@@ -106,6 +121,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.uri",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::URI.value())),
@@ -114,6 +130,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.uuid",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::UUID.value())),
@@ -122,6 +139,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.byte",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::BYTE.value())),
@@ -130,6 +148,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.date",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DATE.value())),
@@ -138,6 +157,7 @@ pub static CONSTANTS: &[OverloadRow] = &[
         "format.datetime",
         &[],
         NAMED_FORMAT,
+        Costs::ONE,
         CONSTANTS_SOURCE,
     )
     .evaluated_by(|_, _| Ok(formats::DATETIME.value())),

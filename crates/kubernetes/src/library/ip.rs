@@ -3,32 +3,51 @@
 use std::net::IpAddr;
 
 use super::args::{Result, failed, opaque, text};
+use super::costs::{CANONICAL, NOMINAL, PARSED};
 use super::net::{self, is_ipv4_mapped, parse_address};
+use super::version::V1_30;
 use Sig::{Bool, Int, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::cost::Costs;
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::go_text::quote;
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Opaque, Value};
 
 use super::types::IP;
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/ip.go, ipLibraryDecls";
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/ip.go, ipLibraryDecls").since(V1_30);
 
 /// Addresses of both families.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("ip", "string_to_ip", &[String], IP, SOURCE).evaluated_by(ip),
-    OverloadRow::member("family", "ip_family", &[IP], Int, SOURCE).evaluated_by(family),
-    OverloadRow::global("ip.isCanonical", "ip_is_canonical", &[String], Bool, SOURCE)
-        .evaluated_by(is_canonical),
-    OverloadRow::member("isUnspecified", "ip_is_unspecified", &[IP], Bool, SOURCE)
-        .evaluated_by(is_unspecified),
-    OverloadRow::member("isLoopback", "ip_is_loopback", &[IP], Bool, SOURCE)
+    OverloadRow::global("ip", "string_to_ip", &[String], IP, PARSED, SOURCE).evaluated_by(ip),
+    OverloadRow::member("family", "ip_family", &[IP], Int, NOMINAL, SOURCE).evaluated_by(family),
+    OverloadRow::global(
+        "ip.isCanonical",
+        "ip_is_canonical",
+        &[String],
+        Bool,
+        CANONICAL,
+        SOURCE,
+    )
+    .evaluated_by(is_canonical),
+    OverloadRow::member(
+        "isUnspecified",
+        "ip_is_unspecified",
+        &[IP],
+        Bool,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(is_unspecified),
+    OverloadRow::member("isLoopback", "ip_is_loopback", &[IP], Bool, NOMINAL, SOURCE)
         .evaluated_by(is_loopback),
     OverloadRow::member(
         "isLinkLocalMulticast",
         "ip_is_link_local_multicast",
         &[IP],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_link_local_multicast),
@@ -37,6 +56,7 @@ pub static ROWS: &[OverloadRow] = &[
         "ip_is_link_local_unicast",
         &[IP],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_link_local_unicast),
@@ -45,11 +65,13 @@ pub static ROWS: &[OverloadRow] = &[
         "ip_is_global_unicast",
         &[IP],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_global_unicast),
-    OverloadRow::global("isIP", "is_ip", &[String], Bool, SOURCE).evaluated_by(is_ip),
-    OverloadRow::global("string", "ip_to_string", &[IP], String, SOURCE).evaluated_by(string),
+    OverloadRow::global("isIP", "is_ip", &[String], Bool, PARSED, SOURCE).evaluated_by(is_ip),
+    OverloadRow::global("string", "ip_to_string", &[IP], String, Costs::ONE, SOURCE)
+        .evaluated_by(string),
 ];
 
 /// An address.

@@ -15,16 +15,6 @@ pub const RUNTIME_CEL_COST_BUDGET: u64 = 10_000_000;
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `RuntimeCELCostBudgetMatchConditions`.
 pub const RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS: u64 = 2_500_000;
 
-/// The number of steps of a comprehension between two looks whether the evaluation was cancelled.
-///
-/// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `CheckFrequency`.
-pub const CHECK_FREQUENCY: u32 = 100;
-
-/// The size of the largest request, in bytes, from which the greatest sizes of values are derived.
-///
-/// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `MaxRequestSizeBytes`.
-pub const MAX_REQUEST_SIZE_BYTES: u64 = 3 * 1024 * 1024;
-
 /// The longest text that a `messageExpression` may evaluate to, in bytes; a longer one is not used.
 ///
 /// Source: k8s.io/apiserver `pkg/apis/cel/config.go`, `MaxEvaluatedMessageExpressionSizeBytes`.
@@ -54,7 +44,8 @@ pub const MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH: usize = 5 * 1024;
 /// `validateMatchConditions`.
 pub const MAX_MATCH_CONDITIONS: usize = 64;
 
-/// The number of kinds after which upstream's type checker looks at no further rule of a policy.
+/// The number of kinds after which upstream's type checker looks at no further rule of a policy, and the most
+/// that it takes from one rule.
 ///
 /// Source: k8s.io/apiserver `pkg/admission/plugin/policy/validating/typechecking.go`,
 /// `maxTypesToCheck`.

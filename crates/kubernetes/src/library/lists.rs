@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use super::args::Result;
+use super::costs::SCANNED;
 use Sig::{Bool, Bytes, Double, Duration, Int, List, Param, String, Timestamp, Uint};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::stdlib::arithmetic;
 use cel::value::{EvalError, List as ListValue, Value};
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/lists.go, listsLibraryDecls";
+const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/lists.go, listsLibraryDecls");
 
 const A: Sig = Param("A");
 const LIST_A: Sig = List(&A);
@@ -20,6 +21,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_int_is_sorted_bool",
         &[List(&Int)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -28,6 +30,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_uint_is_sorted_bool",
         &[List(&Uint)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -36,6 +39,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_double_is_sorted_bool",
         &[List(&Double)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -44,6 +48,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_bool_is_sorted_bool",
         &[List(&Bool)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -52,6 +57,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_duration_is_sorted_bool",
         &[List(&Duration)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -60,6 +66,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_timestamp_is_sorted_bool",
         &[List(&Timestamp)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -68,6 +75,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_string_is_sorted_bool",
         &[List(&String)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
@@ -76,18 +84,34 @@ pub static ROWS: &[OverloadRow] = &[
         "list_bytes_is_sorted_bool",
         &[List(&Bytes)],
         Bool,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(is_sorted),
-    OverloadRow::member("sum", "list_int_sum_int", &[List(&Int)], Int, SOURCE)
-        .evaluated_by(sum_of_ints),
-    OverloadRow::member("sum", "list_uint_sum_uint", &[List(&Uint)], Uint, SOURCE)
-        .evaluated_by(sum_of_uints),
+    OverloadRow::member(
+        "sum",
+        "list_int_sum_int",
+        &[List(&Int)],
+        Int,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(sum_of_ints),
+    OverloadRow::member(
+        "sum",
+        "list_uint_sum_uint",
+        &[List(&Uint)],
+        Uint,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(sum_of_uints),
     OverloadRow::member(
         "sum",
         "list_double_sum_double",
         &[List(&Double)],
         Double,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(sum_of_doubles),
@@ -96,27 +120,52 @@ pub static ROWS: &[OverloadRow] = &[
         "list_duration_sum_duration",
         &[List(&Duration)],
         Duration,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(sum_of_durations),
-    OverloadRow::member("max", "list_int_max_int", &[List(&Int)], Int, SOURCE).evaluated_by(max),
-    OverloadRow::member("max", "list_uint_max_uint", &[List(&Uint)], Uint, SOURCE)
-        .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_int_max_int",
+        &[List(&Int)],
+        Int,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_uint_max_uint",
+        &[List(&Uint)],
+        Uint,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(max),
     OverloadRow::member(
         "max",
         "list_double_max_double",
         &[List(&Double)],
         Double,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(max),
-    OverloadRow::member("max", "list_bool_max_bool", &[List(&Bool)], Bool, SOURCE)
-        .evaluated_by(max),
+    OverloadRow::member(
+        "max",
+        "list_bool_max_bool",
+        &[List(&Bool)],
+        Bool,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(max),
     OverloadRow::member(
         "max",
         "list_duration_max_duration",
         &[List(&Duration)],
         Duration,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(max),
@@ -125,6 +174,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_timestamp_max_timestamp",
         &[List(&Timestamp)],
         Timestamp,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(max),
@@ -133,6 +183,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_string_max_string",
         &[List(&String)],
         String,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(max),
@@ -141,27 +192,52 @@ pub static ROWS: &[OverloadRow] = &[
         "list_bytes_max_bytes",
         &[List(&Bytes)],
         Bytes,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(max),
-    OverloadRow::member("min", "list_int_min_int", &[List(&Int)], Int, SOURCE).evaluated_by(min),
-    OverloadRow::member("min", "list_uint_min_uint", &[List(&Uint)], Uint, SOURCE)
-        .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_int_min_int",
+        &[List(&Int)],
+        Int,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_uint_min_uint",
+        &[List(&Uint)],
+        Uint,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(min),
     OverloadRow::member(
         "min",
         "list_double_min_double",
         &[List(&Double)],
         Double,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(min),
-    OverloadRow::member("min", "list_bool_min_bool", &[List(&Bool)], Bool, SOURCE)
-        .evaluated_by(min),
+    OverloadRow::member(
+        "min",
+        "list_bool_min_bool",
+        &[List(&Bool)],
+        Bool,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(min),
     OverloadRow::member(
         "min",
         "list_duration_min_duration",
         &[List(&Duration)],
         Duration,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(min),
@@ -170,6 +246,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_timestamp_min_timestamp",
         &[List(&Timestamp)],
         Timestamp,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(min),
@@ -178,6 +255,7 @@ pub static ROWS: &[OverloadRow] = &[
         "list_string_min_string",
         &[List(&String)],
         String,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(min),
@@ -186,16 +264,25 @@ pub static ROWS: &[OverloadRow] = &[
         "list_bytes_min_bytes",
         &[List(&Bytes)],
         Bytes,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(min),
-    OverloadRow::member("indexOf", "list_a_index_of_int", &[LIST_A, A], Int, SOURCE)
-        .evaluated_by(index_of),
+    OverloadRow::member(
+        "indexOf",
+        "list_a_index_of_int",
+        &[LIST_A, A],
+        Int,
+        SCANNED,
+        SOURCE,
+    )
+    .evaluated_by(index_of),
     OverloadRow::member(
         "lastIndexOf",
         "list_a_last_index_of_int",
         &[LIST_A, A],
         Int,
+        SCANNED,
         SOURCE,
     )
     .evaluated_by(last_index_of),

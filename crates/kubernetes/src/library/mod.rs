@@ -1,7 +1,7 @@
 //! The CEL of the Kubernetes API server: its libraries, which of them a version has, and its limits.
 //!
-//! A file a library, each a table of overloads; [`environment`] puts them together. Nothing here knows of
-//! policies or schemas.
+//! A file a library, each a table of overloads; [`environment`] puts them together, and [`version`] tells which
+//! versions have what an expression uses. Nothing here knows of policies or schemas.
 //!
 //! Source: k8s.io/apiserver `pkg/cel/library`, `pkg/cel/environment/base.go`.
 
@@ -9,7 +9,7 @@ mod args;
 pub mod authz;
 pub mod cidr;
 pub mod cost;
-pub mod cost_runtime;
+mod costs;
 pub mod environment;
 pub mod format;
 pub mod ip;
@@ -20,5 +20,7 @@ pub mod quantity;
 pub mod regex;
 pub mod runtime;
 pub mod semver;
+pub mod strings;
 pub mod types;
 pub mod url;
+pub mod version;

@@ -9,14 +9,17 @@ pub use value::{Quantity, QuantityError};
 use std::cmp::Ordering;
 
 use super::args::{Result, failed, opaque, text};
+use super::costs::{NOMINAL, PARSED};
+use super::version::V1_28;
 use Sig::{Bool, Double, Int, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::types::Type;
 use cel::value::{EvalError, Opaque, Value};
 
 use super::types::QUANTITY;
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/quantity.go, quantityLibraryDecls";
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/quantity.go, quantityLibraryDecls").since(V1_28);
 
 /// Conversion, comparison and arithmetic of quantities.
 pub static ROWS: &[OverloadRow] = &[
@@ -25,17 +28,27 @@ pub static ROWS: &[OverloadRow] = &[
         "string_to_quantity",
         &[String],
         QUANTITY,
+        PARSED,
         SOURCE,
     )
     .evaluated_by(quantity),
-    OverloadRow::global("isQuantity", "is_quantity_string", &[String], Bool, SOURCE)
-        .evaluated_by(is_quantity),
-    OverloadRow::global("sign", "quantity_sign", &[QUANTITY], Int, SOURCE).evaluated_by(sign),
+    OverloadRow::global(
+        "isQuantity",
+        "is_quantity_string",
+        &[String],
+        Bool,
+        PARSED,
+        SOURCE,
+    )
+    .evaluated_by(is_quantity),
+    OverloadRow::global("sign", "quantity_sign", &[QUANTITY], Int, NOMINAL, SOURCE)
+        .evaluated_by(sign),
     OverloadRow::member(
         "isGreaterThan",
         "quantity_is_greater_than",
         &[QUANTITY, QUANTITY],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_greater_than),
@@ -44,6 +57,7 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_is_less_than",
         &[QUANTITY, QUANTITY],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_less_than),
@@ -52,6 +66,7 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_compare_to",
         &[QUANTITY, QUANTITY],
         Int,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(compare_to),
@@ -60,16 +75,25 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_get_float",
         &[QUANTITY],
         Double,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(as_approximate_float),
-    OverloadRow::member("asInteger", "quantity_get_int", &[QUANTITY], Int, SOURCE)
-        .evaluated_by(as_integer),
+    OverloadRow::member(
+        "asInteger",
+        "quantity_get_int",
+        &[QUANTITY],
+        Int,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(as_integer),
     OverloadRow::member(
         "isInteger",
         "quantity_is_integer",
         &[QUANTITY],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_integer),
@@ -78,6 +102,7 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_add",
         &[QUANTITY, QUANTITY],
         QUANTITY,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(add),
@@ -86,6 +111,7 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_add_int",
         &[QUANTITY, Int],
         QUANTITY,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(add),
@@ -94,6 +120,7 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_sub",
         &[QUANTITY, QUANTITY],
         QUANTITY,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(sub),
@@ -102,6 +129,7 @@ pub static ROWS: &[OverloadRow] = &[
         "quantity_sub_int",
         &[QUANTITY, Int],
         QUANTITY,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(sub),

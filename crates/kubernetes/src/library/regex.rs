@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::args::{Result, failed, text};
-use super::runtime;
+use super::args::{Result, failed, strings, text};
+use super::costs::SEARCHED;
 use Sig::{Int, List, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::decls::{Context, OverloadRow, Planning, Sig, Source, Specialized};
+use cel::stdlib::string::{SEARCHED_LENGTHS, subject};
 use cel::value::{EvalError, Value};
 use regexp::{Program, compiled};
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls";
+const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/regex.go, regexLibraryDecls");
 
 /// The first match, and all matches.
 pub static ROWS: &[OverloadRow] = &[
@@ -18,25 +19,34 @@ pub static ROWS: &[OverloadRow] = &[
         "string_find_string",
         &[String, String],
         String,
+        SEARCHED,
         SOURCE,
     )
-    .evaluated_by(find),
+    .evaluated_by(find)
+    .planned_by(Planning::Pattern(finding))
+    .costed_before(SEARCHED_LENGTHS),
     OverloadRow::member(
         "findAll",
         "string_find_all_string",
         &[String, String],
         List(&String),
+        SEARCHED,
         SOURCE,
     )
-    .evaluated_by(find_all),
+    .evaluated_by(find_all)
+    .planned_by(Planning::Pattern(finding_all))
+    .costed_before(SEARCHED_LENGTHS),
     OverloadRow::member(
         "findAll",
         "string_find_all_string_int",
         &[String, String, Int],
         List(&String),
+        SEARCHED,
         SOURCE,
     )
-    .evaluated_by(find_all),
+    .evaluated_by(find_all)
+    .planned_by(Planning::Pattern(finding_all))
+    .costed_before(SEARCHED_LENGTHS),
 ];
 
 /// The pattern that is the second argument.
@@ -52,5 +62,33 @@ fn find(_: &Context, args: &[Value]) -> Result {
 fn find_all(_: &Context, args: &[Value]) -> Result {
     text(args, 0)?;
     let program = program(args)?;
-    runtime::find_all(&program, args)
+    all_matches(&program, args)
+}
+
+/// `find` with a constant pattern.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindRegexOptimization`.
+fn finding(pattern: &str) -> std::result::Result<Specialized, EvalError> {
+    let program = compiled(pattern).map_err(failed)?;
+    Ok(Box::new(move |_, args| {
+        Ok(program.find(&subject(args)?).unwrap_or_default().into())
+    }))
+}
+
+/// `findAll` with a constant pattern.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/regex.go`, `FindAllRegexOptimization`.
+fn finding_all(pattern: &str) -> std::result::Result<Specialized, EvalError> {
+    let program = compiled(pattern).map_err(failed)?;
+    Ok(Box::new(move |_, args| all_matches(&program, args)))
+}
+
+/// The matches of a pattern; the third argument is the greatest number of them, if it is not less than zero.
+fn all_matches(program: &Program, args: &[Value]) -> Result {
+    let limit = match args.get(2) {
+        None => None,
+        Some(Value::Int(limit)) => usize::try_from(*limit).ok(),
+        Some(_) => return Err(EvalError::no_such_overload()),
+    };
+    Ok(strings(program.find_all(&subject(args)?, limit)))
 }

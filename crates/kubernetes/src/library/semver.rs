@@ -7,26 +7,45 @@ pub use value::{Semver, SemverError};
 use std::cmp::Ordering;
 
 use super::args::{Result, failed, opaque, text};
+use super::costs::{NOMINAL, PARSED};
+use super::version::V1_33;
 use Sig::{Bool, Int, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::types::Type;
 use cel::value::{EvalError, Hashed, Opaque, Value};
 
 use super::types::SEMVER;
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/semverlib.go, semverLibType.declarations";
+const SOURCE: Source =
+    Source::new("k8s.io/apiserver pkg/cel/library/semverlib.go, semverLibType.declarations")
+        .since(V1_33);
 
 /// What every version has.
 pub static VERSION_0: &[OverloadRow] = &[
-    OverloadRow::global("semver", "string_to_semver", &[String], SEMVER, SOURCE)
-        .evaluated_by(semver),
-    OverloadRow::global("isSemver", "is_semver_string", &[String], Bool, SOURCE)
-        .evaluated_by(is_semver),
+    OverloadRow::global(
+        "semver",
+        "string_to_semver",
+        &[String],
+        SEMVER,
+        PARSED,
+        SOURCE,
+    )
+    .evaluated_by(semver),
+    OverloadRow::global(
+        "isSemver",
+        "is_semver_string",
+        &[String],
+        Bool,
+        PARSED,
+        SOURCE,
+    )
+    .evaluated_by(is_semver),
     OverloadRow::member(
         "isGreaterThan",
         "semver_is_greater_than",
         &[SEMVER, SEMVER],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_greater_than),
@@ -35,6 +54,7 @@ pub static VERSION_0: &[OverloadRow] = &[
         "semver_is_less_than",
         &[SEMVER, SEMVER],
         Bool,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(is_less_than),
@@ -43,12 +63,16 @@ pub static VERSION_0: &[OverloadRow] = &[
         "semver_compare_to",
         &[SEMVER, SEMVER],
         Int,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(compare_to),
-    OverloadRow::member("major", "semver_major", &[SEMVER], Int, SOURCE).evaluated_by(major),
-    OverloadRow::member("minor", "semver_minor", &[SEMVER], Int, SOURCE).evaluated_by(minor),
-    OverloadRow::member("patch", "semver_patch", &[SEMVER], Int, SOURCE).evaluated_by(patch),
+    OverloadRow::member("major", "semver_major", &[SEMVER], Int, NOMINAL, SOURCE)
+        .evaluated_by(major),
+    OverloadRow::member("minor", "semver_minor", &[SEMVER], Int, NOMINAL, SOURCE)
+        .evaluated_by(minor),
+    OverloadRow::member("patch", "semver_patch", &[SEMVER], Int, NOMINAL, SOURCE)
+        .evaluated_by(patch),
 ];
 
 /// What version 1 adds: versions normalized first.
@@ -58,6 +82,7 @@ pub static VERSION_1: &[OverloadRow] = &[
         "string_bool_to_semver",
         &[String, Bool],
         SEMVER,
+        PARSED,
         SOURCE,
     )
     .evaluated_by(semver),
@@ -66,6 +91,7 @@ pub static VERSION_1: &[OverloadRow] = &[
         "is_semver_string_bool",
         &[String, Bool],
         Bool,
+        PARSED,
         SOURCE,
     )
     .evaluated_by(is_semver),

@@ -5,28 +5,56 @@ mod value;
 pub use value::{Url, UrlError, parse_request_uri};
 
 use super::args::{Result, failed, opaque, strings, text};
+use super::costs::{CONVERTED_URL, NOMINAL};
 use Sig::{Bool, List, Map, String};
-use cel::decls::{Context, OverloadRow, Sig};
+use cel::cost::Costs;
+use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::types::Type;
 use cel::value::{EvalError, Opaque, Value};
 
 use super::types::URL;
 
-const SOURCE: &str = "k8s.io/apiserver pkg/cel/library/urls.go, urlLibraryDecls";
+const SOURCE: Source = Source::new("k8s.io/apiserver pkg/cel/library/urls.go, urlLibraryDecls");
 
 /// Conversion, and the parts.
 pub static ROWS: &[OverloadRow] = &[
-    OverloadRow::global("url", "string_to_url", &[String], URL, SOURCE).evaluated_by(url),
-    OverloadRow::member("getScheme", "url_get_scheme", &[URL], String, SOURCE).evaluated_by(scheme),
-    OverloadRow::member("getHost", "url_get_host", &[URL], String, SOURCE).evaluated_by(host),
-    OverloadRow::member("getHostname", "url_get_hostname", &[URL], String, SOURCE)
-        .evaluated_by(hostname),
-    OverloadRow::member("getPort", "url_get_port", &[URL], String, SOURCE).evaluated_by(port),
+    OverloadRow::global(
+        "url",
+        "string_to_url",
+        &[String],
+        URL,
+        CONVERTED_URL,
+        SOURCE,
+    )
+    .evaluated_by(url),
+    OverloadRow::member(
+        "getScheme",
+        "url_get_scheme",
+        &[URL],
+        String,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(scheme),
+    OverloadRow::member("getHost", "url_get_host", &[URL], String, NOMINAL, SOURCE)
+        .evaluated_by(host),
+    OverloadRow::member(
+        "getHostname",
+        "url_get_hostname",
+        &[URL],
+        String,
+        NOMINAL,
+        SOURCE,
+    )
+    .evaluated_by(hostname),
+    OverloadRow::member("getPort", "url_get_port", &[URL], String, NOMINAL, SOURCE)
+        .evaluated_by(port),
     OverloadRow::member(
         "getEscapedPath",
         "url_get_escaped_path",
         &[URL],
         String,
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(escaped_path),
@@ -35,10 +63,19 @@ pub static ROWS: &[OverloadRow] = &[
         "url_get_query",
         &[URL],
         Map(&String, &List(&String)),
+        NOMINAL,
         SOURCE,
     )
     .evaluated_by(query),
-    OverloadRow::global("isURL", "is_url_string", &[String], Bool, SOURCE).evaluated_by(is_url),
+    OverloadRow::global(
+        "isURL",
+        "is_url_string",
+        &[String],
+        Bool,
+        Costs::ONE,
+        SOURCE,
+    )
+    .evaluated_by(is_url),
 ];
 
 impl Opaque for Url {

@@ -105,16 +105,10 @@ mod tests {
     use crate::schema::DeclField;
     use cel::checker;
     use cel::cost::CostEstimate;
-    use cel::cost::{Call, CallEstimate, CostEstimator, CostOptions, estimate};
+    use cel::cost::{CostOptions, estimate};
     use cel::decls::Variable;
     use cel::env::{Env, Library};
     use cel::{stdlib, syntax};
-
-    impl CostEstimator for DeclaredSizes {
-        fn estimate_call_cost(&self, _call: &Call<'_>) -> Option<CallEstimate> {
-            None
-        }
-    }
 
     fn text(max_elements: i64) -> Arc<DeclType> {
         let mut type_ = DeclType::scalar(DeclKind::String);

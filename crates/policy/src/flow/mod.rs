@@ -29,7 +29,7 @@ use cel::ast::{Ast, ExprId};
 use cel::diagnostic::{Code, Diagnostics};
 use cel::env::Env;
 use cel::source::SourceMap;
-use cel::syntax::run_on_deep_stack;
+use cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 
 use value::Value;
 
@@ -92,9 +92,6 @@ pub(super) struct Outcome {
 
 /// The most steps for one expression; nothing is said of one that takes more.
 const MAX_STEPS: u32 = 50_000;
-
-/// Trees deeper than this are walked on a thread of their own.
-const SHALLOW_DEPTH: u32 = 60;
 
 /// Follows the evaluation of `ast`; takes its steps from `budget`.
 pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Outcome {

@@ -123,6 +123,17 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
     (context, log)
 }
 
+/// Waits until the probes of `a` came to something, and for whatever would be written because of that: nothing.
+async fn evaluated_and_not_written(context: &Context, log: &Log) {
+    until(|| {
+        let prober = context.prober.lock();
+        prober.get("a").is_some_and(|known| known.outcome.is_some())
+    })
+    .await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(last_written(log, "p"), None);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
     let (context, log) = meddled(|context| {
@@ -133,16 +144,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
         context.store.put(other, Origin::Watched);
     });
     context.prober.add("a");
-    until(|| {
-        context
-            .prober
-            .lock()
-            .get("a")
-            .is_some_and(|known| known.outcome.is_some())
-    })
-    .await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(last_written(&log, "p"), None);
+    evaluated_and_not_written(&context, &log).await;
     // The watch has told of the other, which is looked at.
     reconcile(&context, "a").await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
@@ -155,16 +157,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
 async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
     context.prober.add("a");
-    until(|| {
-        context
-            .prober
-            .lock()
-            .get("a")
-            .is_some_and(|known| known.outcome.is_some())
-    })
-    .await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(last_written(&log, "p"), None);
+    evaluated_and_not_written(&context, &log).await;
     assert!(context.probes.of("a").unwrap().is_empty());
 
     let (context, log) = meddled(|context| {
@@ -174,16 +167,7 @@ async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
         context.probes.put(other, Origin::Watched);
     });
     context.prober.add("a");
-    until(|| {
-        context
-            .prober
-            .lock()
-            .get("a")
-            .is_some_and(|known| known.outcome.is_some())
-    })
-    .await;
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert_eq!(last_written(&log, "p"), None);
+    evaluated_and_not_written(&context, &log).await;
     reconcile(&context, "a").await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "2/2");

@@ -1,0 +1,92 @@
+//! Arithmetic of costs at run time, on the sizes of values.
+//!
+//! Products are computed in doubles, as upstream does, so that they agree to the unit.
+//!
+//! Source: cel-go `interpreter/runtimecost.go`.
+
+use super::factors::STRING_TRAVERSAL_COST_FACTOR;
+use crate::value::Value;
+
+/// The least whole number that is not less than `number`, which is not negative.
+///
+/// `f64::ceil` is a call into the library of the system.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is cut off is looked at"
+)]
+#[inline]
+#[must_use]
+pub fn round_up(number: f64) -> u64 {
+    let whole = number as u64;
+    if (whole as f64) < number {
+        whole.saturating_add(1)
+    } else {
+        whole
+    }
+}
+
+/// `size` times `factor`, rounded up.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as upstream, the product is computed as a double"
+)]
+#[inline]
+pub fn scaled_up(size: u64, factor: f64) -> u64 {
+    round_up(size as f64 * factor)
+}
+
+/// `size` times `factor`, rounded to zero; what is less than zero wraps.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "as upstream, the product is computed as a double"
+)]
+pub fn scaled(size: u64, factor: f64) -> u64 {
+    let product = size as f64 * factor;
+    if product < 0.0 {
+        (product as i64).cast_unsigned()
+    } else {
+        product as u64
+    }
+}
+
+/// The cost of going through a text or list of the size `size` once.
+#[must_use]
+#[inline]
+pub fn string_traversal_cost(size: u64) -> u64 {
+    scaled_up(size, STRING_TRAVERSAL_COST_FACTOR)
+}
+
+/// The cost of matching a text of the size `text` with a regular expression of the size `pattern`.
+#[must_use]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as upstream, the product is computed as a double"
+)]
+pub fn matching_cost(text: u64, pattern: u64) -> u64 {
+    use super::factors::REGEX_STRING_LENGTH_COST_FACTOR;
+    // An empty text still costs what the regular expression does.
+    let text = round_up((1.0 + text as f64) * STRING_TRAVERSAL_COST_FACTOR);
+    text.wrapping_mul(scaled_up(pattern, REGEX_STRING_LENGTH_COST_FACTOR))
+}
+
+/// The size of a value that has one, else one.
+///
+/// Source: cel-go `ext/sets.go`, `actualSize`.
+#[must_use]
+pub fn size_of(value: &Value) -> u64 {
+    value
+        .size()
+        .map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX))
+}
+
+/// The size of the argument at `n`.
+#[must_use]
+pub fn size_at(args: &[Value], n: usize) -> u64 {
+    args.get(n).map_or(1, size_of)
+}

@@ -1,0 +1,228 @@
+//! The costs of the extensions for lists and sets, each as an estimate and as measured.
+//!
+//! Source: cel-go `ext/lists.go`, `listsLib.CompileOptions`, `listsLib.ProgramOptions`; `ext/sets.go`,
+//! `setsLib.CompileOptions`, `setsLib.ProgramOptions`.
+
+use crate::ast::Literal;
+use crate::cost::factors::{LIST_CREATE_BASE_COST, STRING_TRAVERSAL_COST_FACTOR};
+use crate::cost::measure::{scaled, size_at, size_of};
+use crate::cost::{
+    self, AstNode, Call, CallEstimate, CostEstimate, Costs, RuntimeCost, SizeEstimate,
+    SizeEstimator, StaticCost,
+};
+use crate::value::{EvalError, Traits, Value, Work};
+
+/// The cost of the call itself, beside what it does (`callCostEstimate`).
+const CALL_COST: u64 = 1;
+
+/// Sorting compares each element with each other, twice over.
+const SORT_COST_FACTOR: f64 = 2.0;
+
+const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
+
+/// A list of the elements between two places.
+pub const SLICED: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| match (call.target, call.args) {
+        (Some(list), [start, end]) => {
+            let start = int_or(start, 0);
+            let end = int_or(end, cost::size_of(sizes, list).max);
+            // As upstream has it, an end before the start wraps around to a huge size.
+            estimated(1.0, SizeEstimate::fixed(end.wrapping_sub(start)))
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::By(result_allocated),
+);
+
+/// A list of numbers.
+pub const RANGE: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.args {
+        [length] => estimated(1.0, SizeEstimate::fixed(int_or(length, u64::MAX))),
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::By(result_allocated),
+);
+
+/// A list of the same elements.
+pub const REVERSED: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| match call.target {
+        Some(list) => estimated(1.0, cost::size_of(sizes, list)),
+        None => ONE_UNIT,
+    }),
+    RuntimeCost::By(result_allocated),
+);
+
+/// A list of the elements of lists, to a depth.
+pub const FLATTENED: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| match (call.target, call.args) {
+        (Some(list), []) => estimated(1.0, cost::size_of(sizes, list)),
+        (Some(list), [depth]) => {
+            let depth = cost::to_f64(int_or(depth, u64::MAX));
+            estimated(depth, cost::size_of(sizes, list))
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::By(flattened),
+);
+
+/// Each element is compared with each other.
+pub const DISTINCT: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| self_compared(call.target, sizes, SORT_COST_FACTOR)),
+    RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
+);
+
+/// Elements are sorted.
+pub const SORTED: Costs = DISTINCT;
+
+/// Texts are sorted.
+pub const SORTED_TEXTS: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| self_compared(call.target, sizes, TEXT_SORT_COST_FACTOR)),
+    RuntimeCost::By(|args, _, _| compared_with_itself(args.first())),
+);
+
+/// Elements are sorted by keys.
+pub const SORTED_BY_KEYS: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| self_compared(call.args.first(), sizes, SORT_COST_FACTOR)),
+    RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
+);
+
+/// Elements are sorted by keys that are texts.
+pub const SORTED_BY_TEXTS: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| self_compared(call.args.first(), sizes, TEXT_SORT_COST_FACTOR)),
+    RuntimeCost::By(|args, _, _| compared_with_itself(args.get(1))),
+);
+
+/// Each element of a list is compared with each of another.
+pub const SETS: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| set_operation(call, sizes, 1.0)),
+    RuntimeCost::ByArgs(|args| measured_sets(args, 1.0)),
+);
+
+/// Each element of a list is compared with each of another, and the other way round.
+pub const SETS_BOTH_WAYS: Costs = Costs::new(
+    StaticCost::Of(|call, sizes| set_operation(call, sizes, 2.0)),
+    RuntimeCost::ByArgs(|args| measured_sets(args, 2.0)),
+);
+
+/// Source: cel-go `ext/lists.go`, `estimateListSortCost`.
+const TEXT_SORT_COST_FACTOR: f64 = SORT_COST_FACTOR + STRING_TRAVERSAL_COST_FACTOR;
+
+/// Source: cel-go `ext/sets.go`, `estimateSetsCost`.
+fn set_operation(call: &Call<'_>, sizes: &dyn SizeEstimator, factor: f64) -> CallEstimate {
+    let [left, right] = call.args else {
+        return ONE_UNIT;
+    };
+    let product = cost::size_of(sizes, left).times(cost::size_of(sizes, right));
+    CallEstimate::of_cost(
+        product
+            .by_factor(factor)
+            .plus(CostEstimate::fixed(CALL_COST)),
+    )
+}
+
+/// Source: cel-go `ext/sets.go`, `trackSetsCost`.
+fn measured_sets(args: &[Value], factor: f64) -> u64 {
+    let product = size_at(args, 0).wrapping_mul(size_at(args, 1));
+    scaled(product, factor).wrapping_add(CALL_COST)
+}
+
+/// Source: cel-go `ext/lists.go`, `estimateListDistinct`, `estimateListSortCost`.
+fn self_compared(
+    list: Option<&AstNode<'_>>,
+    sizes: &dyn SizeEstimator,
+    factor: f64,
+) -> CallEstimate {
+    let Some(list) = list else {
+        return ONE_UNIT;
+    };
+    let size = cost::size_of(sizes, list);
+    estimated(factor, size.times(size))
+}
+
+/// A call that makes a list of `size`, at `factor` for each element.
+///
+/// Source: cel-go `ext/lists.go`, `estimateAllocatingListCall`.
+fn estimated(factor: f64, size: SizeEstimate) -> CallEstimate {
+    let cost = size
+        .by_factor(factor)
+        .plus(CostEstimate::fixed(CALL_COST))
+        .plus(CostEstimate::fixed(LIST_CREATE_BASE_COST));
+    CallEstimate::sized(cost, size)
+}
+
+/// The value of a literal `int`, where negative ones count as 0, or `otherwise`.
+///
+/// Source: cel-go `ext/lists.go`, `nodeAsIntValue`.
+fn int_or(node: &AstNode<'_>, otherwise: u64) -> u64 {
+    match node.literal() {
+        Some(Literal::Int(value)) => u64::try_from(*value).unwrap_or(0),
+        _ => otherwise,
+    }
+}
+
+type Outcome = Result<Value, EvalError>;
+
+type Measured = Result<u64, EvalError>;
+
+/// Source: cel-go `ext/lists.go`, `trackListOutputSize`.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "costs by the result have one signature"
+)]
+fn result_allocated(_: &[Value], result: &Outcome, _: &Work) -> Measured {
+    Ok(allocated(1.0, result.as_ref().map_or(1, size_of)))
+}
+
+/// Source: cel-go `ext/lists.go`, `trackAllocatingListCall`.
+fn allocated(factor: f64, size: u64) -> u64 {
+    scaled(size, factor).wrapping_add(CALL_COST + LIST_CREATE_BASE_COST)
+}
+
+/// Source: cel-go `ext/lists.go`, `trackListFlatten`.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "as upstream, the depth is taken for a double"
+)]
+fn flattened(args: &[Value], _: &Outcome, _: &Work) -> Measured {
+    let depth = match args.get(1) {
+        None => 1.0,
+        Some(Value::Int(depth)) => *depth as f64,
+        // Upstream takes for granted that the call was good.
+        Some(other) => {
+            let panic = format!(
+                "interface conversion: ref.Val is {}, not types.Int",
+                other.go_type()
+            );
+            return Err(EvalError::internal(&panic));
+        }
+    };
+    Ok(allocated(depth, size_at(args, 0)))
+}
+
+/// Source: cel-go `ext/lists.go`, `trackListSelfCompare`.
+fn compared_with_itself(list: Option<&Value>) -> Measured {
+    let first = match list {
+        Some(Value::List(list)) => list.get(0),
+        Some(other) => return Err(no_list(other)),
+        None => None,
+    };
+    let factor = match first {
+        Some(Value::String(_) | Value::Bytes(_)) => TEXT_SORT_COST_FACTOR,
+        _ => SORT_COST_FACTOR,
+    };
+    let size = list.map_or(0, size_of);
+    Ok(allocated(factor, size.wrapping_mul(size)))
+}
+
+/// Upstream takes for granted that the call was good.
+fn no_list(value: &Value) -> EvalError {
+    let missing = if value.traits().has(Traits::ADDER) {
+        "Contains"
+    } else {
+        "Add"
+    };
+    EvalError::internal(&format!(
+        "interface conversion: {} is not traits.Lister: missing method {missing}",
+        value.go_type()
+    ))
+}

@@ -1,0 +1,208 @@
+//! The costs of the standard functions, each as an estimate and as measured.
+//!
+//! Source: cel-go `checker/cost.go`, `coster.functionCost`; `interpreter/runtimecost.go`,
+//! `CostTracker.costCall`.
+
+use crate::cost::factors::{REGEX_STRING_LENGTH_COST_FACTOR, STRING_TRAVERSAL_COST_FACTOR};
+use crate::cost::measure::{matching_cost, string_traversal_cost};
+use crate::cost::{
+    AstNode, Call, CallEstimate, CostEstimate, Costs, RuntimeCost, SizeEstimate, SizeEstimator,
+    StaticCost,
+};
+use crate::value::Value;
+
+/// The right side need not be evaluated.
+pub const LOGIC: Costs = Costs::new(
+    StaticCost::WithArgs(|_, arg_costs| match arg_costs {
+        [left, right] => CallEstimate::of_cost(CostEstimate::new(left.min, left.plus(*right).max)),
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::Fixed(1),
+);
+
+/// One of the branches is evaluated.
+pub const CONDITIONAL: Costs = Costs::new(StaticCost::WithArgs(conditional), RuntimeCost::Fixed(1));
+
+/// An affix is compared; when measured, the whole text counts.
+pub const AFFIX: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.args {
+        [affix] => CallEstimate::of_cost(traversal(size_or_unknown(affix))),
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(first_traversed),
+);
+
+/// A text is written as bytes.
+pub const ENCODED: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.args {
+        [text] => {
+            let size = size_or_unknown(text);
+            // A code point has up to four bytes. As upstream has it, a huge size wraps around.
+            let result = SizeEstimate::new(size.min, size.max.wrapping_mul(4));
+            CallEstimate::sized(traversal(size), result)
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(first_traversed),
+);
+
+/// Bytes are read as a text.
+pub const DECODED: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.args {
+        [bytes] => {
+            let size = size_or_unknown(bytes);
+            CallEstimate::sized(traversal(size), SizeEstimate::new(size.min / 4, size.max))
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(first_traversed),
+);
+
+/// A text is quoted.
+pub const QUOTED: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.args {
+        [text] => {
+            let size = size_or_unknown(text);
+            // Each code point may be escaped, and there are two quotation marks.
+            let result = SizeEstimate::new(
+                size.min.wrapping_add(2),
+                size.max.wrapping_mul(2).wrapping_add(2),
+            );
+            CallEstimate::sized(traversal(size), result)
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(first_traversed),
+);
+
+/// A format string is read; what is put into it does not count.
+pub const FORMATTED: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.target {
+        Some(format) => CallEstimate::of_cost(traversal(size_or_unknown(format))),
+        None => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(first_traversed),
+);
+
+/// Each element of a list is compared. A list of constants is looked up at once when evaluated, which the
+/// estimate does not account for.
+pub const IN_LIST: Costs = Costs::new(
+    StaticCost::Of(|call, _| match call.args {
+        [_, list] => CallEstimate::of_cost(size_or_unknown(list).by_factor(1.0)),
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(|args| size_of(args, 1)),
+);
+
+/// A regular expression runs over a text.
+pub const MATCHED: Costs = Costs::new(
+    StaticCost::Of(|call, _| match (call.target, call.args) {
+        (Some(text), [regex]) => {
+            // An empty text still costs what the regular expression does.
+            let text = size_or_unknown(text).plus(SizeEstimate::fixed(1));
+            let regex = size_or_unknown(regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
+            CallEstimate::of_cost(traversal(text).times(regex))
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(|args| matching_cost(size_of(args, 0), size_of(args, 1))),
+);
+
+/// A part is looked for in a text.
+pub const CONTAINED: Costs = Costs::new(
+    StaticCost::Of(|call, _| match (call.target, call.args) {
+        (Some(text), [part]) => {
+            let part = traversal(size_or_unknown(part));
+            CallEstimate::of_cost(traversal(size_or_unknown(text)).times(part))
+        }
+        _ => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(|args| {
+        let text = string_traversal_cost(size_of(args, 0));
+        text.wrapping_mul(string_traversal_cost(size_of(args, 1)))
+    }),
+);
+
+/// Two lists are joined, at the same cost whatever their sizes.
+pub const JOINED_LISTS: Costs = Costs::new(
+    StaticCost::Of(|call, _| match joined_size(call) {
+        Some(size) => CallEstimate::sized(CostEstimate::fixed(1), size),
+        None => ONE_UNIT,
+    }),
+    RuntimeCost::Fixed(1),
+);
+
+/// Two texts are joined.
+pub const JOINED_TEXTS: Costs = Costs::new(
+    StaticCost::Of(|call, _| match joined_size(call) {
+        Some(size) => CallEstimate::sized(traversal(size), size),
+        None => ONE_UNIT,
+    }),
+    RuntimeCost::ByArgs(|args| {
+        string_traversal_cost(size_of(args, 0).wrapping_add(size_of(args, 1)))
+    }),
+);
+
+/// Two values are compared, to the end of the shorter one.
+pub const COMPARED: Costs = Costs::new(
+    StaticCost::Of(estimated_comparison),
+    RuntimeCost::ByArgs(measured_comparison),
+);
+
+const ONE_UNIT: CallEstimate = CallEstimate::of_cost(CostEstimate::fixed(1));
+
+/// The estimate of [`COMPARED`].
+#[must_use]
+pub fn estimated_comparison(call: &Call<'_>, _: &dyn SizeEstimator) -> CallEstimate {
+    match call.args {
+        [left, right] => {
+            let shorter = size_or_unknown(left).max.min(size_or_unknown(right).max);
+            CallEstimate::of_cost(traversal(SizeEstimate::new(shorter.min(1), shorter)))
+        }
+        _ => ONE_UNIT,
+    }
+}
+
+/// The cost of an evaluated call with the costs [`COMPARED`].
+#[must_use]
+pub fn measured_comparison(args: &[Value]) -> u64 {
+    string_traversal_cost(size_of(args, 0).min(size_of(args, 1)))
+}
+
+fn conditional(call: &Call<'_>, arg_costs: &[CostEstimate]) -> CallEstimate {
+    let [condition, if_true, if_false] = arg_costs else {
+        return ONE_UNIT;
+    };
+    CallEstimate {
+        cost: condition.plus(if_true.union(*if_false)),
+        result_size: match call.args {
+            [_, if_true, if_false] => {
+                Some(size_or_unknown(if_true).union(size_or_unknown(if_false)))
+            }
+            _ => None,
+        },
+    }
+}
+
+fn joined_size(call: &Call<'_>) -> Option<SizeEstimate> {
+    match call.args {
+        [left, right] => Some(size_or_unknown(left).plus(size_or_unknown(right))),
+        _ => None,
+    }
+}
+
+fn size_or_unknown(node: &AstNode<'_>) -> SizeEstimate {
+    node.computed_size().unwrap_or(SizeEstimate::UNKNOWN)
+}
+
+fn traversal(size: SizeEstimate) -> CostEstimate {
+    size.by_factor(STRING_TRAVERSAL_COST_FACTOR)
+}
+
+fn size_of(args: &[Value], n: usize) -> u64 {
+    args.get(n).map_or(1, Value::cost_size)
+}
+
+fn first_traversed(args: &[Value]) -> u64 {
+    string_traversal_cost(size_of(args, 0))
+}

@@ -1,0 +1,278 @@
+//! Estimates of costs, by the sizes of the operands.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.EstimateCallCost`.
+
+use super::SELECTOR_REQUIREMENT_COST;
+use crate::library::limits::{MAX_FORMAT_SIZE, MAX_NAME_FORMAT_REGEX_SIZE};
+use cel::ast::Literal;
+use cel::cost::factors::{
+    LIST_CREATE_BASE_COST, REGEX_STRING_LENGTH_COST_FACTOR, STRING_TRAVERSAL_COST_FACTOR,
+};
+use cel::cost::{AstNode, Call, CallEstimate, CostEstimate, SizeEstimate, SizeEstimator, size_of};
+use cel::stdlib::costs::estimated_comparison;
+use cel::types::Type;
+
+type Sizes<'a> = &'a dyn SizeEstimator;
+
+/// The cost of a function that does next to nothing.
+const NOMINAL: CostEstimate = CostEstimate::fixed(1);
+
+/// The estimate of a call without the operands that its signature has, which no check lets through.
+const ONE_UNIT: CallEstimate = CallEstimate::of_cost(NOMINAL);
+
+/// The bytes of an address, of the fourth or the sixth version.
+const ADDRESS_SIZE: SizeEstimate = SizeEstimate::new(4, 16);
+
+/// One walk over a text, whose result is no longer than it.
+pub(super) fn reading(text: Option<&AstNode<'_>>, sizes: Sizes<'_>) -> CallEstimate {
+    let Some(text) = text else { return ONE_UNIT };
+    let size = size_of(sizes, text);
+    CallEstimate::sized(traversal_cost(size), size)
+}
+
+pub(super) fn parsing(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    match call.args.first() {
+        Some(text) => CallEstimate::of_cost(traversal_cost(size_of(sizes, text))),
+        None => ONE_UNIT,
+    }
+}
+
+/// The address is parsed, and compared with its own text.
+pub(super) fn canonical(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    match call.args.first() {
+        Some(text) => CallEstimate::of_cost(twice(size_of(sizes, text))),
+        None => ONE_UNIT,
+    }
+}
+
+/// One walk over a list with a comparison for each element, or over a string.
+pub(super) fn scan(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let Some(target) = call.target else {
+        return ONE_UNIT;
+    };
+    let size = size_of(sizes, target);
+    let Some(items) = target.items() else {
+        return CallEstimate::of_cost(traversal_cost(size));
+    };
+    let mut comparison = NOMINAL;
+    if items.is_text() {
+        comparison = comparison.plus(traversal_cost(size_of(sizes, &items)));
+    }
+    CallEstimate::of_cost(size.times_cost(comparison))
+}
+
+/// The text is read, and the result is written.
+pub(super) fn replace(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let (Some(target), [replaced, replacement, ..]) = (call.target, call.args) else {
+        return ONE_UNIT;
+    };
+    let size = size_of(sizes, target);
+    let (replaced, replacement) = (size_of(sizes, replaced), size_of(sizes, replacement));
+    // The longest result: as many as can be of the shortest parts become the longest replacement.
+    let (most, kept_most) = if replaced.min == 0 {
+        // An empty part is found between any two code points, and at both ends.
+        (size.max.saturating_add(1), size.max)
+    } else if replacement.max <= replaced.min {
+        (0, size.max)
+    } else {
+        (quotient(size.max, replaced.min), 0)
+    };
+    // The shortest result: as many as can be of the longest parts become the shortest replacement.
+    let (fewest, kept_fewest) = if replaced.max == 0 {
+        (size.min.saturating_add(1), size.min)
+    } else if replaced.max <= replacement.min {
+        (0, size.min)
+    } else {
+        (quotient(size.min, replaced.max), 0)
+    };
+    let result = SizeEstimate::new(fewest, most)
+        .times(replacement)
+        .plus(SizeEstimate::new(kept_fewest, kept_most));
+    CallEstimate::sized(twice(size), result)
+}
+
+/// The text is read, and the parts are written: at most one for each code point.
+pub(super) fn split(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let Some(target) = call.target else {
+        return ONE_UNIT;
+    };
+    let size = size_of(sizes, target);
+    let most = match call.args.get(1).and_then(AstNode::literal) {
+        Some(Literal::Int(limit)) => limit.cast_unsigned(),
+        _ => size.max,
+    };
+    CallEstimate::sized(twice(size), SizeEstimate::new(0, most))
+}
+
+/// The result is written: all elements, and a separator between any two.
+pub(super) fn join(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let Some(list) = call.target else {
+        return ONE_UNIT;
+    };
+    let n_elements = size_of(sizes, list);
+    let mut size = list.items().map_or(SizeEstimate::fixed(0), |items| {
+        n_elements.times(size_of(sizes, &items))
+    });
+    if let Some(separator) = call.args.first() {
+        let n_separators = SizeEstimate::new(
+            n_elements.min.saturating_sub(1),
+            n_elements.max.saturating_sub(1),
+        );
+        size = size.plus(size_of(sizes, separator).times(n_separators));
+    }
+    CallEstimate::sized(traversal_cost(size), size)
+}
+
+/// The regular expression runs over the text; each code point may be a match of its own.
+pub(super) fn find(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let (Some(target), [regex, ..]) = (call.target, call.args) else {
+        return ONE_UNIT;
+    };
+    let size = size_of(sizes, target);
+    // An empty text still costs what the regular expression does.
+    let text = traversal_cost(size.plus(SizeEstimate::fixed(1)));
+    let regex = size_of(sizes, regex).by_factor(REGEX_STRING_LENGTH_COST_FACTOR);
+    CallEstimate::sized(text.times(regex), SizeEstimate::new(0, size.max))
+}
+
+pub(super) fn validate(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let Some(text) = call.args.first() else {
+        return ONE_UNIT;
+    };
+    let regex_size = cost_factor_of_regex(MAX_NAME_FORMAT_REGEX_SIZE);
+    CallEstimate::of_cost(traversal_cost(size_of(sizes, text)).by_factor(regex_size))
+}
+
+pub(super) fn contains_ip(_: &Call<'_>, _: Sizes<'_>) -> CallEstimate {
+    CallEstimate::of_cost(compared_addresses())
+}
+
+pub(super) fn contains_ip_text(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    with_parsing(compared_addresses(), call, sizes)
+}
+
+pub(super) fn contains_cidr(_: &Call<'_>, _: Sizes<'_>) -> CallEstimate {
+    CallEstimate::of_cost(compared_networks())
+}
+
+pub(super) fn contains_cidr_text(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    with_parsing(compared_networks(), call, sizes)
+}
+
+fn compared_addresses() -> CostEstimate {
+    traversal_cost(ADDRESS_SIZE.plus(ADDRESS_SIZE))
+}
+
+/// The network is masked, and the bits of its prefix are compared.
+fn compared_networks() -> CostEstimate {
+    let masking = traversal_cost(ADDRESS_SIZE).plus(NOMINAL);
+    compared_addresses().plus(masking)
+}
+
+/// `cost`, with that of parsing the argument.
+fn with_parsing(cost: CostEstimate, call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    match call.args.first() {
+        Some(text) => CallEstimate::of_cost(cost.plus(traversal_cost(size_of(sizes, text)))),
+        None => ONE_UNIT,
+    }
+}
+
+/// Parsing a selector, and keeping its requirements, each of which has two code points at least.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
+pub(super) fn selector(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    const REQUIREMENTS_PER_CODE_POINT: f64 = 0.5;
+    const COST_PER_REQUIREMENT: f64 = 50.0;
+    const _: () = assert!(SELECTOR_REQUIREMENT_COST == 50);
+    let [selector] = call.args else {
+        return ONE_UNIT;
+    };
+    let size = size_of(sizes, selector);
+    let requirements = size
+        .by_factor(REQUIREMENTS_PER_CODE_POINT)
+        .by_factor(COST_PER_REQUIREMENT);
+    CallEstimate::of_cost(
+        CostEstimate::fixed(LIST_CREATE_BASE_COST)
+            .plus(traversal_cost(size))
+            .plus(requirements),
+    )
+}
+
+pub(super) fn equality(call: &Call<'_>, sizes: Sizes<'_>) -> CallEstimate {
+    let own = match call.args {
+        [left, right] => equality_cost(left, right),
+        _ => None,
+    };
+    match own {
+        Some(cost) => CallEstimate::of_cost(cost),
+        None => estimated_comparison(call, sizes),
+    }
+}
+
+/// The cost of comparing two values of one of the API server's types.
+fn equality_cost(left: &AstNode<'_>, right: &AstNode<'_>) -> Option<CostEstimate> {
+    let (Some(name), Some(other)) = (name_of(left.type_()), name_of(right.type_())) else {
+        return None;
+    };
+    if name != other {
+        return None;
+    }
+    match (left.type_(), name) {
+        (Type::Opaque(_), "net.IP" | "net.CIDR")
+        | (
+            Type::Struct(_),
+            "kubernetes.Quantity"
+            | "kubernetes.Semver"
+            | "kubernetes.authorization.Authorizer"
+            | "kubernetes.authorization.PathCheck"
+            | "kubernetes.authorization.GroupCheck"
+            | "kubernetes.authorization.ResourceCheck"
+            | "kubernetes.authorization.Decision",
+        ) => Some(NOMINAL),
+        (Type::Struct(_), "kubernetes.NamedFormat") => {
+            Some(CostEstimate::new(1, MAX_FORMAT_SIZE).by_factor(STRING_TRAVERSAL_COST_FACTOR))
+        }
+        (Type::Struct(_), "kubernetes.URL") => {
+            // Upstream looks at the right side only.
+            let size = right.computed_size().map_or(1, |size| size.max);
+            Some(CostEstimate::new(1, size).by_factor(STRING_TRAVERSAL_COST_FACTOR))
+        }
+        _ => None,
+    }
+}
+
+fn name_of(type_: &Type) -> Option<&str> {
+    match type_ {
+        Type::Struct(object) => Some(&object.name),
+        Type::Opaque(opaque) => Some(&opaque.name),
+        _ => None,
+    }
+}
+
+fn traversal_cost(size: SizeEstimate) -> CostEstimate {
+    size.by_factor(STRING_TRAVERSAL_COST_FACTOR)
+}
+
+fn twice(size: SizeEstimate) -> CostEstimate {
+    size.by_factor(2.0 * STRING_TRAVERSAL_COST_FACTOR)
+}
+
+/// The quotient of the nearest floats, rounded up.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "upstream divides floats; a conversion back saturates"
+)]
+fn quotient(size: u64, part: u64) -> u64 {
+    (size as f64 / part as f64).ceil() as u64
+}
+
+/// How much more a text costs that a regular expression of `size` bytes is matched with.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sizes of regular expressions are small"
+)]
+const fn cost_factor_of_regex(size: u64) -> f64 {
+    size as f64 * REGEX_STRING_LENGTH_COST_FACTOR
+}

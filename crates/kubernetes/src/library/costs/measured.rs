@@ -1,0 +1,139 @@
+//! Costs of evaluated calls, by the arguments and the result.
+//!
+//! Costs are computed as upstream does, in doubles where it does, so that they agree to the unit.
+//!
+//! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
+
+use super::SELECTOR_REQUIREMENT_COST;
+use crate::library::format::Format;
+use cel::cost::factors::{LIST_CREATE_BASE_COST, STRING_TRAVERSAL_COST_FACTOR};
+use cel::cost::measure::{
+    matching_cost, scaled, scaled_up, size_at, size_of, string_traversal_cost,
+};
+use cel::stdlib::costs::measured_comparison;
+use cel::types::Type;
+use cel::value::{EvalError, Value, Work};
+
+type Outcome = Result<Value, EvalError>;
+
+type Measured = Result<u64, EvalError>;
+
+/// What goes over a text twice.
+const TWICE: f64 = 2.0 * STRING_TRAVERSAL_COST_FACTOR;
+
+pub(super) fn first_read(args: &[Value]) -> u64 {
+    string_traversal_cost(size_at(args, 0))
+}
+
+pub(super) fn first_read_twice(args: &[Value]) -> u64 {
+    scaled_up(size_at(args, 0), TWICE)
+}
+
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "costs by the result have one signature"
+)]
+pub(super) fn result_written(_: &[Value], result: &Outcome, _: &Work) -> Measured {
+    Ok(scaled_up(result.as_ref().map_or(1, size_of), TWICE))
+}
+
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `selectorCostEstimate`.
+pub(super) fn selector(args: &[Value]) -> u64 {
+    let size = size_at(args, 1);
+    let requirements = scaled_up(size, 0.5).saturating_mul(SELECTOR_REQUIREMENT_COST);
+    let parsing = string_traversal_cost(size);
+    LIST_CREATE_BASE_COST
+        .saturating_add(parsing)
+        .saturating_add(requirements)
+}
+
+/// The cost of going through all of the first argument, which is a part of the work of the evaluation.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
+pub(super) fn first_walked(args: &[Value], _: &Outcome, work: &Work) -> Measured {
+    let mut cost = 0_u64;
+    let mut pending: Vec<Value> = args.first().cloned().into_iter().collect();
+    while let Some(value) = pending.pop() {
+        work.step()?;
+        match value {
+            Value::List(list) => pending.extend(list.iter()),
+            Value::Map(map) => {
+                for (key, value) in map.entries().unwrap_or_default() {
+                    pending.extend([key, value]);
+                }
+            }
+            value => cost = cost.wrapping_add(flat_cost(&value)),
+        }
+    }
+    Ok(cost)
+}
+
+/// The cost of going through a value that holds no others: of a text by its bytes.
+fn flat_cost(value: &Value) -> u64 {
+    let of_bytes = |len: usize| {
+        scaled(
+            u64::try_from(len).unwrap_or(u64::MAX),
+            STRING_TRAVERSAL_COST_FACTOR,
+        )
+    };
+    match value {
+        Value::String(text) => of_bytes(text.len()),
+        Value::Bytes(bytes) => of_bytes(bytes.len()),
+        _ => 1,
+    }
+}
+
+pub(super) fn searched(args: &[Value]) -> u64 {
+    matching_cost(size_at(args, 0), size_at(args, 1))
+}
+
+pub(super) fn validated(args: &[Value]) -> u64 {
+    match args.first().and_then(Value::downcast::<Format>) {
+        Some(format) => matching_cost(size_at(args, 1), format.pattern_len),
+        None => 1,
+    }
+}
+
+/// The cost of comparing an address with a network.
+fn compared_with_network(args: &[Value]) -> u64 {
+    string_traversal_cost(size_at(args, 0).wrapping_mul(2))
+}
+
+pub(super) fn contains_ip(args: &[Value]) -> u64 {
+    compared_with_network(args)
+}
+
+pub(super) fn contains_ip_text(args: &[Value]) -> u64 {
+    let text = string_traversal_cost(size_at(args, 1));
+    compared_with_network(args).wrapping_add(text)
+}
+
+/// The cost of comparing a network with a network.
+pub(super) fn contains_cidr(args: &[Value]) -> u64 {
+    let masked = string_traversal_cost(size_at(args, 0));
+    compared_with_network(args)
+        .wrapping_add(masked)
+        .wrapping_add(1)
+}
+
+pub(super) fn contains_cidr_text(args: &[Value]) -> u64 {
+    let text = string_traversal_cost(size_at(args, 1));
+    contains_cidr(args).wrapping_add(text)
+}
+
+/// Values of the types that the API server adds are compared at the cost of one. Others that are opaque
+/// here, such as messages and fields of unknown type, go by the language's own rule.
+pub(super) fn equality(args: &[Value]) -> u64 {
+    match args {
+        [Value::Opaque(value), _] if is_added(&value.type_()) => 1,
+        _ => measured_comparison(args),
+    }
+}
+
+/// Whether a type is one that the API server adds to the language's.
+fn is_added(type_: &Type) -> bool {
+    let name = type_.type_name();
+    ["kubernetes.", "net."]
+        .iter()
+        .any(|package| name.starts_with(package))
+}

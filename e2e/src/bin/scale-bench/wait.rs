@@ -1,0 +1,118 @@
+//! Waiting until the cluster, or the controller, is so far.
+//!
+//! The API server shares the machine with what is measured, so that a look at thousands of policies would cost
+//! what is being measured. Few of them are looked at as long as these are not so far.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use e2e::controller::Controller;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use serde_json::Value;
+
+use crate::metric;
+
+/// How long anything may take.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(900);
+
+/// For how long nothing may be written until the controller is taken to be at rest.
+const QUIET: Duration = Duration::from_secs(4);
+
+/// How many policies are waited for, one after the other, between two looks at all.
+const N_SAMPLES: usize = 8;
+
+/// How many policies are rather read one by one than in a list of all.
+const FEW: usize = 200;
+
+/// The pause between two looks at one policy.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A condition with its reason.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected(pub(crate) &'static str, pub(crate) &'static str);
+
+impl Expected {
+    fn is_met_by(self, policy: &ValidatingAdmissionPolicy) -> bool {
+        let status = policy.status.as_ref();
+        let conditions = status.and_then(|status| status.conditions.as_ref());
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|known| known.type_ == self.0 && known.reason == self.1)
+    }
+}
+
+/// Waits until all policies of these names have the condition with the reason; `labels` select them.
+pub(crate) async fn await_condition(
+    api: &Api<ValidatingAdmissionPolicy>,
+    labels: &str,
+    names: Vec<String>,
+    expected: Expected,
+) -> Result<()> {
+    let started = Instant::now();
+    let mut lacking = names;
+    while !lacking.is_empty() {
+        let is_few = lacking.len() <= FEW;
+        let apart = if is_few {
+            1
+        } else {
+            lacking.len().div_ceil(N_SAMPLES)
+        };
+        // From the end: what is written in the order of a list has all written then.
+        for name in lacking.iter().rev().step_by(apart) {
+            while !expected.is_met_by(&api.get(name).await?) {
+                ensure!(
+                    started.elapsed() < TIMEOUT,
+                    "{name} does not come to {expected:?}"
+                );
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        if is_few {
+            return Ok(());
+        }
+        let params = ListParams::default().match_any().labels(labels);
+        let policies = api.list(&params).await?.items.into_iter();
+        let policies = policies.filter(|policy| !expected.is_met_by(policy));
+        lacking = policies.filter_map(|policy| policy.metadata.name).collect();
+    }
+    Ok(())
+}
+
+/// The text of the API server's index of documents.
+pub(crate) async fn index(client: &Client) -> Result<Value> {
+    let request = http::Request::get("/openapi/v3").body(Vec::new())?;
+    Ok(client.request(request).await?)
+}
+
+/// Waits until the API server publishes the documents of so many groups.
+pub(crate) async fn await_documents(client: &Client, n_groups: usize) -> Result<()> {
+    let started = Instant::now();
+    loop {
+        let index = index(client).await?;
+        let paths = index.get("paths").and_then(Value::as_object);
+        let paths = paths.context("no paths in the index")?;
+        let is_ours = |path: &&String| path.ends_with(".bench.example.com/v1");
+        if paths.keys().filter(is_ours).count() >= n_groups {
+            eprintln!("  published in {:.1} s", started.elapsed().as_secs_f64());
+            return Ok(());
+        }
+        ensure!(started.elapsed() < TIMEOUT, "the CRDs are not published");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+/// Waits until nothing is written and nothing waits for a while.
+pub(crate) async fn await_rest(controller: &Controller) -> Result<()> {
+    let started = Instant::now();
+    let mut last = (-1.0, Instant::now());
+    while last.1.elapsed() < QUIET {
+        ensure!(started.elapsed() < TIMEOUT, "it does not come to rest");
+        let done = metric(controller, "vap_reconciles_total", "").await?;
+        if (done - last.0).abs() > 0.5 {
+            last = (done, Instant::now());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    Ok(())
+}

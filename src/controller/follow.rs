@@ -1,0 +1,120 @@
+//! Following all objects of a kind: the one loop over the signs of a watch.
+//!
+//! It goes on whatever happens: it backs off, keeps count of the objects that cannot be read, and gives a sign
+//! of life to the supervisor. What the objects mean, and what is to be said of a failure, is its follower's.
+
+use kube::Resource;
+use serde::de::DeserializeOwned;
+
+use super::backoff::Backoff;
+use super::context::Context;
+use super::error::Error;
+use super::list_watch::{ListWatch, Plan, Sign};
+use super::supervisor::WATCH_LIMIT;
+use super::unreadable::UnreadableObjects;
+
+/// What a watch tells of the objects of a kind.
+pub(super) enum Event<K> {
+    /// A list begins.
+    Init,
+    /// An object of the list.
+    InitApply(K),
+    /// An object of the list, by name, that cannot be read: what is known of it stands. The name of its
+    /// namespace stands before it, where it has one: `namespace/name`.
+    InitKeep(String),
+    /// The list is whole.
+    InitDone,
+    /// An object was created or changed.
+    Apply(K),
+    /// An object was deleted.
+    Delete(K),
+}
+
+/// Who follows.
+pub(super) trait Follower<K> {
+    /// Takes what is told of the objects.
+    fn event(&mut self, event: Event<K>);
+
+    /// Notes that the watch works: it tells of a change, or that there is none.
+    fn alive(&mut self);
+
+    /// Notes that the watch does not work. It is tried again after a pause.
+    fn failed(&mut self, error: &Error);
+
+    /// Notes how many objects cannot be read, where that is another number than before.
+    fn unreadable(&mut self, n: usize);
+}
+
+/// Follows the objects of the kind that `resource` names, for ever. `task` names the watch where it hangs.
+pub(super) async fn follow<K>(
+    context: &Context,
+    (task, resource): (&str, String),
+    plan: Plan,
+    follower: &mut impl Follower<K>,
+) where
+    K: Resource + DeserializeOwned,
+{
+    let mut watch = ListWatch::<K>::new(context.client.clone(), plan);
+    let mut backoff = Backoff::default();
+    let limit = WATCH_LIMIT.max(context.settings.watch_timeout * 2);
+    let heartbeat = context.supervisor.heartbeat(format!("watch-{task}"), limit);
+    let mut unreadable = UnreadableObjects::new(resource);
+    let mut n_unreadable = 0;
+    follower.unreadable(n_unreadable);
+    let mut is_listing = false;
+    loop {
+        let sign = watch.next().await;
+        heartbeat.beat();
+        match sign {
+            Sign::Init => {
+                is_listing = true;
+                unreadable.begin_list();
+                follower.event(Event::Init);
+            }
+            Sign::InitApply(object) => follower.event(Event::InitApply(object)),
+            Sign::InitDone => {
+                is_listing = false;
+                unreadable.end_list();
+                follower.event(Event::InitDone);
+            }
+            Sign::Apply(object) => {
+                unreadable.forget(&name_of(&object));
+                follower.event(Event::Apply(object));
+                follower.alive();
+            }
+            Sign::Delete(object) => {
+                unreadable.forget(&name_of(&object));
+                follower.event(Event::Delete(object));
+            }
+            Sign::Alive => follower.alive(),
+            Sign::Unreadable(object) => {
+                if is_listing {
+                    follower.event(Event::InitKeep(object.name.clone()));
+                }
+                unreadable.note(context, object);
+            }
+            Sign::Expired => {
+                tracing::debug!(what = task, "the watch is too old, listing anew");
+                backoff.rest(&context.readiness).await;
+            }
+            Sign::Failed(error) => {
+                follower.failed(&error);
+                backoff.rest(&context.readiness).await;
+            }
+        }
+        if unreadable.len() != n_unreadable {
+            n_unreadable = unreadable.len();
+            follower.unreadable(n_unreadable);
+        }
+    }
+}
+
+/// The name of an object, with its namespace before it where it has one.
+fn name_of(object: &impl Resource) -> String {
+    let metadata = object.meta();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    match metadata.namespace.as_deref() {
+        Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,72 @@
+//! The identity of a state of an object: what was made of one must not be taken for another's.
+
+use std::hash::{DefaultHasher, Hasher};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kube::api::ObjectMeta;
+use serde::Serialize;
+
+use super::probe::Probe;
+
+/// A generation of an object, told from others of its name by the uid.
+///
+/// The spec counts too: an API server gives each its own generation, and what was received of it may have been
+/// mutilated on its way, or been read by a form that has changed since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Generation {
+    uid: Option<String>,
+    number: Option<i64>,
+    /// A hash of the spec.
+    spec: u64,
+}
+
+impl Generation {
+    pub(super) fn of_policy(policy: &ValidatingAdmissionPolicy) -> Self {
+        Self::new(&policy.metadata, &policy.spec)
+    }
+
+    pub(super) fn of_probe(probe: &Probe) -> Self {
+        Self::new(&probe.metadata, &probe.spec)
+    }
+
+    fn new(metadata: &ObjectMeta, spec: &impl Serialize) -> Self {
+        let mut hasher = DefaultHasher::new();
+        // What cannot be written as JSON is as good as nothing: none of these can fail.
+        hasher.write(&serde_json::to_vec(spec).unwrap_or_default());
+        Self {
+            uid: metadata.uid.clone(),
+            number: metadata.generation,
+            spec: hasher.finish(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn policy(uid: &str, generation: i64, expression: &str) -> ValidatingAdmissionPolicy {
+        serde_json::from_value(json!({
+            "metadata": {"name": "a", "uid": uid, "generation": generation},
+            "spec": {"validations": [{"expression": expression}]},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn uid_generation_and_spec_count_and_nothing_else() {
+        let of = |policy: ValidatingAdmissionPolicy| Generation::of_policy(&policy);
+        let mut labelled = policy("u", 1, "true");
+        labelled.metadata.labels = Some([("a".to_owned(), "b".to_owned())].into());
+        assert_eq!(of(policy("u", 1, "true")), of(labelled));
+        for other in [
+            policy("v", 1, "true"),
+            policy("u", 2, "true"),
+            policy("u", 1, "false"),
+        ] {
+            assert_ne!(of(policy("u", 1, "true")), of(other));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Nothing but its row knows of an overload by its id.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    reason = "a test ends by a panic, and its functions are named for what they show"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use vap_status_controller::library::environment::base_env;
+
+/// The source files below `dir` that are no tests.
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let is_test = path.file_stem().is_some_and(|stem| stem == "tests");
+        if path.is_dir() && !is_test {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ext| ext == "rs") && !is_test {
+            found.push(path);
+        }
+    }
+}
+
+/// How often each of `words` is written as a string in the product's sources, outside of tests.
+fn written(words: &BTreeSet<&'static str>) -> BTreeMap<&'static str, usize> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    for package in fs::read_dir(root.join("crates")).unwrap() {
+        sources(&package.unwrap().path().join("src"), &mut files);
+    }
+    let mut n_written = BTreeMap::new();
+    for file in files {
+        let text = fs::read_to_string(file).unwrap();
+        let product = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        for word in product.split('"') {
+            if let Some(word) = words.get(word) {
+                *n_written.entry(*word).or_default() += 1;
+            }
+        }
+    }
+    n_written
+}
+
+#[test]
+fn ids_are_written_in_their_rows_alone() {
+    let functions = base_env().library().functions();
+    let rows: Vec<_> = functions
+        .flat_map(|function| function.overloads.iter().map(|overload| overload.row))
+        .collect();
+    // A few ids are names of functions too.
+    let names: BTreeSet<_> = rows.iter().map(|row| row.function).collect();
+    let ids: BTreeSet<_> = rows.iter().map(|row| row.id).collect();
+    let ids: BTreeSet<_> = ids.difference(&names).copied().collect();
+    assert!(ids.len() > 300, "{}", ids.len());
+    let n_written = written(&ids);
+    for id in ids {
+        assert_eq!(n_written.get(id), Some(&1), "{id}");
+    }
+}
