@@ -1,7 +1,7 @@
 //! What `kubectl vap check` prints for small policies of our own, in all its forms.
 //!
 //! The expected texts lie beside the policies in `tests/cli_check`. `VAP_UPDATE=1 cargo test --test
-//! cli_check` remakes them; read the difference before it is committed.
+//! all cli_check` remakes them; read the difference before it is committed.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -9,13 +9,10 @@
     reason = "a test fails by a panic"
 )]
 
-#[path = "support/golden.rs"]
-mod golden;
-
 use std::fs;
 use std::path::PathBuf;
 
-use golden::PLAIN;
+use crate::golden::{self, PLAIN};
 use serde_json::Value;
 use vap_status_controller::cli::check::report::CheckReport;
 use vap_status_controller::cli::check::{self, Options};

@@ -1,6 +1,6 @@
 //! The rules of `kubectl vap check`: their page, and that each example is a case of its rule.
 //!
-//! `VAP_UPDATE=1 cargo test --test explain` remakes `docs/rules.md` and the texts beside this file.
+//! `VAP_UPDATE=1 cargo test --test all explain` remakes `docs/rules.md` and the texts beside this file.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -8,14 +8,11 @@
     reason = "a test fails by a panic"
 )]
 
-#[path = "support/golden.rs"]
-mod golden;
-
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use crate::golden::{self, PLAIN};
 use clap::Parser as _;
-use golden::PLAIN;
 use serde_json::Value;
 use vap_status_controller::cli::args::Args;
 use vap_status_controller::cli::check::{self, Options};
