@@ -20,7 +20,7 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::{explain, run};
 use vap_status_controller::policy::rule::{Example, Rule};
 
-/// What the command prints, what it complains of, and how it ends.
+/// Runs the command and returns its output, its complaints, and its exit status.
 fn vap(args: &[&str]) -> (String, String, Exit) {
     let args = Args::parse_from([&["kubectl-vap", "explain"], args].concat());
     let (mut out, mut err) = (Vec::new(), Vec::new());

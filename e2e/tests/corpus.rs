@@ -1,5 +1,5 @@
-//! What is tested on the corpus of real policies beside parity: `./dev corpus`, with `VAP_CORPUS_DIR` set.
-//! Not among the tests that `cargo test` runs by itself, and fails where there is no corpus.
+//! Tests on the corpus of real policies beside parity: `./dev corpus`, with `VAP_CORPUS_DIR` set. Not
+//! among the tests that `cargo test` runs by itself; fails where there is no corpus.
 
 #![allow(
     clippy::indexing_slicing,

@@ -125,7 +125,7 @@ enum Command {
         /// The directory to write them to.
         out: PathBuf,
     },
-    /// What inputs reach, one item a line; fails if `--complete` is given and something is not reached.
+    /// Coverage of inputs, one item a line; fails if `--complete` is given and something is not reached.
     Coverage {
         /// Fail if they do not reach what generated inputs must.
         #[arg(long)]

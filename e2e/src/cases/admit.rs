@@ -30,7 +30,7 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
         .collect()
 }
 
-/// What a policy's params are.
+/// Forms of a policy's params.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Params {
     ConfigMap,
@@ -211,7 +211,8 @@ fn policy(
     })
 }
 
-/// What a policy or binding matches: the request in so many of a hundred cases, before selectors.
+/// Makes the constraints of a policy or binding, which match the request in so many of a hundred cases,
+/// before selectors.
 fn constraints(
     choices: &mut Choices<'_>,
     subject: &Subject,

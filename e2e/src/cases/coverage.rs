@@ -1,4 +1,4 @@
-//! What inputs reach: overloads, sorts of syntax, features of schemas, forms of policies, outcomes of
+//! Coverage of inputs: overloads, sorts of syntax, features of schemas, forms of policies, outcomes of
 //! admissions. A set of inputs is a directory as [`super::write`] makes it, or single paths.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,12 +45,12 @@ pub struct Inputs {
     pub crds: Vec<PathBuf>,
 }
 
-/// What is reached, by sort.
+/// Items that are reached, by sort.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage(BTreeMap<&'static str, BTreeSet<String>>);
 
 impl Coverage {
-    /// What `inputs` reach.
+    /// Computes the coverage of `inputs`.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -94,8 +94,8 @@ impl Coverage {
         Ok(coverage)
     }
 
-    /// What there is to reach and is not reached, of what is known to be all: the overloads of the
-    /// environment, the macros, and what [`REQUIRED`] lists.
+    /// Returns the items that are not reached, of those that are known to exist: the overloads of the
+    /// environment, the macros, and those in [`REQUIRED`].
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let material = material(&[]);
@@ -321,7 +321,7 @@ fn sort_of_name(at: &str, text: &str) -> Option<&'static str> {
     })
 }
 
-/// What generated inputs must reach beside overloads and macros.
+/// Items that generated inputs must reach beside overloads and macros.
 pub const REQUIRED: &[(&str, &str)] = &[
     ("syntax", "error"),
     ("syntax", "null"),

@@ -71,12 +71,12 @@ pub fn cases(seed: u64, n: u64) -> Result<Vec<Value>> {
     Ok(cases)
 }
 
-/// What the variable `object` is.
+/// Returns the value of the variable `object`.
 fn object() -> Value {
     json!({"name": "web", "count": 3, "tags": ["a", "b"], "labels": {"app": "web"}})
 }
 
-/// What the authorizer answers.
+/// Returns the answers of the authorizer.
 fn authorizer() -> Value {
     json!([
         {"verb": "get", "decision": "allow", "reason": "may read"},

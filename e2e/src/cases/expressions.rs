@@ -1,4 +1,4 @@
-//! What expressions may name: variables with their schemas, and all that the environment declares.
+//! Material of expressions: variables with their schemas, and all that the environment declares.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) fn authorizer_type() -> Type {
     ))
 }
 
-/// What expressions are made of that may name `variables`.
+/// Returns the material of expressions that may name `variables`.
 pub(crate) fn material(variables: &[(&str, Type)]) -> Material {
     Material::new(&environment(variables), variables)
 }
@@ -63,7 +63,7 @@ pub(crate) fn make(
     }
 }
 
-/// Whether upstream survives the expression, and answers it the same in each run.
+/// Reports whether upstream survives the expression, and answers it the same in each run.
 pub(crate) fn is_steady(text: &str) -> bool {
     // The list is made in full before its cost is known.
     let ranges = text.split("lists.range(").skip(1);

@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 
-/// What a token is.
+/// Kinds of token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Space,
