@@ -51,14 +51,14 @@ pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
     if lexer.at != start || start >= text.len() {
         return None;
     }
-    match lexer.attempt(start) {
-        Attempt::Token(kind, end) => Some(Token {
+    match lexer.scan(start) {
+        Scan::Token(kind, end) => Some(Token {
             kind,
             start: to_u32(start),
             end: to_u32(end),
             offset: 0,
         }),
-        Attempt::Stuck(_) => None,
+        Scan::Stuck(_) => None,
     }
 }
 
