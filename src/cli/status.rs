@@ -67,6 +67,9 @@ pub(crate) fn read(args: &StatusArgs) -> Result<Read, CliError> {
     })
 }
 
+/// How long a Lease holds that does not say it, in seconds: the controller's default.
+const DEFAULT_LEASE_SECONDS: i32 = 15;
+
 /// What the controller's Lease tells. Whatever goes wrong here is no reason not to show the policies.
 async fn lease(client: Client, args: &StatusArgs) -> Seen {
     let leases: Api<Lease> = Api::namespaced(client, &args.controller_namespace);
@@ -82,7 +85,7 @@ async fn lease(client: Client, args: &StatusArgs) -> Seen {
                 is_held: spec
                     .holder_identity
                     .is_some_and(|holder| !holder.is_empty()),
-                holds_for: i64::from(spec.lease_duration_seconds.unwrap_or_default()),
+                holds_for: i64::from(spec.lease_duration_seconds.unwrap_or(DEFAULT_LEASE_SECONDS)),
                 exclusion: Exclusion::of_annotations(&annotations),
             })
         }
