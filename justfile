@@ -17,6 +17,14 @@ lint *args:
 test *args:
     @./dev test {{args}}
 
+# the tests to run after each change: `fast [FILTER]`; without programs to start, floods of input and long runs
+fast *args:
+    @./dev fast {{args}}
+
+# a long run of what holds of every expression; `VAP_PROPERTY_SEED` sets the seed
+properties *args:
+    @./dev properties {{args}}
+
 # the crate's documentation, warnings as errors
 doc *args:
     @./dev doc {{args}}
@@ -57,9 +65,13 @@ oracle *args:
 schemas *args:
     @./dev schemas {{args}}
 
-# share of the corpus on which our answers equal upstream's
+# share of generated policies, schemas, expressions and requests on which our answers equal upstream's
 parity *args:
     @./dev parity {{args}}
+
+# parity and tests on the corpus of real policies, and on the cases of generators outside, that `VAP_CORPUS_DIR` and `VAP_CASES_DIR` name
+corpus *args:
+    @./dev corpus {{args}}
 
 # tests on a real API server; builds the control plane when it is missing (8 minutes, once)
 e2e *args:
@@ -93,6 +105,6 @@ run *args:
 image *args:
     @./dev image {{args}}
 
-# all that must pass
+# all that must pass; the corpus of real policies too where `VAP_CORPUS_DIR` names it
 ci *args:
     @./dev ci {{args}}

@@ -31,8 +31,8 @@ use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerList, Object, ParamList, Surroundings,
 };
+use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::typecheck::{Profile, type_check};
 use vap_status_controller::schema::builtin::Builtin;
 use vap_status_controller::schema::{Gvr, RestMapper};
 

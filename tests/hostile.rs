@@ -13,8 +13,8 @@ use std::fmt::Write as _;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
+use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::{CompileFindingKind, CompiledPolicy};
-use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::offline::Offline;
 
 fn policy(spec: Value) -> ValidatingAdmissionPolicy {
@@ -37,7 +37,8 @@ fn check_message(expression: &str, message: &str) {
     let [finding] = compiled.findings() else {
         panic!("{:?}", compiled.findings())
     };
-    assert!(finding.message.contains(message), "{}", finding.message);
+    let found = finding.cause.message();
+    assert!(found.contains(message), "{found}");
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn constants_that_double_are_followed_in_bounds() {
     let (schemas, mapper) = offline.finish();
     let compiled = CompiledPolicy::new(&hostile);
     let checked = type_check(&compiled, &mapper, &schemas, Profile::Truthful);
-    assert_eq!((checked.checked.len(), checked.warnings.len()), (1, 0));
+    assert_eq!((checked.checked.len(), checked.findings.len()), (1, 0));
 }
 
 #[test]
@@ -164,7 +165,7 @@ fn copies_in_many_expressions_have_one_bound() {
     assert_eq!(compiled.findings().len(), 300);
     let is_unsupported = |kind| kind == CompileFindingKind::Unsupported;
     assert!(compiled.findings().iter().all(|f| is_unsupported(f.kind)));
-    let last = &compiled.findings()[299].message;
+    let last = &compiled.findings()[299].cause.message();
     assert!(
         last.contains("the expressions together are too large"),
         "{last}"
@@ -191,9 +192,13 @@ fn with_many_findings(n_validations: usize, n_kinds: usize) -> CompiledPolicy {
 fn findings_take_bounded_room() {
     let compiled = with_many_findings(600, 1);
     assert_eq!(compiled.findings().len(), 600);
-    let n_bytes: usize = compiled.findings().iter().map(|f| f.message.len()).sum();
+    let n_bytes: usize = compiled
+        .findings()
+        .iter()
+        .map(|f| f.cause.message().len())
+        .sum();
     assert!(n_bytes < 10_000_000, "{n_bytes}");
-    let last = &compiled.findings()[599].message;
+    let last = &compiled.findings()[599].cause.message();
     assert!(
         last.contains("undeclared reference to 'undeclared_name'"),
         "{last}"
@@ -309,7 +314,7 @@ fn open_objects_are_judged() {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": true}}});
     let checked = check_against(schema, json!({}), "object.spec.anything == 1");
     assert_eq!(checked.checked.len(), 1);
-    assert_eq!(checked.warnings, []);
+    assert_eq!(checked.findings, []);
 }
 
 #[test]
@@ -320,7 +325,7 @@ fn references_that_lead_back_end() {
         "next": {"$ref": "#/components/schemas/Node"}, "value": {"type": "string"},
     }}});
     let checked = check_against(schema, node, "object.spec.value > 1");
-    assert_eq!(checked.warnings.len(), 1);
+    assert_eq!(checked.findings.len(), 1);
 }
 
 #[test]
@@ -335,7 +340,7 @@ fn references_that_double_stay_small() {
     let schema =
         json!({"type": "object", "properties": {"spec": {"$ref": "#/components/schemas/N0"}}});
     let checked = check_against(schema, others, "object.spec.a.b.a.b > 1");
-    assert_eq!(checked.warnings.len(), 1);
+    assert_eq!(checked.findings.len(), 1);
 }
 
 #[test]
@@ -349,7 +354,7 @@ fn invalid_utf8_in_a_description_does_no_harm() {
     bytes[at] = 0xff;
     bytes[at + 3] = 0xc0;
     let checked = check_document(&bytes, "object.spec > 'a'");
-    assert_eq!(checked.warnings.len(), 1);
+    assert_eq!(checked.findings.len(), 1);
 }
 
 #[test]
@@ -370,5 +375,5 @@ fn a_schema_of_ten_megabytes_is_read() {
     );
     assert!(document.len() > 10_000_000);
     let checked = check_document(document.as_bytes(), "object.field59999 > 1");
-    assert_eq!(checked.warnings.len(), 1);
+    assert_eq!(checked.findings.len(), 1);
 }

@@ -1,103 +1,37 @@
 //! What is built in, beside what it is made of.
 //!
-//! The built-in schemas say what Kubernetes' OpenAPI documents say; and over the corpus of real
-//! policies, `kubectl vap check` gives the warnings that the type checker gives over the documents.
-#![allow(
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a test fails by a panic, and says so where it cannot run"
-)]
-
-mod support;
+//! The built-in schemas say what Kubernetes' OpenAPI documents say; and over policies in files,
+//! `kubectl vap check` gives the warnings that the type checker gives over the documents.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
-use vap_status_controller::cli::check::finding::RULES;
-use vap_status_controller::cli::check::{self, Options};
-use vap_status_controller::cli::input::{Input, Wanted};
-use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::typecheck::{Profile, type_check};
+use crate::{checks, support};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::{Resolution, SchemaResolver as _};
 use vap_status_controller::schema::{Builtin, DeclKind, DeclType, GroupVersion, Gvk, RestMapper};
 
 #[test]
 fn warnings_are_those_of_the_type_checker() {
-    let (Some(corpus), Some(openapi)) = (support::corpus_dir(), support::openapi_dir()) else {
-        return;
-    };
-    let policies = vec![corpus.join("policies")];
-    let crds = vec![corpus.join("crds")];
-    let mut offline = Offline::default();
-    for (name, bytes) in support::documents(&openapi) {
-        let own = GroupVersion::from_openapi_file_name(&name);
-        offline.add_document(own.as_ref(), &bytes).unwrap();
-    }
-    for crd in Input::load(&crds, Wanted::Crds, &mut std::io::empty()).crds {
-        offline.add_crd(&crd.value);
-    }
-    let input = Input::load(&policies, Wanted::Policies, &mut std::io::empty());
-    for crd in &input.crds {
-        offline.add_crd(&crd.value);
-    }
-    let (schemas, mapper) = offline.finish();
-    let known: BTreeSet<&str> = RULES.iter().map(|(rule, _)| *rule).collect();
-
-    for profile in [Profile::Truthful, Profile::Upstream] {
-        let options = Options {
-            paths: policies.clone(),
-            crds: crds.clone(),
-            profile,
-            version: None,
-        };
-        let report = check::run(&options, &mut std::io::empty()).unwrap();
-        assert_eq!(report.policies.len(), input.policies.len());
-        assert!(input.policies.len() > 400, "{}", input.policies.len());
-        for (ours, policy) in report.policies.iter().zip(&input.policies) {
-            let compiled = CompiledPolicy::new(&policy.value);
-            let theirs = type_check(&compiled, &mapper, &schemas, profile);
-            let theirs: Vec<_> = theirs
-                .warnings
-                .iter()
-                .map(|warning| (&warning.field_ref, &warning.warning))
-                .collect();
-            let ours_: Vec<_> = ours
-                .expression_warnings
-                .iter()
-                .map(|warning| (&warning.field_ref, &warning.warning))
-                .collect();
-            assert_eq!(ours_, theirs, "{} in {}", ours.name, ours.file);
-            // Each warning is a finding with a place.
-            for (field_ref, _) in theirs {
-                let is_found = report.findings.iter().any(|found| {
-                    found.location.file == ours.file && found.field_ref.as_ref() == Some(field_ref)
-                });
-                assert!(is_found, "{field_ref} of {} in {}", ours.name, ours.file);
-            }
-        }
-        for found in &report.findings {
-            assert!(known.contains(found.rule), "{}", found.rule);
-            assert_ne!(found.rule, "broken-check", "{}", found.location.file);
-            let (Some(place), Some(source)) = (found.location.place, &found.location.source) else {
-                panic!("no place: {found:?}")
-            };
-            let n_columns = source.line(place.line).chars().count();
-            assert!(
-                place.column + found.location.length <= n_columns + 2,
-                "beyond the line: {found:?}"
-            );
-        }
-    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let policies = [
+        "config/samples",
+        "e2e/policies",
+        "e2e/oracle/testdata/policies",
+    ];
+    let crds = ["config/samples", "e2e/oracle/testdata/crds"];
+    checks::warnings_are_those_of_the_type_checker(
+        &policies.map(|path| root.join(path)),
+        &crds.map(|path| root.join(path)),
+        70,
+    );
 }
 
 #[test]
 fn the_built_in_schemas_say_what_the_documents_say() {
-    let Some(directory) = support::openapi_dir() else {
-        return;
-    };
+    let directory = support::openapi_dir();
     let mut offline = Offline::default();
     for (name, bytes) in support::documents(&directory) {
         let own = GroupVersion::from_openapi_file_name(&name);

@@ -30,12 +30,13 @@ use std::path::Path;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use vap_status_controller::policy::analysis::{Profile, kinds_to_check, type_check};
 use vap_status_controller::policy::compile::{CompileMode, CompiledPolicy};
 use vap_status_controller::policy::param_kind;
-use vap_status_controller::policy::typecheck::{Profile, kinds_to_check, type_check};
 use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::rest_mapper::{ApiResource, RestMapper};
 use vap_status_controller::schema::{Gvk, Gvr};
+use vap_status_controller::status::warnings;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -147,7 +148,7 @@ fn compile(case: &Case, text: &str) -> Vec<Option<String>> {
         .filter(|expression| !expression.field_ref.starts_with("spec.variables"))
         .filter(|expression| !case.message || expression.field_ref.ends_with("messageExpression"));
     tried
-        .map(|expression| expression.outcome.err().map(|error| error.message))
+        .map(|expression| expression.outcome.err().map(|error| error.message()))
         .collect()
 }
 
@@ -170,9 +171,9 @@ fn warnings(case: &Case) -> Vec<(String, String)> {
     }
     let (schemas, _) = offline.finish();
     let outcome = type_check(&compiled, &mapper, &schemas, Profile::Upstream);
-    let warnings = outcome.warnings.into_iter();
+    let warnings = warnings::warnings(&outcome.findings).into_iter();
     warnings
-        .map(|warning| (warning.field_ref, warning.warning))
+        .map(|warning| (warning.field_ref.clone(), warning.text()))
         .collect()
 }
 

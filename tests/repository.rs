@@ -208,6 +208,27 @@ fn critical_alerts_are_about_bound_policies() {
     }
 }
 
+/// Cargo finds no tests by itself here, so that a file that no program names would never run.
+#[test]
+fn each_file_of_tests_is_in_a_program() {
+    let manifest = read("Cargo.toml");
+    let programs = ["all", "slow"].map(|name| read(&format!("tests/{name}.rs")));
+    let files = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")).unwrap();
+    let mut n_files = 0;
+    for file in files {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            n_files += 1;
+            let name = path.file_stem().unwrap().to_string_lossy();
+            let is_program = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+            let module = format!("\nmod {name};\n");
+            let n = programs.iter().filter(|of| of.contains(&module)).count();
+            assert_eq!(n + usize::from(is_program), 1, "tests/{name}.rs");
+        }
+    }
+    assert!(n_files > 15, "{n_files}");
+}
+
 #[test]
 fn just_and_dev_have_the_same_recipes() {
     let dev = read("dev");

@@ -10,9 +10,10 @@
 
 use serde_json::json;
 use vap_status_controller::cel::cost::UnknownSizes;
+use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::{CompileMode, CompiledPolicy};
-use vap_status_controller::policy::typecheck::{Profile, type_check};
 use vap_status_controller::schema::offline::Offline;
+use vap_status_controller::status::warnings::{Warning, warnings};
 
 const OURS: &str = "expected an operator or the end of the expression, found `'x'`";
 const UPSTREAM: &str = "extraneous input ''x'' expecting <EOF>";
@@ -50,10 +51,10 @@ fn offline() -> Offline {
 fn findings_and_the_truthful_profile_have_our_words() {
     let policy = policy();
     let finding = &policy.findings()[0];
-    assert!(finding.message.contains(OURS), "{finding:?}");
+    assert!(finding.cause.message().contains(OURS), "{finding:?}");
     let (schemas, mapper) = offline().finish();
     let checked = type_check(&policy, &mapper, &schemas, Profile::Truthful);
-    let text = format!("{:?}", checked.warnings);
+    let text = format!("{:?}", checked.findings);
     assert!(!text.contains("extraneous"), "{text}");
 }
 
@@ -62,7 +63,8 @@ fn the_upstream_profile_has_the_words_of_the_api_server() {
     let policy = policy();
     let (schemas, mapper) = offline().finish();
     let checked = type_check(&policy, &mapper, &schemas, Profile::Upstream);
-    let warnings: Vec<_> = checked.warnings.iter().map(|w| &*w.warning).collect();
+    let warnings = warnings(&checked.findings);
+    let warnings: Vec<_> = warnings.iter().map(Warning::text).collect();
     assert_eq!(
         warnings,
         [format!(
@@ -76,5 +78,5 @@ fn the_upstream_profile_has_the_words_of_the_api_server() {
 fn compiling_as_the_api_server_does_has_its_words() {
     let compiled = policy().compile_with_costs(CompileMode::New, &UnknownSizes);
     let error = compiled[0].0.outcome.as_ref().unwrap_err();
-    assert!(error.message.contains(UPSTREAM), "{error:?}");
+    assert!(error.message().contains(UPSTREAM), "{error:?}");
 }

@@ -13,10 +13,11 @@
 )]
 
 use serde_json::{Value, json};
+use vap_status_controller::policy::analysis::differences::{differences, rules};
+use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::rules::{differences, rules};
-use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::offline::Offline;
+use vap_status_controller::status::warnings::warnings;
 
 fn kind(kind: &str, spec: Value) -> Value {
     json!({
@@ -121,15 +122,15 @@ fn outcomes_of(compiled: &CompiledPolicy) -> (TypeCheck, TypeCheck) {
 /// The warnings of a policy on pods and deployments: in the upstream profile, and in ours.
 fn n_warnings(spec: &Value) -> (usize, usize) {
     let (upstream, truthful) = outcomes(json!({"resources": ["pods", "deployments"]}), spec);
-    (upstream.warnings.len(), truthful.warnings.len())
+    (upstream.findings.len(), truthful.findings.len())
 }
 
 /// Our warnings of one validation on what `rule` says.
 fn warnings_of(rule: Value, expression: &str) -> Vec<String> {
     let spec = json!({"validations": [{"expression": expression}]});
     let (_, truthful) = outcomes(rule, &spec);
-    let warnings = truthful.warnings.into_iter();
-    warnings.map(|warning| warning.warning).collect()
+    let warnings = warnings(&truthful.findings).into_iter();
+    warnings.map(|warning| warning.text()).collect()
 }
 
 #[track_caller]
@@ -507,14 +508,14 @@ fn what_cannot_be_planned() {
         let compiled = compiled(json!({"resources": ["deployments"]}), &spec);
         assert_eq!(compiled.findings().len(), 1, "{expression}");
         let (upstream, truthful) = outcomes_of(&compiled);
-        assert_eq!(upstream.warnings, [], "{expression}");
-        let [warning] = &*truthful.warnings else {
-            panic!("{expression}: {:?}", truthful.warnings);
+        assert_eq!(upstream.findings, [], "{expression}");
+        let [warning] = &*warnings(&truthful.findings) else {
+            panic!("{expression}: {:?}", truthful.findings);
         };
         assert!(
-            warning.warning.contains(wanted),
+            warning.text().contains(wanted),
             "{expression}: {}",
-            warning.warning
+            warning.text()
         );
     };
     check_false_to_us("true || int('1') == 1");
@@ -802,10 +803,8 @@ fn match_conditions_see_no_namespace() {
             "validations": [{"expression": expression}],
         });
         let (_, truthful) = outcomes(json!({"resources": ["pods"]}), &spec);
-        let warnings = truthful.warnings.into_iter();
-        warnings
-            .map(|warning| warning.field_ref)
-            .collect::<Vec<_>>()
+        let found = truthful.findings.into_iter();
+        found.map(|warning| warning.field_ref).collect::<Vec<_>>()
     };
     let name = "namespaceObject.metadata.name != 'a'";
     assert_eq!(check(name, "true"), ["spec.matchConditions[0].expression"]);
@@ -829,7 +828,7 @@ fn messages_of_refused_validations() {
         {"expression": "'a'", "messageExpression": "object.spec.nothing + ''"},
     ]});
     let (_, truthful) = outcomes_of(&compiled(json!({"resources": ["pods"]}), &spec));
-    assert_eq!(truthful.warnings, []);
+    assert_eq!(truthful.findings, []);
 }
 
 /// What only some kinds of a wildcard come to is told where all of these fail.

@@ -1,4 +1,4 @@
-//! Real policies to test with, from the folder that `VAP_CORPUS_DIR` names.
+//! Policies to test with: those made from a seed, and real ones from the folder that `VAP_CORPUS_DIR` names.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::parity::documents::load_policies;
 
-/// The folder of the corpus.
+/// The folder of the corpus of real policies.
 ///
 /// # Errors
 /// When `VAP_CORPUS_DIR` is not set.

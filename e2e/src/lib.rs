@@ -1,6 +1,11 @@
 //! What the end-to-end tests, the demo and the benches share.
 
 pub mod builtin;
+#[expect(
+    clippy::indexing_slicing,
+    reason = "generators choose from lists of known lengths and write into objects of their own"
+)]
+pub mod cases;
 pub mod conditions;
 pub mod conformance;
 pub mod control_plane;

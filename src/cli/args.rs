@@ -64,6 +64,17 @@ Exit status:
   2  wrong use: something of the input could not be read, a probe is not valid or its
      policy is not among the input, or there is no probe at all";
 
+/// Examples and exit statuses of `explain`.
+const EXPLAIN_HELP: &str = "\
+Examples:
+  kubectl vap explain
+  kubectl vap explain undefined-field
+  kubectl vap explain -o json
+
+Exit status:
+  0  the rule is explained, or all are listed
+  2  wrong use, or no such rule";
+
 /// Reads and explains ValidatingAdmissionPolicies and their status.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
@@ -95,6 +106,11 @@ pub enum Command {
     /// files hold: policies, bindings, params, namespaces and CustomResourceDefinitions.
     #[command(after_help = TEST_HELP)]
     Test(TestArgs),
+    /// Say what a rule of `check` means, with an example and what to do about it
+    ///
+    /// Without RULE: all rules, one a line.
+    #[command(after_help = EXPLAIN_HELP)]
+    Explain(ExplainArgs),
 }
 
 /// `status`.
@@ -195,6 +211,33 @@ pub struct TestArgs {
     /// Say of each case what was decided, why, and what that cost
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `explain`.
+#[derive(Debug, clap::Args)]
+pub struct ExplainArgs {
+    /// The rule to explain, as it stands in the brackets of a finding
+    #[arg(value_name = "RULE")]
+    pub rule: Option<String>,
+    /// The form of the output: text, or stable `json`
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_default_value = true
+    )]
+    pub output: ExplainOutput,
+}
+
+/// The form of the output of `explain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainOutput {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
 }
 
 /// The form of the output of `test`.

@@ -45,6 +45,14 @@ pub(crate) enum CliError {
     /// No policy has this name.
     #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all")]
     NotFound(String),
+    /// No rule has this id.
+    #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all")]
+    NoSuchRule {
+        /// What was asked for.
+        id: String,
+        /// The rule that was probably meant, in a question, or nothing.
+        hint: String,
+    },
     /// Any other answer of the API server.
     #[error("the API server at {server} answers: {reason}")]
     Api {

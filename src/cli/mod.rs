@@ -9,6 +9,7 @@ pub mod check;
 pub mod controller;
 mod error;
 pub mod exit;
+pub mod explain;
 pub mod input;
 pub mod render;
 pub mod report;
@@ -19,10 +20,12 @@ mod text;
 
 use std::io::{self, Write};
 
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
+use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, CheckProfile, Command, Output, StatusArgs, TestArgs, TestOutput,
+    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, Output,
+    StatusArgs, TestArgs, TestOutput,
 };
 use controller::ControllerReport;
 use error::CliError;
@@ -39,6 +42,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::Status(status) => run_status(status, terminal, out, err),
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
+        Command::Explain(explain) => run_explain(explain, terminal, out),
     };
     match outcome {
         Ok(exit) => exit,
@@ -147,6 +151,22 @@ fn run_test(
         let _ = writeln!(err, "error: no PolicyProbe among the input");
     }
     Ok(report.exit())
+}
+
+/// `kubectl vap explain`.
+fn run_explain(
+    args: &ExplainArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let rule = args.rule.as_deref().map(explain::rule).transpose()?;
+    let text = match (args.output, rule) {
+        (ExplainOutput::Text, Some(rule)) => explain::text(rule, terminal),
+        (ExplainOutput::Text, None) => explain::table(terminal),
+        (ExplainOutput::Json, Some(rule)) => json(&explain::list(&[rule]))?,
+        (ExplainOutput::Json, None) => json(&explain::list(Rule::ALL))?,
+    };
+    write(out, &text).map(|()| Exit::Clean)
 }
 
 /// As JSON with a newline at the end.

@@ -10,7 +10,7 @@ use super::clear;
 use super::context::Settings;
 use super::leadership::Election;
 use super::lease::Timing;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};

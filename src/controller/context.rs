@@ -24,7 +24,7 @@ use super::schemas::SchemaCache;
 use super::store::Store;
 use super::supervisor::Supervisor;
 use super::world::World;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::probe::api::PolicyProbe;
 use crate::schema::{Gvk, Gvr};
 use crate::status::condition::ConditionType;

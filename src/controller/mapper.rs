@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::world::Change;
 use crate::policy;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
 
 /// What the status of a policy depends on.

@@ -13,7 +13,7 @@ use super::mapper::Dependencies;
 use super::origin::Origin;
 use super::packed::{Identity, Packed};
 use super::world::Change;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
 use crate::status::exclusion::Exclusion;
 

@@ -16,7 +16,7 @@ use super::reconcile::{Done, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use super::world::tests::world;
 use super::world::{Change, World};
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;

@@ -17,14 +17,17 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
+pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
 use super::probes::ProbesState;
 use super::stalled::{self, Remedy};
+use super::warnings::Warning;
 use super::{bindings, message, params, probes, warnings};
+use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
+use crate::policy::consequence::Consequence;
 use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
-use crate::policy::typecheck::{BEYOND, TypeCheck, UncheckedKind, Warning};
 use crate::schema::Gvk;
 
 /// What was found out about a policy.
@@ -155,7 +158,7 @@ impl From<TypeCheck> for Typed {
         unchecked.shrink_to_fit();
         Self {
             has_foreign_kinds,
-            warnings: outcome.warnings.into(),
+            warnings: warnings::warnings(&outcome.findings).into(),
             n_checked: outcome.checked.len(),
             unchecked: outcome.unchecked,
             by_wildcard: Box::new(TypedByWildcard {
@@ -275,16 +278,13 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     let fails_closed = fails_closed(observed.policy);
     // The order in which a failing condition is reported, see `ConditionType::ALL`.
     let found = [
-        (ConditionType::Compiled, compiled(observed, fails_closed)),
+        (ConditionType::Compiled, compiled(observed)),
         (ConditionType::ResourcesMatched, resources_matched(observed)),
         (
             ConditionType::ParamsResolved,
             params::verdict(&observed.params, fails_closed),
         ),
-        (
-            ConditionType::TypeChecked,
-            type_checked(observed, fails_closed),
-        ),
+        (ConditionType::TypeChecked, type_checked(observed)),
         (
             ConditionType::ProbesPassed,
             probes::verdict(&observed.probes),
@@ -374,16 +374,37 @@ fn standing(
 }
 
 /// What an expression that fails does to a request.
-fn when_evaluated(fails_closed: bool) -> &'static str {
-    if fails_closed {
-        "with failurePolicy Fail a request that reaches it is denied"
-    } else {
-        "with failurePolicy Ignore a request that reaches it is not checked by it"
+fn when_evaluated(consequence: Consequence) -> &'static str {
+    match consequence {
+        Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",
+        Consequence::LetThrough => {
+            "with failurePolicy Ignore a request that reaches it is not checked by it"
+        }
+        Consequence::NoAnnotation => {
+            "with failurePolicy Ignore a request that reaches it lacks an audit annotation"
+        }
+        Consequence::OtherMessage => {
+            "a request that is denied gets another message, and none is denied for it"
+        }
+        Consequence::Unread => "nothing reads it",
     }
 }
 
+/// The first of those with the worst consequence.
+fn worst<'a, T>(
+    found: impl Iterator<Item = &'a T>,
+    consequence: impl Fn(&T) -> Consequence,
+) -> Option<&'a T> {
+    // Of several that are equal the last is given.
+    let found: Vec<&T> = found.collect();
+    found
+        .into_iter()
+        .rev()
+        .max_by_key(|found| consequence(found))
+}
+
 /// The condition `Compiled`.
-fn compiled(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
+fn compiled(observed: &Observed<'_>) -> Verdict {
     let Checked::Done(Compiled {
         findings,
         n_expressions,
@@ -392,33 +413,32 @@ fn compiled(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
         return Verdict::broken_off();
     };
     let of_kind = |kind: CompileFindingKind| {
-        let found: Vec<&CompileFinding> = findings
-            .iter()
-            .filter(|finding| finding.kind == kind)
-            .collect();
-        let (first, rest) = found.split_first()?;
-        let more = match rest.len() {
-            0 => String::new(),
-            n => format!(" (and {n} more)"),
+        let found = || findings.iter().filter(|finding| finding.kind == kind);
+        let first = worst(found(), |finding| finding.consequence)?;
+        let more = match found().count() {
+            1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
         };
-        let headline = first.message.lines().next().unwrap_or_default();
-        Some(format!("{}{more}: {headline}", first.field_ref))
+        let message = first.cause.message();
+        let headline = message.lines().next().unwrap_or_default();
+        let what = format!("{}{more}: {headline}", first.field_ref);
+        Some((what, when_evaluated(first.consequence)))
     };
-    if let Some(what) = of_kind(CompileFindingKind::Failed) {
+    if let Some((what, consequence)) = of_kind(CompileFindingKind::Failed) {
         return Verdict::new(
             ConditionStatus::False,
             Reason::CompilationFailed,
-            format!("does not compile, {}: {what}", when_evaluated(fails_closed)),
+            format!("does not compile, {consequence}: {what}"),
         );
     }
-    if let Some(what) = of_kind(CompileFindingKind::Unsafe) {
+    if let Some((what, _)) = of_kind(CompileFindingKind::Unsafe) {
         return Verdict::new(
             ConditionStatus::False,
             Reason::UnsafeExpression,
             format!("accepted by the API server, which cannot evaluate it safely: {what}"),
         );
     }
-    if let Some(what) = of_kind(CompileFindingKind::Unsupported) {
+    if let Some((what, _)) = of_kind(CompileFindingKind::Unsupported) {
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::UnsupportedExpression,
@@ -510,7 +530,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
 }
 
 /// The condition `TypeChecked`.
-fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
+fn type_checked(observed: &Observed<'_>) -> Verdict {
     let Checked::Done(Types {
         outcome: types,
         waiting,
@@ -535,19 +555,19 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
     };
     // What does not compile has no types: the API server's words about it are among the warnings, and
     // `Compiled` says it.
-    let of_types: Vec<&Warning> = types
-        .warnings
-        .iter()
-        .filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
-        .collect();
-    let is_failure = |warning: &&Warning| !warnings::is_only_vain(&warning.warning);
-    let failing = of_types.iter().copied().find(is_failure);
-    if let Some(first) = failing.or(of_types.first().copied()) {
-        let more = match of_types.len() {
+    let of_types = || {
+        let all = types.warnings.iter();
+        all.filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
+    };
+    let failing = worst(of_types().filter(|warning| warning.fails), |warning| {
+        warning.consequence
+    });
+    if let Some(first) = failing.or(of_types().next()) {
+        let more = match of_types().count() {
             1 => String::new(),
             n => format!(" and {} more", n - 1),
         };
-        let headline = warnings::headline(&first.warning);
+        let headline = first.headline.as_ref();
         let text = if failing.is_some() {
             let why = headline
                 .map(|(kind, what)| format!(" ({what} on {kind})"))
@@ -555,7 +575,7 @@ fn type_checked(observed: &Observed<'_>, fails_closed: bool) -> Verdict {
             format!(
                 "{}{more} may fail when evaluated{why}, {}",
                 first.field_ref,
-                when_evaluated(fails_closed),
+                when_evaluated(first.consequence),
             )
         } else {
             let why = headline

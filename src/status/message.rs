@@ -1,6 +1,6 @@
 //! How messages are put together: lists, counts and lengths.
 
-use crate::policy::typecheck::UncheckedKind;
+use crate::policy::analysis::UncheckedKind;
 use crate::schema::Gvk;
 
 /// The greatest length of a condition's message, in bytes.

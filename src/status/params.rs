@@ -114,6 +114,33 @@ fn consequence(gvk: &Gvk, fails_closed: bool) -> String {
     }
 }
 
+/// Why nothing serves the paramKind, and what the API server does because of it; `None` where it is served, or not
+/// known.
+pub(crate) fn unserved(state: &ParamKindState, fails_closed: bool) -> Option<(String, String)> {
+    let (gvk, what) = match state {
+        ParamKindState::NotFound { gvk, similar } => {
+            let hint = if similar.is_empty() {
+                String::new()
+            } else {
+                format!(" (did you mean {}?)", message::list(similar))
+            };
+            let kind = message::kind(gvk);
+            let what = format!(
+                "nothing serves paramKind {kind} and no CustomResourceDefinition defines it{hint}"
+            );
+            (gvk, what)
+        }
+        ParamKindState::NotServed { gvk, why } => {
+            let (kind, why) = (message::kind(gvk), why_not_served(gvk, why));
+            (gvk, format!("paramKind {kind} is not served: {why}"))
+        }
+        ParamKindState::NotRequired
+        | ParamKindState::Served(..)
+        | ParamKindState::Undiscovered { .. } => return None,
+    };
+    Some((what, consequence(gvk, fails_closed)))
+}
+
 /// What the API server does with a request where a binding's params do not exist.
 fn without_params(fails_closed: bool) -> &'static str {
     if fails_closed {
@@ -125,6 +152,10 @@ fn without_params(fails_closed: bool) -> &'static str {
 
 /// The condition `ParamsResolved`.
 pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
+    let unserved = || {
+        let (what, consequence) = unserved(state, fails_closed).unwrap_or_default();
+        format!("{what}; {consequence}")
+    };
     let (status, reason, text) = match state {
         ParamKindState::NotRequired => (
             ConditionStatus::True,
@@ -132,31 +163,15 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             "the policy has no paramKind".to_owned(),
         ),
         ParamKindState::Served(gvk, params) => return served(gvk, params, fails_closed),
-        ParamKindState::NotFound { gvk, similar } => {
-            let hint = if similar.is_empty() {
-                String::new()
-            } else {
-                format!(" (did you mean {}?)", message::list(similar))
-            };
-            (
-                ConditionStatus::False,
-                Reason::ParamKindNotFound,
-                format!(
-                    "nothing serves paramKind {} and no CustomResourceDefinition defines it{hint}; {}",
-                    message::kind(gvk),
-                    consequence(gvk, fails_closed)
-                ),
-            )
-        }
-        ParamKindState::NotServed { gvk, why } => (
+        ParamKindState::NotFound { .. } => (
+            ConditionStatus::False,
+            Reason::ParamKindNotFound,
+            unserved(),
+        ),
+        ParamKindState::NotServed { .. } => (
             ConditionStatus::False,
             Reason::ParamKindNotServed,
-            format!(
-                "paramKind {} is not served: {}; {}",
-                message::kind(gvk),
-                why_not_served(gvk, why),
-                consequence(gvk, fails_closed)
-            ),
+            unserved(),
         ),
         ParamKindState::Undiscovered { gvk, reason } => (
             ConditionStatus::Unknown,

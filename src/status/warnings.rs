@@ -1,4 +1,5 @@
-//! `expressionWarnings`: the warnings of the type checker within the size that a status may have.
+//! `expressionWarnings`: the findings of type checking as upstream writes them, within the size that a status
+//! may have.
 //!
 //! An API object may have 1.5 MiB in etcd, and everybody who watches policies holds its status. A
 //! warning is written in full, to the byte, as long as it and the list stay within bounds; beyond
@@ -9,7 +10,113 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use super::message;
-use crate::policy::typecheck::Warning;
+use crate::cel::diagnostic::{Diagnostic, Severity};
+use crate::policy::consequence::Consequence;
+use crate::policy::finding::{ExpressionFindings, KindFindings, Note};
+
+/// A warning: what is found about an expression, as the API server's status has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The text about each kind, in order; the last one ends with what is true of several kinds.
+    pub parts: Box<[String]>,
+    /// The kind that a condition names, `apps/v1 Deployment`, and what is wrong there.
+    pub headline: Option<(String, String)>,
+    /// True where the expression fails for some kind; else it hardly does what is meant.
+    pub fails: bool,
+    /// The fate of a request for which it fails.
+    pub consequence: Consequence,
+}
+
+impl Warning {
+    /// The whole text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts.join("\n")
+    }
+}
+
+impl From<&ExpressionFindings> for Warning {
+    fn from(found: &ExpressionFindings) -> Self {
+        let mut parts = Vec::with_capacity(found.kinds.len());
+        let mut kinds = found.kinds.iter().peekable();
+        while let Some(kind) = kinds.next() {
+            // The notes stand below a place in the source, and not as a part of a message.
+            let with_source = kinds.peek().is_none() && !found.notes.is_empty();
+            parts.push(part(kind, &found.text, with_source));
+        }
+        if let Some(last) = parts.last_mut() {
+            for note in &found.notes {
+                last.push_str(&self::note(*note));
+                last.push('\n');
+            }
+        }
+        let fails = found.has_errors();
+        let first = found
+            .iter()
+            .find(|(_, severity, _)| !fails || *severity == Severity::Error);
+        let headline = first.map(|(gvk, _, first)| (message::kind(gvk), first_line(first)));
+        Self {
+            field_ref: found.field_ref.clone(),
+            parts: parts.into(),
+            headline,
+            fails,
+            consequence: found.consequence,
+        }
+    }
+}
+
+/// The warnings, in the order of the policy's fields.
+#[must_use]
+pub fn warnings(found: &[ExpressionFindings]) -> Vec<Warning> {
+    found.iter().map(Warning::from).collect()
+}
+
+/// The text about `kind`.
+///
+/// Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go`, `TypeCheckingResult.String`; cel-go
+/// `common/errors.go`, `Errors.ToDisplayString`.
+fn part(kind: &KindFindings, text: &str, with_source: bool) -> String {
+    let mut part = format!("{}: ", kind.gvk);
+    for (n, (severity, found)) in kind.by_severity().enumerate() {
+        if n > 0 {
+            part.push('\n');
+        }
+        let mut shown = kind.shown(severity);
+        shown.with_source |= with_source;
+        part.push_str(&found.render_as(text, shown));
+    }
+    part.push('\n');
+    part
+}
+
+fn first_line(found: &Diagnostic) -> String {
+    let first = found.message.lines().next();
+    first.unwrap_or_default().trim().to_owned()
+}
+
+/// The text of a note.
+#[must_use]
+pub fn note(note: Note) -> String {
+    match note {
+        Note::MoreKinds(n) => format!("what is said of {n} more kinds is left out"),
+        Note::NoWildcardKind { n_failing, n_all } => match n_failing {
+            1 if n_all == 1 => {
+                "the one kind that the wildcards match cannot be evaluated so".to_owned()
+            }
+            n if n == n_all => {
+                format!("none of the {n} kinds that the wildcards match can be evaluated so")
+            }
+            1 => {
+                "the one kind of the wildcards that comes to this cannot be evaluated so".to_owned()
+            }
+            n => format!(
+                "none of the {n} kinds of the wildcards that come to this can be evaluated so"
+            ),
+        },
+    }
+}
 
 /// The greatest length of one warning, in bytes.
 const MAX_WARNING_BYTES: usize = 64 * 1024;
@@ -78,7 +185,7 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
     let mut kept = Vec::with_capacity(warnings.len());
     let mut remaining = budget_bytes;
     for (n_kept, warning) in warnings.iter().enumerate() {
-        let text = cut_warning(&warning.warning, MAX_WARNING_BYTES.min(budget_bytes / 2));
+        let text = cut_warning(warning, MAX_WARNING_BYTES.min(budget_bytes / 2));
         let size = text.len() + warning.field_ref.len() + OVERHEAD_BYTES;
         if size > remaining {
             let n_left_out = warnings.len() - n_kept;
@@ -100,66 +207,31 @@ pub fn expression_warnings(warnings: &[Warning], budget_bytes: usize) -> Vec<Exp
     kept
 }
 
-/// The first kind of a warning and what is wrong there: `apps/v1 Deployment` and
-/// `undefined field 'replicsa'`.
-///
-/// The text is `<kind>: ERROR: <input>:<line>:<column>: <message>`, and more lines; `WARNING` stands in
-/// place of `ERROR` where nothing fails.
-pub(super) fn headline(warning: &str) -> Option<(String, &str)> {
-    let first = warning.lines().next()?;
-    let (kind, issue) = first
-        .split_once(": ERROR: <input>:")
-        .or_else(|| first.split_once(": WARNING: <input>:"))?;
-    let mut parts = issue.splitn(3, ':');
-    let (_line, _column, message) = (parts.next()?, parts.next()?, parts.next()?);
-    let (group_version, kind) = kind.split_once(", Kind=")?;
-    let kind = format!("{} {kind}", group_version.trim_start_matches('/'));
-    Some((kind, message.trim()))
-}
-
-/// Whether a warning tells of nothing that fails, but only of tests in vain.
-pub(super) fn is_only_vain(warning: &str) -> bool {
-    let has = |severity: &str| {
-        let (inner, first) = (
-            format!(": {severity}: <input>:"),
-            format!("{severity}: <input>:"),
-        );
-        warning
-            .lines()
-            .any(|line| line.starts_with(&first) || line.contains(&inner))
-    };
-    has("WARNING") && !has("ERROR")
-}
-
 /// The text of one warning, whole kinds left out from its end where it is longer than `max_bytes`.
-///
-/// The parts of the kinds are parted by an empty line (`crate::policy::typecheck`).
-fn cut_warning(text: &str, max_bytes: usize) -> String {
+fn cut_warning(warning: &Warning, max_bytes: usize) -> String {
+    let text = warning.text();
     if text.len() <= max_bytes {
-        return text.to_owned();
+        return text;
     }
     // Room for the line that says what was left out.
     let room = max_bytes.saturating_sub(OVERHEAD_BYTES);
-    let parts: Vec<&str> = text.split("\n\n").collect();
     let mut kept = String::new();
     let mut n_kept = 0;
-    for part in &parts {
-        if kept.len() + part.len() + 2 > room {
+    for part in &warning.parts {
+        if kept.len() + part.len() + 1 > room {
             break;
         }
         kept.push_str(part);
-        kept.push_str("\n\n");
+        kept.push('\n');
         n_kept += 1;
     }
     if n_kept == 0 {
-        kept.push_str(&message::cut(
-            parts.first().copied().unwrap_or_default(),
-            room,
-        ));
+        let first = warning.parts.first().map_or("", String::as_str);
+        kept.push_str(&message::cut(first.trim_end_matches('\n'), room));
         kept.push_str("\n\n");
         n_kept = 1;
     }
-    let left_out = match parts.len() - n_kept {
+    let left_out = match warning.parts.len() - n_kept {
         0 => "the rest of this warning is".to_owned(),
         n => message::count(n, "more kind"),
     };

@@ -3,10 +3,12 @@
 //! Source: cel-go `common/error.go` (`Error.ToDisplayString`), `common/errors.go`
 //! (`Errors.ToDisplayString`).
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write};
+use std::sync::Arc;
 
 use super::ast::ExprId;
 use super::source::{Location, SourceMap};
+use super::types::FieldTypes;
 
 /// What a finding is about. The names are for good once released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,26 +45,90 @@ pub enum Code {
     TooComplex,
 }
 
-impl Code {
-    /// The stable name.
+/// A name that nothing has, with the names that it may have been meant for.
+#[derive(Clone, Debug)]
+pub enum Hint {
+    /// A field, with those that the value has.
+    Field {
+        /// The name as written in the expression.
+        name: Arc<str>,
+        /// The names in its place.
+        candidates: Candidates,
+    },
+    /// A name or a function that nothing declares.
+    Name(Arc<str>),
+}
+
+/// The fields of a value.
+#[derive(Clone, Debug)]
+pub enum Candidates {
+    /// Those of an object type.
+    Declared(Arc<dyn FieldTypes>),
+    /// The keys of a map literal.
+    Keys(Arc<[Arc<str>]>),
+    /// Those of a table that still grows: whoever fills it knows them.
+    Elsewhere,
+}
+
+impl Candidates {
+    /// The fields that `fields` declares.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn of(fields: &Arc<dyn FieldTypes>) -> Self {
+        if fields.is_growing() {
+            Self::Elsewhere
+        } else {
+            Self::Declared(Arc::clone(fields))
+        }
+    }
+
+    /// The names, as they are written in an expression.
+    #[must_use]
+    pub fn names(&self) -> Vec<&str> {
         match self {
-            Self::Syntax => "syntax",
-            Self::LimitExceeded => "limit-exceeded",
-            Self::InvalidMacroCall => "invalid-macro-call",
-            Self::UndeclaredReference => "undeclared-reference",
-            Self::UndefinedField => "undefined-field",
-            Self::NoMatchingOverload => "no-matching-overload",
-            Self::NoFieldSelection => "no-field-selection",
-            Self::NotARange => "not-a-range",
-            Self::TypeMismatch => "type-mismatch",
-            Self::MixedLiteral => "mixed-literal",
-            Self::UnresolvedType => "unresolved-type",
-            Self::NotAType => "not-a-type",
-            Self::InvalidOptionalSelection => "invalid-optional-selection",
-            Self::InvalidLiteral => "invalid-literal",
-            Self::TooComplex => "too-complex",
+            Self::Declared(fields) => fields.field_names(),
+            Self::Keys(keys) => keys.iter().map(|key| &**key).collect(),
+            Self::Elsewhere => Vec::new(),
+        }
+    }
+}
+
+impl Hint {
+    /// The name that nothing has.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Field { name, .. } | Self::Name(name) => name,
+        }
+    }
+}
+
+/// Two hints are the same where they are about the same name.
+impl PartialEq for Hint {
+    fn eq(&self, other: &Self) -> bool {
+        let is_field = |hint: &Self| matches!(hint, Self::Field { .. });
+        is_field(self) == is_field(other) && self.name() == other.name()
+    }
+}
+
+impl Eq for Hint {}
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The expression cannot be used, or its evaluation fails.
+    Error,
+    /// The expression can be evaluated, and hardly does what is meant.
+    Warning,
+}
+
+impl Severity {
+    /// The word that stands before a finding.
+    ///
+    /// Source: cel-go `common/error.go`, `Error.ToDisplayString`; it has errors alone.
+    const fn label(self) -> &'static str {
+        match self {
+            Self::Error => "ERROR",
+            Self::Warning => "WARNING",
         }
     }
 }
@@ -78,6 +144,8 @@ pub struct Diagnostic {
     pub expr: Option<ExprId>,
     /// What is wrong, in cel-go's words where it has some.
     pub message: String,
+    /// The name that nothing has, where that is the trouble.
+    pub hint: Option<Hint>,
 }
 
 /// The most findings that are kept for one expression; further ones are counted.
@@ -109,6 +177,7 @@ impl Diagnostics {
             location,
             expr: None,
             message: message.into(),
+            hint: None,
         });
     }
 
@@ -125,10 +194,12 @@ impl Diagnostics {
             location,
             expr: Some(expr),
             message: message.into(),
+            hint: None,
         });
     }
 
-    fn add(&mut self, diagnostic: Diagnostic) {
+    /// Adds a finding.
+    pub fn add(&mut self, diagnostic: Diagnostic) {
         self.n_found += 1;
         if self.reported.len() < MAX_REPORTED {
             self.reported.push(diagnostic);
@@ -160,64 +231,167 @@ impl Diagnostics {
         self.n_found -= n_before - self.reported.len();
     }
 
+    /// The number of findings that were not kept.
+    #[must_use]
+    pub fn n_left_out(&self) -> usize {
+        self.n_found - self.reported.len()
+    }
+
+    /// Sorts the findings by place, and keeps as many as can be rendered in about `max_bytes`, but always the
+    /// first; the length of the rendering.
+    pub fn cut(&mut self, text: &str, max_bytes: usize) -> usize {
+        self.reported.sort_by_key(|diagnostic| diagnostic.location);
+        let source = SourceMap::new(text);
+        let mut length = Length(0);
+        let mut n_kept = 0;
+        for diagnostic in &self.reported {
+            if n_kept > 0 && length.0 > max_bytes {
+                break;
+            }
+            length.0 += usize::from(n_kept > 0);
+            n_kept += 1;
+            let shown = Shown {
+                severity: Severity::Error,
+                with_source: true,
+            };
+            let _ = diagnostic.write(text, &source, shown, &mut length);
+        }
+        self.reported.truncate(n_kept);
+        let _ = self.write_left_out(&mut length);
+        length.0
+    }
+
     /// cel-go's text: an `ERROR:` line each with the source line and a caret, sorted by place.
     #[must_use]
     pub fn render(&self, text: &str) -> String {
-        self.render_within(text, MAX_RENDERED_BYTES)
+        let mut sorted = self.clone();
+        sorted.cut(text, MAX_RENDERED_BYTES);
+        let shown = Shown {
+            severity: Severity::Error,
+            with_source: true,
+        };
+        sorted.render_as(text, shown)
     }
 
-    /// As [`Self::render`], in about `max_bytes`, but always with the first finding.
+    /// The findings in the order in which they are, as `shown`.
     #[must_use]
-    pub fn render_within(&self, text: &str, max_bytes: usize) -> String {
-        let source = SourceMap::new(text);
-        let mut sorted: Vec<_> = self.reported.iter().collect();
-        sorted.sort_by_key(|diagnostic| diagnostic.location);
+    pub fn render_as(&self, text: &str, shown: Shown) -> String {
         let mut out = String::new();
-        let mut n_shown = 0;
-        for diagnostic in sorted {
-            if n_shown > 0 && out.len() > max_bytes {
-                break;
+        let _ = self.write(text, shown, &mut out);
+        out
+    }
+
+    /// The length of [`Self::render_as`], in bytes.
+    #[must_use]
+    pub fn rendered_len(&self, text: &str, shown: Shown) -> usize {
+        let mut length = Length(0);
+        let _ = self.write(text, shown, &mut length);
+        length.0
+    }
+
+    /// The lines of the source that are shown below the findings, each with the line of its caret.
+    #[must_use]
+    pub fn excerpts(&self, text: &str) -> String {
+        let source = SourceMap::new(text);
+        let mut out = String::new();
+        for diagnostic in &self.reported {
+            if let Some(snippet) = diagnostic.snippet(text, &source) {
+                let _ = write_snippet(snippet, diagnostic.location.column, &mut out);
             }
-            if n_shown > 0 {
-                out.push('\n');
-            }
-            n_shown += 1;
-            render_one(diagnostic, text, &source, &mut out);
-        }
-        let n_truncated = self.n_found - n_shown;
-        if n_truncated > 0 {
-            let _ = write!(out, "\n{n_truncated} more errors were truncated");
         }
         out
     }
+
+    fn write(&self, text: &str, shown: Shown, out: &mut impl Write) -> fmt::Result {
+        let source = SourceMap::new(text);
+        for (n, diagnostic) in self.reported.iter().enumerate() {
+            if n > 0 {
+                out.write_char('\n')?;
+            }
+            diagnostic.write(text, &source, shown, out)?;
+        }
+        self.write_left_out(out)
+    }
+
+    fn write_left_out(&self, out: &mut impl Write) -> fmt::Result {
+        match self.n_left_out() {
+            0 => Ok(()),
+            n => write!(out, "\n{}", left_out(n)),
+        }
+    }
 }
 
-fn render_one(diagnostic: &Diagnostic, text: &str, source: &SourceMap, out: &mut String) {
-    let Location { line, column } = diagnostic.location;
-    let _ = write!(
-        out,
-        "ERROR: <input>:{line}:{}: {}",
-        column + 1,
-        diagnostic.message
-    );
-    let Some(snippet) = source.snippet(text, line) else {
-        return;
-    };
-    if snippet.len() > MAX_SNIPPET_BYTES {
-        return;
+/// The text about `n` findings that were not kept.
+///
+/// Source: cel-go `common/errors.go`, `Errors.ToDisplayString`.
+#[must_use]
+pub fn left_out(n: usize) -> String {
+    format!("{n} more errors were truncated")
+}
+
+/// The form in which findings are rendered.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// The severity that stands before each of them.
+    pub severity: Severity,
+    /// True where the line of the source and a caret stand below each of them.
+    pub with_source: bool,
+}
+
+/// The length of what is written, in bytes.
+struct Length(usize);
+
+impl Write for Length {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        Ok(())
     }
-    out.push_str("\n | ");
-    out.push_str(&snippet.replace('\t', " "));
-    out.push_str("\n | ");
+}
+
+impl Diagnostic {
+    fn write(
+        &self,
+        text: &str,
+        source: &SourceMap,
+        shown: Shown,
+        out: &mut impl Write,
+    ) -> fmt::Result {
+        let Location { line, column } = self.location;
+        let (label, message) = (shown.severity.label(), &self.message);
+        write!(out, "{label}: <input>:{line}:{}: {message}", column + 1)?;
+        if shown.with_source
+            && let Some(snippet) = self.snippet(text, source)
+        {
+            write_snippet(snippet, column, out)?;
+        }
+        Ok(())
+    }
+
+    /// The line of the source that is shown below the finding.
+    fn snippet<'a>(&self, text: &'a str, source: &SourceMap) -> Option<&'a str> {
+        let snippet = source.snippet(text, self.location.line)?;
+        (snippet.len() <= MAX_SNIPPET_BYTES).then_some(snippet)
+    }
+}
+
+fn write_snippet(snippet: &str, column: i32, out: &mut impl Write) -> fmt::Result {
+    out.write_str("\n | ")?;
+    for (n, part) in snippet.split('\t').enumerate() {
+        if n > 0 {
+            out.write_char(' ')?;
+        }
+        out.write_str(part)?;
+    }
+    out.write_str("\n | ")?;
     let mut chars = snippet.chars();
     for c in chars.by_ref().take(usize::try_from(column).unwrap_or(0)) {
-        out.push(if c.len_utf8() > 1 { '\u{ff0e}' } else { '.' });
+        out.write_char(if c.len_utf8() > 1 { '\u{ff0e}' } else { '.' })?;
     }
-    out.push(if chars.next().is_some_and(|c| c.len_utf8() > 1) {
+    out.write_char(if chars.next().is_some_and(|c| c.len_utf8() > 1) {
         '\u{ff3e}'
     } else {
         '^'
-    });
+    })
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ pub struct SourceMap {
     /// For texts that are not ASCII: the byte offset of each code point.
     byte_offsets: Option<Vec<u32>>,
     n_code_points: u32,
+    n_bytes: u32,
 }
 
 impl SourceMap {
@@ -54,6 +55,7 @@ impl SourceMap {
             line_starts,
             byte_offsets,
             n_code_points,
+            n_bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
         }
     }
 
@@ -89,6 +91,29 @@ impl SourceMap {
         }
     }
 
+    /// The byte offset of `location`; `None` where it is no place. Columns beyond the end are at the end.
+    #[must_use]
+    pub fn byte(&self, location: Location) -> Option<usize> {
+        let line = usize::try_from(location.line).ok()?.checked_sub(1)?;
+        let column = u32::try_from(location.column).ok()?;
+        let line_start = match line.checked_sub(1) {
+            None => 0,
+            Some(n) => {
+                let start = self.line_starts.get(n).or(self.line_starts.last());
+                start.copied().unwrap_or(0)
+            }
+        };
+        let offset = line_start.saturating_add(column);
+        let byte = match &self.byte_offsets {
+            None => offset.min(self.n_code_points),
+            Some(offsets) => {
+                let known = offsets.get(usize::try_from(offset).ok()?);
+                known.copied().unwrap_or(self.n_bytes)
+            }
+        };
+        usize::try_from(byte).ok()
+    }
+
     /// The text of `line`, from 1, without its line break.
     #[must_use]
     pub fn snippet<'a>(&self, text: &'a str, line: i32) -> Option<&'a str> {
@@ -118,6 +143,18 @@ mod tests {
         check("a\n+ b", 2, 2, 0);
         check("'é'\n + x", 5, 2, 1);
         check("a", 9, 1, 9);
+    }
+
+    #[test]
+    fn places_become_bytes() {
+        let map = SourceMap::new("'é'\n + x");
+        let byte = |line, column| map.byte(Location { line, column });
+        assert_eq!(byte(1, 2), Some(3));
+        assert_eq!(byte(2, 3), Some(8));
+        assert_eq!(byte(2, 9), Some(9));
+        assert_eq!(byte(7, 1), Some(6));
+        assert_eq!(byte(1, -1), None);
+        assert_eq!(map.byte(Location::NONE), None);
     }
 
     #[test]

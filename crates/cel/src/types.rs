@@ -134,6 +134,11 @@ pub trait FieldTypes: fmt::Debug + Send + Sync {
     fn is_required(&self, _field: &str) -> bool {
         false
     }
+
+    /// Whether fields are still added, so that nothing may hold on to the table: it would have to be copied.
+    fn is_growing(&self) -> bool {
+        false
+    }
 }
 
 /// An object type: its name and, where it is declared, its fields.

@@ -4,13 +4,19 @@
 //! `k8s.io/apiserver` `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`),
 //! `pkg/admission/plugin/policy/validating/plugin.go` (`compilePolicy`).
 
+mod finding;
+
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
 use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
+use super::fails_closed;
+use super::rule::Rule;
 use cel::checker::CheckedAst;
 use cel::cost::{CostEstimate, SizeEstimator};
 use cel::decls::Version;
@@ -23,27 +29,9 @@ use kubernetes::library::cost;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::library::version::{self, TooNew};
 
-/// What is wrong with an expression, without regard to schemas.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileFinding {
-    /// The field of the policy, `spec.validations[0].expression`.
-    pub field_ref: String,
-    /// What kind of trouble it is.
-    pub kind: CompileFindingKind,
-    /// The API server's message, or ours where it has none.
-    pub message: String,
-}
-
-/// The kinds of trouble with an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CompileFindingKind {
-    /// The API server refuses the expression.
-    Failed,
-    /// The API server accepts it and cannot evaluate it safely.
-    Unsafe,
-    /// Valid CEL that this implementation cannot judge.
-    Unsupported,
-}
+pub use finding::{
+    Cause, CompileError, CompileErrorType, CompileFinding, CompileFindingKind, Issue,
+};
 
 /// When a policy is compiled: what may be named differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,46 +45,12 @@ pub enum CompileMode {
 /// The outcome of compiling one expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledExpression {
+    /// The index of the expression among those of the policy.
+    pub index: usize,
     /// The field of the policy.
     pub field_ref: String,
     /// The type of the result, or what is wrong.
     pub outcome: Result<Type, CompileError>,
-}
-
-/// Why an expression does not compile, as the API server says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompileError {
-    /// What the API server calls the error.
-    pub type_: CompileErrorType,
-    /// What kind of trouble it is.
-    pub kind: CompileFindingKind,
-    /// The message.
-    pub message: String,
-}
-
-/// What the API server calls an error of compiling.
-///
-/// Source: `k8s.io/apiserver` `pkg/cel/errors.go`, `ErrorType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CompileErrorType {
-    /// The expression is blank, where one is required.
-    Required,
-    /// The expression does not parse or check, or its result has another type.
-    Invalid,
-    /// The checked expression cannot be planned.
-    Internal,
-}
-
-impl CompileErrorType {
-    /// Upstream's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Required => "RuleRequired",
-            Self::Invalid => "RuleInvalid",
-            Self::Internal => "InternalError",
-        }
-    }
 }
 
 /// A call of a function or macro that an older API server does not have.
@@ -127,6 +81,10 @@ pub struct CompiledPolicy {
     findings: Vec<CompileFinding>,
     /// The fields that the findings are about.
     failed: HashSet<String>,
+    /// The consequences of failures, by the indices of the expressions.
+    consequences: Vec<Consequence>,
+    /// The programs of the expressions that compile, by their indices.
+    programs: Vec<Option<Arc<Program>>>,
 }
 
 impl CompiledPolicy {
@@ -139,24 +97,44 @@ impl CompiledPolicy {
             ..Default::default()
         };
         slim.metadata.name.clone_from(&policy.metadata.name);
+        let consequences = consequence::of_all(&expressions, fails_closed(policy));
         let mut compiled = Self {
             policy: slim,
             expressions,
             findings: Vec::new(),
             failed: HashSet::new(),
+            consequences,
+            programs: Vec::new(),
         };
-        compiled.findings = compiled
-            .compile(CompileMode::Stored)
+        let mut programs = vec![None; compiled.expressions.len()];
+        let mut found = Vec::new();
+        compiled.compile_each(CompileMode::Stored, Words::Ours, |expression, sound| {
+            if let Some(planned) = programs.get_mut(expression.index) {
+                *planned = sound.map(|sound| Arc::new(sound.program));
+            }
+            if let Err(error) = expression.outcome {
+                found.push((expression.field_ref, error.kind, error.cause));
+            }
+        });
+        compiled.programs = programs;
+        found.extend(self_reading_variables(&compiled.expressions));
+        let by_field: HashMap<&str, Consequence> = compiled
+            .expressions
+            .iter()
+            .zip(&compiled.consequences)
+            .map(|(expression, consequence)| (expression.field_ref.as_str(), *consequence))
+            .collect();
+        compiled.findings = found
             .into_iter()
-            .filter_map(|expression| {
-                let error = expression.outcome.err()?;
-                Some(CompileFinding {
-                    field_ref: expression.field_ref,
-                    kind: error.kind,
-                    message: error.message,
-                })
+            .map(|(field_ref, kind, cause)| CompileFinding {
+                consequence: by_field
+                    .get(field_ref.as_str())
+                    .copied()
+                    .unwrap_or(Consequence::Unread),
+                field_ref,
+                kind,
+                cause,
             })
-            .chain(self_reading_variables(&compiled.expressions))
             .collect();
         compiled.failed = compiled
             .findings
@@ -190,6 +168,35 @@ impl CompiledPolicy {
         self.expressions
             .get(n)
             .is_some_and(|expression| !self.failed.contains(&expression.field_ref))
+    }
+
+    /// The fate of a request for which the expression of the index `n` fails.
+    #[must_use]
+    pub fn consequence(&self, n: usize) -> Consequence {
+        let known = self.consequences.get(n).copied();
+        known.unwrap_or(Consequence::Unread)
+    }
+
+    /// The program of the expression of the index `n`, as the admission plugin plans it; `None` where it does not
+    /// compile.
+    #[must_use]
+    pub fn program(&self, n: usize) -> Option<&Arc<Program>> {
+        self.programs.get(n)?.as_ref()
+    }
+
+    /// The reason why the expression of the index `n` has no program, as the API server says it.
+    #[must_use]
+    pub(crate) fn why_not_compiled(&self, n: usize) -> Option<String> {
+        let expression = self.expressions.get(n)?;
+        if let Err(found) = expression.parsed() {
+            let mut found = expression.in_words(found, Words::Upstream).clone();
+            TextLeft::default().cut(&mut found, &expression.text);
+            let text = Arc::clone(&expression.text);
+            return Some(Cause::Diagnostics { found, text }.message());
+        }
+        let of_field = |finding: &&CompileFinding| finding.field_ref == expression.field_ref;
+        let finding = self.findings.iter().find(of_field)?;
+        Some(finding.cause.message())
     }
 
     /// How many nodes the trees of the expressions have: what a check takes is in proportion.
@@ -314,14 +321,20 @@ fn compile_in_order(
     let declares_variables = mode == CompileMode::Stored || has_variables;
 
     let text_left = TextLeft::default();
-    let mut compile = |expression: &PolicyExpression, env: &Env| {
+    let mut compile = |(index, expression): (usize, &PolicyExpression), env: &Env| {
         let (outcome, sound) = outcome(expression, env, (mode, words), &text_left);
         let type_ = outcome.as_ref().map_or(Type::Dyn, variable_type_upstream);
         let field_ref = expression.field_ref.clone();
-        visit(CompiledExpression { field_ref, outcome }, sound);
+        let compiled = CompiledExpression {
+            index,
+            field_ref,
+            outcome,
+        };
+        visit(compiled, sound);
         type_
     };
-    let of_role = |role| expressions.iter().filter(move |e| e.role == role);
+    let all = || expressions.iter().enumerate();
+    let of_role = |role| all().filter(move |(_, e)| e.role == role);
     if mode == CompileMode::New {
         for condition in of_role(Role::MatchCondition) {
             compile(condition, &plain);
@@ -332,7 +345,8 @@ fn compile_in_order(
         let type_ = compile(variable, &env);
         // The environment lets go of the variables, so that adding one copies none.
         env.set_variable("variables", Type::Dyn);
-        variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+        let (_, PolicyExpression { name, .. }) = variable;
+        variables.add(name.as_deref().unwrap_or_default(), type_);
     }
     if declares_variables {
         env.set_variable("variables", variables.to_type());
@@ -345,10 +359,10 @@ fn compile_in_order(
         }
     }
     let mut message_env = None;
-    for expression in expressions {
+    for (n, expression) in all() {
         match expression.role {
             Role::Validation | Role::AuditAnnotation => {
-                compile(expression, &env);
+                compile((n, expression), &env);
             }
             Role::MessageExpression => {
                 let env = message_env.get_or_insert_with(|| {
@@ -361,7 +375,7 @@ fn compile_in_order(
                     }
                     env
                 });
-                compile(expression, env);
+                compile((n, expression), env);
             }
             Role::MatchCondition | Role::Variable => {}
         }
@@ -382,7 +396,10 @@ fn outcome(
         let error = CompileError {
             type_: CompileErrorType::Required,
             kind: CompileFindingKind::Failed,
-            message: "expression is not specified".into(),
+            cause: Cause::Whole {
+                rule: Rule::Required,
+                message: "expression is not specified".into(),
+            },
         };
         return (Err(error), None);
     }
@@ -390,12 +407,12 @@ fn outcome(
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
         Checked::Unparsed(found) => {
-            let found = expression.in_words(found, words);
+            let found = expression.in_words(found, words).clone();
             let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
         Checked::Failed(_, found) => {
-            let error = compile_error(&found, &expression.text, text_left);
+            let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
         Checked::Passed(checked) => {
@@ -413,15 +430,19 @@ fn outcome(
 fn plan(checked: CheckedAst, env: &Env) -> Result<Sound, CompileError> {
     match Program::plan(&checked, env, &KubernetesRuntime) {
         Ok(program) => Ok(Sound { checked, program }),
-        Err(error) => Err(CompileError {
-            type_: CompileErrorType::Internal,
-            kind: if error.is_unsafe() {
-                CompileFindingKind::Unsafe
+        Err(error) => {
+            let (kind, rule) = if error.is_unsafe() {
+                (CompileFindingKind::Unsafe, Rule::UnsafeExpression)
             } else {
-                CompileFindingKind::Failed
-            },
-            message: error.to_string(),
-        }),
+                (CompileFindingKind::Failed, Rule::CompilationFailed)
+            };
+            let message = error.to_string();
+            Err(CompileError {
+                type_: CompileErrorType::Internal,
+                kind,
+                cause: Cause::Whole { rule, message },
+            })
+        }
     }
 }
 
@@ -442,7 +463,8 @@ fn trimmed(expression: &PolicyExpression, mode: CompileMode) -> Option<PolicyExp
     })
 }
 
-fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> CompileError {
+fn compile_error(mut found: Diagnostics, text: &Arc<str>, text_left: &TextLeft) -> CompileError {
+    text_left.cut(&mut found, text);
     let unsupported = found.as_slice().iter().any(|d| d.code == Code::TooComplex);
     let kind = if unsupported {
         CompileFindingKind::Unsupported
@@ -452,7 +474,10 @@ fn compile_error(found: &Diagnostics, text: &str, text_left: &TextLeft) -> Compi
     CompileError {
         type_: CompileErrorType::Invalid,
         kind,
-        message: format!("compilation failed: {}", text_left.render(found, text)),
+        cause: Cause::Diagnostics {
+            found,
+            text: Arc::clone(text),
+        },
     }
 }
 
@@ -488,13 +513,18 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     Err(CompileError {
         type_: CompileErrorType::Invalid,
         kind: CompileFindingKind::Failed,
-        message: format!("{expected} but got {}", type_.declared_string()),
+        cause: Cause::Whole {
+            rule: Rule::ResultType,
+            message: format!("{expected} but got {}", type_.declared_string()),
+        },
     })
 }
 
 /// Variables declared twice of which the second reads the first: it would evaluate itself without end,
 /// which ends the API server's process.
-fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFinding> {
+fn self_reading_variables(
+    expressions: &[PolicyExpression],
+) -> Vec<(String, CompileFindingKind, Cause)> {
     let variables: Vec<_> = expressions
         .iter()
         .filter(|e| e.role == Role::Variable)
@@ -506,14 +536,17 @@ fn self_reading_variables(expressions: &[PolicyExpression]) -> Vec<CompileFindin
         let name = variable.name.as_deref().unwrap_or_default();
         let is_second = !seen.insert(name);
         if is_second && in_cycles.contains(name) {
-            findings.push(CompileFinding {
-                field_ref: variable.field_ref.clone(),
-                kind: CompileFindingKind::Unsafe,
-                message: format!(
-                    "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
-                     evaluating it never ends; rename one of the two"
-                ),
-            });
+            let message = format!(
+                "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
+                 evaluating it never ends; rename one of the two"
+            );
+            let rule = Rule::UnsafeExpression;
+            let cause = Cause::Whole { rule, message };
+            findings.push((
+                variable.field_ref.clone(),
+                CompileFindingKind::Unsafe,
+                cause,
+            ));
         }
     }
     findings

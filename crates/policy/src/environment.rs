@@ -291,6 +291,10 @@ impl FieldTypes for VariableFields {
         names.sort_unstable();
         names
     }
+
+    fn is_growing(&self) -> bool {
+        true
+    }
 }
 
 /// The type that a variable's users see: objects and abstract types become `dyn`.

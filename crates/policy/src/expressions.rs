@@ -39,7 +39,7 @@ pub struct PolicyExpression {
     /// The name of a variable or match condition; the key of an audit annotation.
     pub name: Option<String>,
     /// The text, as in the policy.
-    pub text: String,
+    pub text: Arc<str>,
     parsed: Result<Arc<Ast>, Diagnostics>,
     /// The findings of the parser in the API server's words, once they have been asked for.
     in_upstream_words: OnceLock<Diagnostics>,
@@ -83,12 +83,12 @@ impl TextLeft {
         self.0.get() == 0
     }
 
-    /// The text of `found` in the expression `text`.
-    pub(super) fn render(&self, found: &Diagnostics, text: &str) -> String {
+    /// Keeps of `found` in the expression `text` what may still be written; how many bytes that takes.
+    pub(super) fn cut(&self, found: &mut Diagnostics, text: &str) -> usize {
         let left = self.0.get();
-        let rendered = found.render_within(text, left);
-        self.0.set(left.saturating_sub(rendered.len()));
-        rendered
+        let n_bytes = found.cut(text, left);
+        self.0.set(left.saturating_sub(n_bytes));
+        n_bytes
     }
 }
 

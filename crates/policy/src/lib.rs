@@ -1,20 +1,19 @@
-//! The model of a ValidatingAdmissionPolicy: compiled, matched and type-checked.
+//! The model of a ValidatingAdmissionPolicy: compiled, matched, analysed and decided.
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
 pub mod admission;
+pub mod analysis;
 pub mod compile;
+pub mod consequence;
 pub mod cost;
 mod environment;
 pub mod exempt;
 pub mod expressions;
-mod flow;
+pub mod finding;
 pub mod matching;
-pub mod rules;
-mod truthful;
-pub mod typecheck;
+pub mod rule;
 mod variables;
-mod verdicts;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 

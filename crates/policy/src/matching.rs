@@ -87,10 +87,16 @@ pub(super) struct Target<'a> {
 pub struct UnservedResource {
     /// The field of the policy, `spec.matchConstraints.resourceRules[0]`.
     pub field_ref: String,
+    /// The index of the rule.
+    pub index: usize,
     /// What the rule says, `apps/v1 deployment`.
     pub rule: String,
+    /// The name that it says, `deployment`.
+    pub name: String,
     /// What was probably meant, `deployments`.
     pub suggestion: Option<String>,
+    /// Whether that is of a group that the rule names, so that the name was most likely misspelt.
+    pub is_misspelt: bool,
 }
 
 /// A resource that a rule matches and that no policy is asked about, [`exempt`].
@@ -499,15 +505,27 @@ fn unserved(
         core if core.is_empty() => versions,
         groups => format!("{groups}/{versions}"),
     };
+    let respelt = suggestion(groups, name, mapper);
     UnservedResource {
         field_ref: field_ref(n),
+        index: n,
         rule: format!("{group_version} {name}"),
-        suggestion: suggestion(groups, name, mapper),
+        name: name.to_owned(),
+        is_misspelt: respelt.as_ref().is_some_and(|(group, _)| group.is_none()),
+        suggestion: respelt.map(|(group, name)| match group {
+            Some(group) => format!("{group} {name}"),
+            None => name,
+        }),
     }
 }
 
-/// The served resource that a rule probably means: another spelling first, another group after.
-fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
+/// The served resource that a rule probably means: another spelling first, one of another group after, with that
+/// group and its version.
+fn suggestion(
+    groups: &[String],
+    name: &str,
+    mapper: &RestMapper,
+) -> Option<(Option<String>, String)> {
     let is_respelt = |resource: &ApiResource| {
         resource.gvr.resource.eq_ignore_ascii_case(name)
             || resource.gvk.kind.eq_ignore_ascii_case(name)
@@ -521,11 +539,11 @@ fn suggestion(groups: &[String], name: &str, mapper: &RestMapper) -> Option<Stri
     };
     candidates()
         .find(|r| is_respelt(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
-        .map(|r| r.gvr.resource.clone())
+        .map(|r| (None, r.gvr.resource.clone()))
         .or_else(|| {
             candidates().find(|r| is_respelt(r)).map(|r| {
                 let gvk = Gvk::new(r.gvr.group.clone(), r.gvr.version.clone(), "");
-                format!("{} {}", gvk.api_version(), r.gvr.resource)
+                (Some(gvk.api_version()), r.gvr.resource.clone())
             })
         })
 }

@@ -8,12 +8,15 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use e2e::cases;
+use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, documents, eval, five_kinds, pair, share, typecheck, write_line,
+    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, share, typecheck,
+    write_line,
 };
+use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
-use vap_status_controller::policy::typecheck::Profile;
 
 /// Our engine behind the oracle's subcommands, and the comparison of the two.
 #[derive(Parser)]
@@ -107,6 +110,38 @@ enum Command {
         at_least: Option<f64>,
         #[command(flatten)]
         policies: PolicyArgs,
+    },
+    /// Summarize the declared types of the kinds that CustomResourceDefinitions define, as
+    /// `oracle decl --summary` does.
+    Decl {
+        /// Directory of CustomResourceDefinition files.
+        #[arg(long, value_name = "DIR")]
+        crds: PathBuf,
+    },
+    /// Make policies, CustomResourceDefinitions and cases from a seed.
+    Generate {
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// The directory to write them to.
+        out: PathBuf,
+    },
+    /// What inputs reach, one item a line; fails if `--complete` is given and something is not reached.
+    Coverage {
+        /// Fail if they do not reach what generated inputs must.
+        #[arg(long)]
+        complete: bool,
+        /// Files of cases of single expressions.
+        #[arg(long, value_name = "CASES")]
+        eval: Vec<PathBuf>,
+        /// Files of cases of admission.
+        #[arg(long, value_name = "CASES")]
+        admit: Vec<PathBuf>,
+        /// Files or directories of policies.
+        #[arg(long, value_name = "PATH")]
+        policies: Vec<PathBuf>,
+        /// Files or directories of CustomResourceDefinitions.
+        #[arg(long, value_name = "PATH")]
+        crds: Vec<PathBuf>,
     },
     /// Compare the answers of the oracle and of our engine.
     Share {
@@ -325,6 +360,42 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             };
             let line = pair::run(&pair, out)?;
             at_least.is_none_or(|ratio| line.ratio >= ratio)
+        }
+        Command::Decl { crds } => {
+            decl::run(&crds, out)?;
+            true
+        }
+        Command::Generate { seed, out: to } => {
+            cases::write(&to, seed, cases::Counts::default())?;
+            true
+        }
+        Command::Coverage {
+            complete,
+            eval,
+            admit,
+            policies,
+            crds,
+        } => {
+            let coverage = Coverage::of(&Inputs {
+                eval,
+                admit,
+                policies,
+                crds,
+            })?;
+            if complete {
+                for (sort, n) in coverage.counts() {
+                    writeln!(out, "reached: {n:4} of sort {sort}")?;
+                }
+                for item in coverage.missing() {
+                    writeln!(out, "not reached: {item}")?;
+                }
+                coverage.missing().is_empty()
+            } else {
+                for item in coverage.items() {
+                    writeln!(out, "{item}")?;
+                }
+                true
+            }
         }
         Command::Share {
             kind,

@@ -262,7 +262,7 @@ pub(super) fn lines(paths: &[PathBuf], schemas: &Schemas) -> Result<Vec<AdmitLin
 /// # Errors
 ///
 /// If the file cannot be read, and those of `f`.
-pub(super) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
+pub(crate) fn each_case(path: &Path, mut f: impl FnMut(usize, &str) -> Result<()>) -> Result<()> {
     let context = || path.display().to_string();
     let reader: Box<dyn BufRead> = if path.as_os_str() == "-" {
         Box::new(BufReader::new(std::io::stdin()))

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::{Deserialize, Serialize};
+use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::{CompileMode, compile as compile_policy};
-use vap_status_controller::policy::typecheck::Profile;
 
 use super::schemas::Schemas;
 use super::{admit, compile, documents, eval, typecheck};

@@ -82,7 +82,7 @@ impl From<(CompiledExpression, Option<CostEstimate>)> for ExpressionLine {
             },
             Err(error) => Self {
                 error_type: Some(error.type_.name()),
-                error: Some(error.message),
+                error: Some(error.message()),
                 ..line
             },
         }

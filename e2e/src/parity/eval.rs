@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value as Json, json};
 use typed::adapter::{self, ValueSchema};
 use vap_status_controller::cel::ast_validators;
-use vap_status_controller::cel::checker;
+use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::civil;
 use vap_status_controller::cel::cost::UnknownSizes;
 use vap_status_controller::cel::decls::Variable;
@@ -175,6 +175,21 @@ fn evaluate(case: &EvalCase, line: &mut EvalLine) -> Result<()> {
     Ok(())
 }
 
+/// The expression of a case, as text and with its types; no types if it does not pass the check.
+///
+/// # Errors
+///
+/// If it is no case.
+pub fn checked(text: &str) -> Result<(String, Option<CheckedAst>)> {
+    let case = parse_case(text)?;
+    let (env, _) = environment(&case)?;
+    let Some(ast) = syntax::parse(&case.expr).0 else {
+        return Ok((case.expr, None));
+    };
+    let (checked, found) = checker::check(&Arc::new(ast), &case.expr, &env);
+    Ok((case.expr, found.is_empty().then_some(checked)))
+}
+
 /// Plans the expression of a case; `None` if it does not pass the check, which the line then tells.
 fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>> {
     let (env, bindings) = environment(case)?;
@@ -213,10 +228,12 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
         .collect();
     let mut variables = Vec::new();
     let mut bindings = Bindings::default();
+    let mut named_types = Vec::new();
     for name in names {
         let type_ = types
             .get(name)
             .map_or(Type::Dyn, |decl| decl.cel_type(&capitalized(name)));
+        add_named(&type_, &mut named_types);
         variables.push(Variable::new(name.as_str(), type_));
         let Some(raw) = case.vars.get(name) else {
             continue;
@@ -237,7 +254,28 @@ fn environment(case: &EvalCase) -> Result<(Env, Bindings)> {
         let authorizer = authorizer(rules, case.user_info.as_ref());
         bindings.bind("authorizer", Value::opaque(authorizer));
     }
-    Ok((base.extend(variables), bindings))
+    let env = base.extend(variables).extend_types(named_types);
+    Ok((env, bindings))
+}
+
+/// Adds the objects in a type by their names, which expressions may use as upstream declares them.
+fn add_named(type_: &Type, found: &mut Vec<(Arc<str>, Type)>) {
+    match type_ {
+        Type::List(element) => add_named(element, found),
+        Type::Map(entry) => add_named(&entry.1, found),
+        Type::Struct(object) => {
+            found.push((Arc::clone(&object.name), type_.clone()));
+            let fields = object.fields.iter();
+            for (fields, name) in
+                fields.flat_map(|f| f.field_names().into_iter().map(move |n| (f, n)))
+            {
+                if let Some(of_field) = fields.field_type(&object.name, name) {
+                    add_named(&of_field, found);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The authorizer with the answers `rules`, asked for `user`.

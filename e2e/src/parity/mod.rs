@@ -7,6 +7,7 @@ pub mod admit;
 pub mod bench;
 pub mod compile;
 pub mod decided;
+pub mod decl;
 pub mod documents;
 pub mod eval;
 pub mod five_kinds;

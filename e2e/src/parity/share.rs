@@ -12,8 +12,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize as _;
 use serde_json::Value;
+use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
-use vap_status_controller::policy::typecheck::Profile;
 
 use super::bench::What;
 use super::schemas::Schemas;

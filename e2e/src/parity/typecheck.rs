@@ -6,10 +6,11 @@ use std::cmp::Reverse;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
+use vap_status_controller::policy::analysis::differences;
+use vap_status_controller::policy::analysis::{Profile, TypeCheck, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
-use vap_status_controller::policy::rules;
-use vap_status_controller::policy::typecheck::{Profile, TypeCheck, type_check};
 use vap_status_controller::schema::Gvk;
+use vap_status_controller::status::warnings::warnings;
 
 use super::documents::PolicyDoc;
 use super::guard::{Panic, guard};
@@ -130,13 +131,12 @@ pub fn line(doc: &PolicyDoc, schemas: &Schemas, profile: Profile) -> TypecheckLi
                 .chain(line.params.iter().map(|params| &params.type_ref));
             let mut kinds: Vec<&str> = types.map(|type_ref| type_ref.kind.as_str()).collect();
             kinds.sort_by_key(|kind| Reverse(kind.len()));
-            line.warnings = outcome
-                .warnings
+            line.warnings = warnings(&outcome.findings)
                 .into_iter()
                 .map(|warning| WarningLine {
+                    warning: warning.text(),
+                    warning_normalized: normalize(&warning.text(), &kinds),
                     field_ref: warning.field_ref,
-                    warning_normalized: normalize(&warning.warning, &kinds),
-                    warning: warning.warning,
                 })
                 .collect();
         }
@@ -170,7 +170,7 @@ pub fn differences(doc: &PolicyDoc, schemas: &Schemas) -> Vec<DifferenceLine> {
         return Vec::new();
     };
     let compiled = CompiledPolicy::new(policy);
-    rules::differences(&compiled, &schemas.mapper, &schemas.types)
+    differences::differences(&compiled, &schemas.mapper, &schemas.types)
         .into_iter()
         .map(|difference| DifferenceLine {
             file: doc.file.clone(),

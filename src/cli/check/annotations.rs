@@ -6,9 +6,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::finding::{Finding, RULES, Severity};
+use super::finding::{Finding, Severity};
 use super::report::CheckReport;
 use crate::cli::text::clean;
+use crate::policy::rule::Rule;
 
 /// Workflow commands, one a line, which GitHub shows beside the lines of a pull request.
 ///
@@ -34,7 +35,7 @@ pub fn github(report: &CheckReport) -> String {
         }
         let title = format!(
             "{} ({})",
-            found.rule,
+            found.rule.id(),
             found.policy.as_deref().unwrap_or("kubectl vap")
         );
         let _ = writeln!(
@@ -76,11 +77,10 @@ fn property(text: &str) -> String {
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 #[must_use]
 pub fn sarif(report: &CheckReport) -> Value {
-    let used: BTreeSet<&str> = report.findings.iter().map(|found| found.rule).collect();
-    let rules: Vec<Value> = RULES
+    let used: BTreeSet<Rule> = report.findings.iter().map(|found| found.rule).collect();
+    let rules: Vec<Value> = used
         .iter()
-        .filter(|(name, _)| used.contains(name))
-        .map(|(name, summary)| json!({"id": name, "shortDescription": {"text": summary}}))
+        .map(|rule| json!({"id": rule.id(), "shortDescription": {"text": rule.summary()}}))
         .collect();
     let results: Vec<Value> = report.findings.iter().map(sarif_result).collect();
     json!({
@@ -125,7 +125,7 @@ fn sarif_result(found: &Finding) -> Value {
         );
     }
     json!({
-        "ruleId": found.rule,
+        "ruleId": found.rule.id(),
         "level": found.severity.as_str(),
         "message": {"text": full_message(found)},
         "locations": [location],

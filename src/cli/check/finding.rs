@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::cli::input::{Place, SourceText};
+use crate::policy::rule::Rule;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,8 +37,8 @@ impl Severity {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// The name of the rule, `undefined-field`; stable.
-    pub rule: &'static str,
+    /// The rule that it belongs to, by its id.
+    pub rule: Rule,
     /// What is wrong, in one line.
     pub message: String,
     /// What follows, or what to do; in one line.
@@ -87,136 +88,5 @@ impl Serialize for Location {
             end_column: self.place.map(|place| place.column + self.length),
         }
         .serialize(serializer)
-    }
-}
-
-/// A rule of the check: its name, and one sentence of what it finds.
-pub type Rule = (&'static str, &'static str);
-
-/// All rules, sorted by name.
-pub static RULES: &[Rule] = &[
-    (
-        "broken-check",
-        "the check of a policy broke off on an error of this program",
-    ),
-    (
-        "compilation-failed",
-        "the API server refuses the expression",
-    ),
-    ("duplicate-key", "a key is given twice; the last one counts"),
-    (
-        "duplicate-name",
-        "a probe is given twice, or a policy that a probe is about",
-    ),
-    (
-        "exempt-resource",
-        "a rule matches a resource that no API server asks a policy about",
-    ),
-    (
-        "expression-warning",
-        "the expression may fail when it is evaluated",
-    ),
-    ("invalid-literal", "a function refuses its literal argument"),
-    (
-        "invalid-object",
-        "the document does not have the shape of its kind",
-    ),
-    (
-        "invalid-optional-selection",
-        "an optional selection is malformed",
-    ),
-    ("invalid-probe", "the API server refuses the PolicyProbe"),
-    ("invalid-value", "the API server refuses the value"),
-    ("invalid-yaml", "the document is no YAML"),
-    (
-        "limit-exceeded",
-        "the expression exceeds a limit of the API server",
-    ),
-    (
-        "newer-function",
-        "a function or macro that the API server of --kubernetes-version does not have",
-    ),
-    (
-        "no-crds",
-        "nothing that --crds names holds a CustomResourceDefinition",
-    ),
-    (
-        "no-field-selection",
-        "a field is selected from a type that has none",
-    ),
-    (
-        "no-matching-overload",
-        "no overload takes arguments of these types",
-    ),
-    (
-        "not-a-range",
-        "a macro iterates over a type that cannot be iterated over",
-    ),
-    ("not-an-object", "the document is no Kubernetes object"),
-    ("not-checked", "types that could not be checked, and why"),
-    (
-        "old-version",
-        "the policy is of a version that Kubernetes does not serve",
-    ),
-    ("param-kind-not-found", "nothing serves the paramKind"),
-    (
-        "required",
-        "something that the API server requires is missing",
-    ),
-    (
-        "result-type",
-        "the expression gives a value of the wrong type",
-    ),
-    ("syntax", "the expression is not CEL"),
-    ("type-mismatch", "a type other than the expected one"),
-    (
-        "unbound-policy",
-        "no binding among the input names the policy",
-    ),
-    (
-        "undeclared-reference",
-        "a name or function that nothing declares",
-    ),
-    ("undefined-field", "a field that the schema does not have"),
-    ("unknown-field", "a field that the kind does not have"),
-    (
-        "unknown-param-kind",
-        "nothing is known of the paramKind; name its CRD with --crds",
-    ),
-    (
-        "unknown-policy",
-        "a binding or probe names a policy that is not among the input",
-    ),
-    (
-        "unknown-resource",
-        "nothing is known of the resource; name its CRD with --crds",
-    ),
-    ("unreadable", "a file or directory cannot be read"),
-    ("unresolved-type", "a type that is named but not declared"),
-    (
-        "unsafe-expression",
-        "accepted by the API server, which cannot evaluate it safely",
-    ),
-    (
-        "unserved-resource",
-        "a rule names a resource that Kubernetes does not serve",
-    ),
-    (
-        "unsupported-expression",
-        "valid CEL that cannot be judged here",
-    ),
-    (
-        "wrong-api-version",
-        "no API has the kind under this apiVersion",
-    ),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_are_sorted_and_named_once() {
-        assert!(RULES.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 }

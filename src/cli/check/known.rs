@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use crate::policy;
-use crate::policy::matching::{self, UnservedResource};
+use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
@@ -104,14 +104,6 @@ impl Known {
         self.complete.contains(group)
     }
 
-    /// Whether the resource that nothing serves was most likely misspelt.
-    #[must_use]
-    pub fn is_misspelt(unserved: &UnservedResource) -> bool {
-        let suggestion = unserved.suggestion.as_ref();
-        // A suggestion of another group names that too.
-        suggestion.is_some_and(|suggestion| !suggestion.contains(' '))
-    }
-
     /// The groups of a rule of which more may be served than is known.
     pub fn open_groups<'a>(
         &'a self,
@@ -134,10 +126,10 @@ impl Known {
             }
             let mut of_rules = HashSet::new();
             for unserved in matching::resolve(policy, &self.mapper).unserved {
-                let Some(rule) = rule(policy, &unserved.field_ref) else {
+                let Some(rule) = rule(policy, unserved.index) else {
                     continue;
                 };
-                if Self::is_misspelt(&unserved) || !of_rules.insert(unserved.field_ref) {
+                if unserved.is_misspelt || !of_rules.insert(unserved.index) {
                     continue;
                 }
                 let versions: BTreeSet<_> = rule.api_versions.iter().flatten().collect();
@@ -197,17 +189,9 @@ impl Known {
     }
 }
 
-/// The rule that `field_ref`, `spec.matchConstraints.resourceRules[0]`, names.
+/// The rule of the index `n`.
 #[must_use]
-pub fn rule<'a>(
-    policy: &'a ValidatingAdmissionPolicy,
-    field_ref: &str,
-) -> Option<&'a NamedRuleWithOperations> {
-    let n: usize = field_ref
-        .strip_prefix("spec.matchConstraints.resourceRules[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()?;
+pub fn rule(policy: &ValidatingAdmissionPolicy, n: usize) -> Option<&NamedRuleWithOperations> {
     let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?.get(n)
 }

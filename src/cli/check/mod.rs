@@ -4,8 +4,8 @@
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
 pub mod annotations;
+mod expressions;
 pub mod finding;
-pub mod issues;
 pub mod known;
 pub mod policy;
 pub mod render;
@@ -19,7 +19,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use crate::cel::decls::Version;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
 use super::input::{Input, Wanted};

@@ -6,16 +6,16 @@ use std::panic::{self, AssertUnwindSafe};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::expressions;
 use super::finding::{Finding, Location, Severity};
-use super::issues::{self, Issue};
 use super::known::{self, Known};
-use super::suggestion::{self, Suggestions};
 use crate::cli::input::yaml::Node;
-use crate::cli::input::{FieldPlaces, Object, POLICY_VERSION, Place};
-use crate::policy::compile::{CompileFindingKind, CompileMode, CompiledPolicy};
-use crate::policy::expressions::{PolicyExpression, Role};
+use crate::cli::input::{Object, POLICY_VERSION, Place};
+use crate::policy::analysis::{Profile, TypeCheck, type_check};
+use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
+use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, Matches};
-use crate::policy::typecheck::{Profile, TypeCheck, type_check};
+use crate::policy::rule::Rule;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
@@ -48,21 +48,21 @@ pub struct Outcome {
 }
 
 /// The engine's answers about a policy.
-struct Answers {
+pub(super) struct Answers {
     compiled: CompiledPolicy,
     /// Where in `compiled` the expression of a field is.
     by_field: HashMap<String, usize>,
-    /// Fields that do not compile, with what kind of trouble it is and the API server's text.
-    errors: Vec<(String, CompileFindingKind, String)>,
+    /// Fields that do not compile, with what kind of trouble it is and why.
+    pub(super) errors: Vec<(String, CompileFindingKind, Cause)>,
     matches: Matches,
-    typed: TypeCheck,
+    pub(super) typed: TypeCheck,
     params: ParamKindState,
     status: DesiredStatus,
 }
 
 impl Answers {
     /// The expression that `field_ref` holds.
-    fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
+    pub(super) fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
         let n = self.by_field.get(field_ref)?;
         self.compiled.expressions().get(*n)
     }
@@ -89,7 +89,7 @@ pub fn check(
             findings: vec![finding(
                 policy,
                 Severity::Error,
-                "broken-check",
+                Rule::BrokenCheck,
                 "the check of this policy broke off on an error of kubectl-vap; please report it",
                 policy.place(),
             )],
@@ -97,8 +97,8 @@ pub fn check(
     };
     let mut findings = Vec::new();
     version(policy, known, &mut findings);
-    expression_errors(policy, known, &answers, &mut findings);
-    expression_warnings(policy, known, &answers, &mut findings);
+    expressions::errors(policy, &answers, &mut findings);
+    expressions::warnings(policy, &answers, &mut findings);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
@@ -120,7 +120,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
     let mut errors: Vec<_> = refused
         .filter_map(|expression| {
             let error = expression.outcome.err()?;
-            Some((expression.field_ref, error.kind, error.message))
+            Some((expression.field_ref, error.kind, error.cause))
         })
         .collect();
     let known_errors: HashSet<_> = errors
@@ -129,7 +129,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         .collect();
     for found in compiled.findings() {
         if !known_errors.contains(&(found.field_ref.clone(), found.kind)) {
-            errors.push((found.field_ref.clone(), found.kind, found.message.clone()));
+            errors.push((found.field_ref.clone(), found.kind, found.cause.clone()));
         }
     }
     let expressions = compiled.expressions().iter().enumerate();
@@ -188,227 +188,11 @@ fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: 
             known.kubernetes()
         );
         let place = policy.place_of_field("apiVersion");
-        let mut found = finding(policy, Severity::Note, "old-version", &message, place);
+        let mut found = finding(policy, Severity::Note, Rule::OldVersion, &message, place);
         found.help = Some(format!("it was read as {POLICY_VERSION}: write that"));
         found.field_ref = Some("apiVersion".to_owned());
         findings.push(found);
     }
-}
-
-/// What the API server refuses, or cannot evaluate safely.
-fn expression_errors(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    known: &Known,
-    answers: &Answers,
-    findings: &mut Vec<Finding>,
-) {
-    let mut suggestions = Suggestions::default();
-    for (field_ref, kind, message) in &answers.errors {
-        let (severity, other, help) = match kind {
-            CompileFindingKind::Failed => (
-                Severity::Error,
-                "compilation-failed",
-                "the API server refuses the policy",
-            ),
-            CompileFindingKind::Unsafe => (
-                Severity::Error,
-                "unsafe-expression",
-                "the API server accepts the policy, and may end when it evaluates it",
-            ),
-            CompileFindingKind::Unsupported => (
-                Severity::Note,
-                "unsupported-expression",
-                "whether the expression works cannot be told",
-            ),
-        };
-        let expression = answers.expression(field_ref).map(Of::new);
-        let expression = expression.as_ref();
-        let places = policy.places_in_field(field_ref);
-        for issue in issues::parse(message).issues {
-            let rule = match kind {
-                CompileFindingKind::Failed => issues::rule(&issue.message, other),
-                CompileFindingKind::Unsafe | CompileFindingKind::Unsupported => other,
-            };
-            let mut found = in_expression(policy, (severity, rule), &issue, expression, &places);
-            found.field_ref = Some(field_ref.clone());
-            let is_match_condition =
-                expression.is_some_and(|of| of.expression.role == Role::MatchCondition);
-            let hint = match (rule, expression.zip(issue.at)) {
-                ("undeclared-reference", _) => {
-                    suggestion::reference(&issue.message, is_match_condition)
-                }
-                ("undefined-field", Some((expression, at))) => {
-                    let text = &expression.expression.text;
-                    suggestions
-                        .field(&policy.value, known, &[], text, at)
-                        .map(|meant| format!("did you mean `{meant}`?"))
-                }
-                _ => None,
-            };
-            found.help = Some(match hint {
-                Some(hint) => format!("{hint}; {help}"),
-                None => help.to_owned(),
-            });
-            findings.push(found);
-        }
-    }
-}
-
-/// What may fail when it is evaluated.
-fn expression_warnings(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    known: &Known,
-    answers: &Answers,
-    findings: &mut Vec<Finding>,
-) {
-    let help = if crate::policy::fails_closed(&policy.value) {
-        "with failurePolicy Fail, a request for which it fails is denied"
-    } else {
-        "with failurePolicy Ignore, a request for which it fails is let through unchecked"
-    };
-    let mut errors_of: HashMap<&str, HashSet<_>> = HashMap::new();
-    for (field_ref, _, message) in &answers.errors {
-        let issues = issues::parse(message).issues.into_iter();
-        let issues = issues.map(|issue| (issue.at, issue.message));
-        errors_of.entry(field_ref).or_default().extend(issues);
-    }
-    let no_errors = HashSet::new();
-    let mut suggestions = Suggestions::default();
-    for warning in &answers.typed.warnings {
-        let field_ref = &warning.field_ref;
-        let expression = answers.expression(field_ref).map(Of::new);
-        let expression = expression.as_ref();
-        let places = policy.places_in_field(field_ref);
-        let errors = errors_of.get(field_ref.as_str()).unwrap_or(&no_errors);
-        let mut grouped: Vec<(Issue, Vec<String>)> = Vec::new();
-        let said = issues::parse(&warning.warning);
-        for issue in said.issues {
-            // Said of the expression itself already, without regard to a kind.
-            let is_syntax = issues::rule(&issue.message, "expression-warning") == "syntax";
-            if errors.contains(&(issue.at, issue.message.clone()))
-                || is_syntax && !errors.is_empty()
-            {
-                continue;
-            }
-            let kind = issue.kind.as_deref().map(display_kind);
-            let same = grouped
-                .iter_mut()
-                .find(|(known, _)| known.at == issue.at && known.message == issue.message);
-            match same {
-                Some((_, kinds)) => kinds.extend(kind),
-                None => grouped.push((issue, kind.into_iter().collect())),
-            }
-        }
-        for (issue, kinds) in grouped {
-            let rule = issues::rule(&issue.message, "expression-warning");
-            let severity = Severity::Warning;
-            let mut found = in_expression(policy, (severity, rule), &issue, expression, &places);
-            found.field_ref = Some(field_ref.clone());
-            let meant = expression
-                .zip(issue.at)
-                .filter(|_| rule == "undefined-field")
-                .and_then(|(expression, at)| {
-                    let text = &expression.expression.text;
-                    suggestions.field(&policy.value, known, &kinds, text, at)
-                });
-            found.kinds = kinds;
-            let mut helps: Vec<String> = meant
-                .map(|meant| format!("did you mean `{meant}`?"))
-                .into_iter()
-                .collect();
-            if !issue.is_harmless {
-                helps.push(help.to_owned());
-            }
-            helps.extend(said.notes.iter().map(|note| format!("({note})")));
-            found.help = (!helps.is_empty()).then(|| helps.join(" "));
-            findings.push(found);
-        }
-    }
-}
-
-/// `apps/v1, Kind=Deployment` as `apps/v1 Deployment`.
-fn display_kind(kind: &str) -> String {
-    kind.trim_start_matches('/').replacen(", Kind=", " ", 1)
-}
-
-/// An expression that things are said of.
-struct Of<'a> {
-    expression: &'a PolicyExpression,
-    /// How many code points of white space there are before it.
-    n_blank: usize,
-    /// Where in its text each line begins, in code points.
-    line_starts: Vec<usize>,
-    /// How many code points there are from the first to the last that is not blank.
-    n_solid: usize,
-}
-
-impl<'a> Of<'a> {
-    fn new(expression: &'a PolicyExpression) -> Self {
-        let text = expression.text.as_str();
-        let n_blank = text.chars().count() - text.trim_start().chars().count();
-        let mut at = 0;
-        let lines = text.split('\n').map(|line| {
-            let start = at;
-            at += line.chars().count() + 1;
-            start
-        });
-        Self {
-            expression,
-            n_blank,
-            line_starts: lines.collect(),
-            n_solid: text.trim().chars().count(),
-        }
-    }
-
-    /// Which code points of the text an issue is about: from, and how many.
-    fn marked(&self, severity: Severity, issue: &Issue) -> (usize, usize) {
-        let Some((line, column)) = issue.at else {
-            // The expression as a whole.
-            return (self.n_blank, self.n_solid);
-        };
-        // The API server trims some expressions before it compiles them.
-        let is_trimmed = severity == Severity::Error
-            && matches!(
-                self.expression.role,
-                Role::MatchCondition | Role::AuditAnnotation
-            );
-        let start = |line: usize| self.line_starts.get(line).or(self.line_starts.last());
-        let start = |line: usize| start(line).copied().unwrap_or_default();
-        let offset = if is_trimmed {
-            let first = self.line_starts.partition_point(|at| *at <= self.n_blank);
-            let n_lines_before = first.saturating_sub(1);
-            match line.saturating_sub(1) {
-                0 => self.n_blank + column,
-                line => start(n_lines_before + line) + column,
-            }
-        } else {
-            start(line.saturating_sub(1)) + column
-        };
-        let length = issues::token_length(&self.expression.text, offset);
-        (offset, length)
-    }
-}
-
-/// A finding about an expression, at the place of the issue in the file.
-fn in_expression(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    (severity, rule): (Severity, &'static str),
-    issue: &Issue,
-    expression: Option<&Of<'_>>,
-    places: &FieldPlaces<'_>,
-) -> Finding {
-    let mut found = finding(policy, severity, rule, &issue.message, places.start());
-    let Some(expression) = expression else {
-        return found;
-    };
-    let (offset, length) = expression.marked(severity, issue);
-    let place = places.of(offset);
-    let last = places.of(offset + length.saturating_sub(1));
-    found.location.place = Some(place);
-    if last.line == place.line && last.column >= place.column {
-        found.location.length = last.column - place.column + 1;
-    }
-    found
 }
 
 /// Rules that name what is not served, or what nothing is known of.
@@ -432,16 +216,15 @@ fn resources(
             let named = resources.iter().rev();
             let named = named.filter_map(|item| Some(((field_ref, item.as_str()?), item)));
             names.extend(named);
-            let groups = known::rule(&policy.value, field_ref);
+            let groups = known::rule(&policy.value, unserved.index);
             let groups = groups.into_iter().flat_map(|rule| known.open_groups(rule));
             (rule, groups.take(MAX_GROUPS).collect())
         });
-        let name = unserved.rule.rsplit(' ').next().unwrap_or_default();
-        let (place, length) = match names.get(&(field_ref, name)) {
+        let (place, length) = match names.get(&(field_ref, unserved.name.as_str())) {
             Some(item) => (policy.place_of(item), item.span.len().max(1)),
             None => (policy.place_of(rule), 1),
         };
-        let unknown: &[&str] = if Known::is_misspelt(unserved) {
+        let unknown: &[&str] = if unserved.is_misspelt {
             &[]
         } else {
             open_groups
@@ -454,7 +237,7 @@ fn resources(
                 (None, false) => Severity::Note,
             };
             let message = format!("nothing serves {}", unserved.rule);
-            let mut found = finding(policy, severity, "unserved-resource", &message, place);
+            let mut found = finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
             let consequence = never_runs.then(|| "the policy never runs".to_owned());
@@ -464,7 +247,7 @@ fn resources(
         } else {
             let message = format!("nothing is known of {}", unserved.rule);
             let note = Severity::Note;
-            let mut found = finding(policy, note, "unknown-resource", &message, place);
+            let mut found = finding(policy, note, Rule::UnknownResource, &message, place);
             found.help = Some(format!(
                 "for CRDs of {} name their files with --crds, or among the input",
                 unknown.join(" and ")
@@ -476,12 +259,18 @@ fn resources(
         findings.push(found);
     }
     exempt_resources(policy, answers, findings);
-    let has_rules = known::rule(&policy.value, "spec.matchConstraints.resourceRules[0]").is_some();
+    let has_rules = known::rule(&policy.value, 0).is_some();
     if never_runs && has_rules && matches.unserved.is_empty() && matches.exempt.is_empty() {
         let field_ref = "spec.matchConstraints.resourceRules";
         let place = policy.place_of_field(field_ref);
         let message = "no rule matches a served resource";
-        let mut found = finding(policy, Severity::Error, "unserved-resource", message, place);
+        let mut found = finding(
+            policy,
+            Severity::Error,
+            Rule::UnservedResource,
+            message,
+            place,
+        );
         found.field_ref = Some(field_ref.to_owned());
         found.help = Some("the policy never runs".to_owned());
         findings.push(found);
@@ -521,7 +310,7 @@ fn exempt_resources(
             "no API server asks a policy about {}",
             message::list(&resources)
         );
-        let mut found = finding(policy, severity, "exempt-resource", &message, place);
+        let mut found = finding(policy, severity, Rule::ExemptResource, &message, place);
         let consequence = if never_runs {
             "the policy never runs"
         } else {
@@ -544,13 +333,12 @@ fn params(
 ) {
     let field_ref = "spec.paramKind";
     let place = policy.place_of_field("spec.paramKind.kind");
-    let condition = find(&answers.status.conditions, ConditionType::ParamsResolved);
     let found = match &answers.params {
         ParamKindState::NotRequired | ParamKindState::Served(..) => return,
         ParamKindState::Undiscovered { gvk, .. } => {
             let message = format!("nothing is known of paramKind {}", message::kind(gvk));
             let note = Severity::Note;
-            let mut found = finding(policy, note, "unknown-param-kind", &message, place);
+            let mut found = finding(policy, note, Rule::UnknownParamKind, &message, place);
             found.help = Some(
                 "name the file of its CRD with --crds, or among the input; `params` is not checked"
                     .to_owned(),
@@ -558,12 +346,13 @@ fn params(
             found
         }
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
-            let text = condition.map(|condition| condition.message.as_str());
-            let text = text.unwrap_or("nothing serves the paramKind");
-            let (message, help) = text.split_once("; ").unwrap_or((text, ""));
+            let fails_closed = crate::policy::fails_closed(&policy.value);
+            let Some((message, help)) = compute::unserved(&answers.params, fails_closed) else {
+                return;
+            };
             let error = Severity::Error;
-            let mut found = finding(policy, error, "param-kind-not-found", message, place);
-            found.help = (!help.is_empty()).then(|| help.to_owned());
+            let mut found = finding(policy, error, Rule::ParamKindNotFound, &message, place);
+            found.help = Some(help);
             found
         }
     };
@@ -618,7 +407,7 @@ fn coverage(
     let field_ref = "spec.matchConstraints";
     let place = policy.place_of_field("spec.matchConstraints.resourceRules");
     let message = format!("{checked}; not checked: {}", gaps.join(", "));
-    let mut found = finding(policy, Severity::Note, "not-checked", &message, place);
+    let mut found = finding(policy, Severity::Note, Rule::NotChecked, &message, place);
     found.field_ref = Some(field_ref.to_owned());
     findings.push(found);
 }
@@ -627,7 +416,7 @@ fn coverage(
 pub(in crate::cli) fn finding<T>(
     object: &Object<T>,
     severity: Severity,
-    rule: &'static str,
+    rule: Rule,
     message: &str,
     place: Place,
 ) -> Finding {

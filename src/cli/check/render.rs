@@ -9,6 +9,7 @@ use super::finding::{Finding, Location, Severity};
 use super::report::CheckReport;
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
+use crate::policy::rule::Rule;
 
 /// The notes of one rule that are shown; what could not be checked must not hide what is wrong.
 const MAX_NOTES: usize = 5;
@@ -29,7 +30,7 @@ pub(in crate::cli) const BOLD: &str = "1";
 #[must_use]
 pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     let mut out = String::new();
-    let mut n_notes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut n_notes: BTreeMap<Rule, usize> = BTreeMap::new();
     for found in &report.findings {
         if found.severity == Severity::Note {
             let n = n_notes.entry(found.rule).or_default();
@@ -44,7 +45,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
     for (rule, n) in n_notes {
         let more = n.saturating_sub(MAX_NOTES);
         if more > 0 {
-            let head = painted(&format!("note[{rule}]"), CYAN, terminal);
+            let head = painted(&format!("note[{}]", rule.id()), CYAN, terminal);
             let _ = writeln!(out, "{head}: and {more} more; `-o json` has them all\n");
         }
     }
@@ -56,7 +57,7 @@ pub fn text(report: &CheckReport, terminal: Terminal) -> String {
 pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Terminal) {
     let max = terminal.width.unwrap_or(usize::MAX);
     let color = color(found.severity);
-    let head = format!("{}[{}]", found.severity.as_str(), found.rule);
+    let head = format!("{}[{}]", found.severity.as_str(), found.rule.id());
     let message = clean(&found.message);
     let mut lines = wrap(&format!("{head}: {message}"), max, usize::MAX, "  ").into_iter();
     let first = lines.next().unwrap_or_default();

@@ -10,8 +10,10 @@ use super::finding::{Finding, Location, Severity};
 use super::policy::{Outcome, finding};
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
-use crate::policy::typecheck::{Profile, Warning};
+use crate::policy::analysis::Profile;
+use crate::policy::rule::Rule;
 use crate::status::message;
+use crate::status::warnings::{Warning, warnings};
 
 /// What `kubectl vap check -o json` prints.
 ///
@@ -140,9 +142,10 @@ impl CheckReport {
         self.findings.extend(outcome.findings);
         let conditions = outcome.status.conditions.into_iter();
         let warning = |warning: Warning| WarningReport {
+            warning: warning.text(),
             field_ref: warning.field_ref,
-            warning: warning.warning,
         };
+        let warnings = warnings(&outcome.typed.findings);
         self.policies.push(PolicyReport {
             name: policy.value.metadata.name.clone().unwrap_or_default(),
             file: policy.source.name.clone(),
@@ -156,7 +159,7 @@ impl CheckReport {
                     message: condition.message,
                 })
                 .collect(),
-            expression_warnings: outcome.typed.warnings.into_iter().map(warning).collect(),
+            expression_warnings: warnings.into_iter().map(warning).collect(),
             checked_kinds: outcome.typed.checked.iter().map(message::kind).collect(),
             unchecked_kinds: outcome
                 .typed
@@ -184,7 +187,13 @@ impl CheckReport {
             if !name.is_empty() && !policies.contains(name) {
                 let message = format!("the policy `{name}` is not among the input");
                 let place = binding.place_of_field("spec.policyName");
-                let mut found = finding(binding, Severity::Note, "unknown-policy", &message, place);
+                let mut found = finding(
+                    binding,
+                    Severity::Note,
+                    Rule::UnknownPolicy,
+                    &message,
+                    place,
+                );
                 found.field_ref = Some("spec.policyName".to_owned());
                 self.findings.push(found);
             }
@@ -194,7 +203,8 @@ impl CheckReport {
             if !bound.is_empty() && !bound.contains(name) {
                 let message = format!("no binding among the input names the policy `{name}`");
                 let place = policy.place();
-                let mut found = finding(policy, Severity::Note, "unbound-policy", &message, place);
+                let mut found =
+                    finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);
                 found.help = Some("without a binding a policy never runs".to_owned());
                 self.findings.push(found);
             }
@@ -210,8 +220,8 @@ impl CheckReport {
         // What the schema requires and the API server's own check asks for too.
         self.findings.dedup_by(|later, kept| {
             let place = |found: &Finding| (found.location.file.clone(), found.location.place);
-            later.rule == "required"
-                && kept.rule == "required"
+            later.rule == Rule::Required
+                && kept.rule == Rule::Required
                 && later.field_ref == kept.field_ref
                 && place(later) == place(kept)
         });
@@ -243,11 +253,11 @@ impl CheckReport {
 }
 
 /// The rules of notes about what could not be checked.
-pub const NOT_CHECKED: [&str; 4] = [
-    "not-checked",
-    "unknown-param-kind",
-    "unknown-resource",
-    "unsupported-expression",
+pub const NOT_CHECKED: [Rule; 4] = [
+    Rule::NotChecked,
+    Rule::UnknownParamKind,
+    Rule::UnknownResource,
+    Rule::UnsupportedExpression,
 ];
 
 /// Whether the check is not complete for it.
@@ -264,7 +274,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
     let has_some = !(crds.crds.is_empty() && crds.invalid.is_empty() && crds.problems.is_empty());
     (!has_some).then(|| Finding {
         severity: Severity::Note,
-        rule: "no-crds",
+        rule: Rule::NoCrds,
         message: "no CustomResourceDefinition in what --crds names".to_owned(),
         help: Some(
             "name the files of CustomResourceDefinitions, or a directory with them".to_owned(),
@@ -284,11 +294,11 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
 /// The finding about what could not be read.
 pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     let (severity, rule) = match problem.kind {
-        ProblemKind::Unreadable => (Severity::Error, "unreadable"),
-        ProblemKind::InvalidYaml => (Severity::Error, "invalid-yaml"),
-        ProblemKind::Doubtful => (Severity::Note, "invalid-yaml"),
-        ProblemKind::NotAnObject => (Severity::Error, "not-an-object"),
-        ProblemKind::WrongApiVersion => (Severity::Error, "wrong-api-version"),
+        ProblemKind::Unreadable => (Severity::Error, Rule::Unreadable),
+        ProblemKind::InvalidYaml => (Severity::Error, Rule::InvalidYaml),
+        ProblemKind::Doubtful => (Severity::Note, Rule::InvalidYaml),
+        ProblemKind::NotAnObject => (Severity::Error, Rule::NotAnObject),
+        ProblemKind::WrongApiVersion => (Severity::Error, Rule::WrongApiVersion),
     };
     Finding {
         severity,

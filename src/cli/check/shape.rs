@@ -11,6 +11,7 @@ use super::policy::finding;
 use super::suggestion::nearest;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Node};
+use crate::policy::rule::Rule;
 use crate::schema::resolver::{Resolution, SchemaResolver as _};
 use crate::schema::{DeclKind, DeclType, Gvk, escape};
 
@@ -70,7 +71,10 @@ pub fn check<T>(object: &Object<T>, known: &Known) -> Vec<Finding> {
 #[must_use]
 pub fn invalid(object: &Object<String>, known: &Known) -> Vec<Finding> {
     let findings = check(object, known);
-    if findings.iter().any(|found| found.rule == "invalid-object") {
+    if findings
+        .iter()
+        .any(|found| found.rule == Rule::InvalidObject)
+    {
         return findings;
     }
     let message = &object.value;
@@ -83,7 +87,7 @@ pub fn invalid(object: &Object<String>, known: &Known) -> Vec<Finding> {
     vec![finding(
         object,
         error,
-        "invalid-object",
+        Rule::InvalidObject,
         &message,
         object.place(),
     )]
@@ -111,7 +115,7 @@ impl<T> Walk<'_, T> {
                         let place = self.object.place_of_bytes(repeat);
                         self.add(
                             Severity::Warning,
-                            "duplicate-key",
+                            Rule::DuplicateKey,
                             &message,
                             place,
                             &path,
@@ -125,7 +129,7 @@ impl<T> Walk<'_, T> {
                             let place = self.object.place_of_bytes(&entry.key);
                             let message = format!("unknown field `{path}`");
                             let error = Severity::Error;
-                            self.add(error, "unknown-field", &message, place, &path, name);
+                            self.add(error, Rule::UnknownField, &message, place, &path, name);
                             let names = type_.declared_fields().iter();
                             let names = names.map(|field| &*field.name);
                             self.help(nearest(name, names).map(did_you_mean));
@@ -140,7 +144,7 @@ impl<T> Walk<'_, T> {
                         let path = joined(path, name);
                         let message = format!("`{path}` is required");
                         let place = self.object.place_of(node);
-                        self.add(Severity::Error, "required", &message, place, &path, "");
+                        self.add(Severity::Error, Rule::Required, &message, place, &path, "");
                     }
                 }
             }
@@ -184,7 +188,7 @@ impl<T> Walk<'_, T> {
         let error = Severity::Error;
         if found != wanted {
             let message = format!("`{path}` must be {wanted}, and is {found}");
-            self.add(error, "invalid-object", &message, place, path, text);
+            self.add(error, Rule::InvalidObject, &message, place, path, text);
             if wanted == "a string" && matches!(node.data, Data::Scalar(..)) {
                 self.help(Some("put it in quotation marks".to_owned()));
             }
@@ -200,7 +204,7 @@ impl<T> Walk<'_, T> {
                 "`{path}` is `{text}`, and must be one of {}",
                 names.join(", ")
             );
-            self.add(error, "invalid-value", &message, place, path, text);
+            self.add(error, Rule::InvalidValue, &message, place, path, text);
             self.help(nearest(text, names.iter().copied()).map(did_you_mean));
         }
     }
@@ -208,7 +212,7 @@ impl<T> Walk<'_, T> {
     fn add(
         &mut self,
         severity: Severity,
-        rule: &'static str,
+        rule: Rule,
         message: &str,
         place: crate::cli::input::Place,
         path: &str,

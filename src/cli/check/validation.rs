@@ -21,6 +21,7 @@ use crate::cli::input::Object;
 use crate::library::limits::{
     MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH, MAX_AUDIT_ANNOTATIONS, MAX_MATCH_CONDITIONS,
 };
+use crate::policy::rule::Rule;
 use crate::schema::escape;
 
 /// Collects what is refused.
@@ -35,14 +36,14 @@ impl<T> Refused<'_, T> {
             "" => format!("`{field_ref}` is required"),
             message => message.to_owned(),
         };
-        self.add("required", field_ref, &message);
+        self.add(Rule::Required, field_ref, &message);
     }
 
     fn invalid(&mut self, field_ref: &str, message: &str) {
-        self.add("invalid-value", field_ref, message);
+        self.add(Rule::InvalidValue, field_ref, message);
     }
 
-    fn add(&mut self, rule: &'static str, field_ref: &str, message: &str) {
+    fn add(&mut self, rule: Rule, field_ref: &str, message: &str) {
         let place = self.object.place_of_field(field_ref);
         let mut found = finding(self.object, Severity::Error, rule, message, place);
         found.field_ref = Some(field_ref.to_owned());

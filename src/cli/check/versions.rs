@@ -8,6 +8,7 @@ use crate::cel::decls::Version;
 use crate::cli::input::Object;
 use crate::library::version::{LATEST, OLDEST, usable_since};
 use crate::policy::compile::{CompiledPolicy, NewerCall};
+use crate::policy::rule::Rule;
 
 /// The version that `text` names, `1.33` or `v1.33`.
 ///
@@ -46,7 +47,7 @@ pub fn check(policy: &Object<ValidatingAdmissionPolicy>, version: Version) -> Ve
                 let (start, length) = name_place(text, offset, &call.name);
                 let place = policy.places_in_field(&field_ref).of(start);
                 let severity = Severity::Error;
-                let mut found = finding(policy, severity, "newer-function", &message, place);
+                let mut found = finding(policy, severity, Rule::NewerFunction, &message, place);
                 found.location.length = length;
                 found.help = Some(format!(
                     "the API server refuses the policy; Kubernetes {} takes it",

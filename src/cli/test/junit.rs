@@ -114,7 +114,7 @@ fn finding(out: &mut String, found: &Finding) {
     if let Some(help) = &found.help {
         let _ = write!(text, "\nhelp: {help}");
     }
-    problem(out, "error", found.rule, &found.message, &text);
+    problem(out, "error", found.rule.id(), &found.message, &text);
 }
 
 fn problem(out: &mut String, element: &str, type_: &str, message: &str, text: &str) {

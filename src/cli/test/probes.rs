@@ -9,6 +9,7 @@ use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::policy::finding;
 use crate::cli::check::suggestion::nearest;
 use crate::cli::input::{Object, Place};
+use crate::policy::rule::Rule;
 use crate::probe::api::PolicyProbeSpec;
 use crate::probe::validation::Validator;
 
@@ -55,7 +56,7 @@ pub(super) fn read(
                 for violation in violations {
                     let place = object.place_of_field(&violation.field_ref);
                     let message = format!("{}: {}", violation.field_ref, violation.message);
-                    let mut found = error(&object, "invalid-probe", &message, place);
+                    let mut found = error(&object, Rule::InvalidProbe, &message, place);
                     found.field_ref = Some(violation.field_ref);
                     findings.push(found);
                 }
@@ -65,13 +66,18 @@ pub(super) fn read(
         let name = object.name().unwrap_or_default();
         if !names.insert(name.to_owned()) {
             let message = format!("the probe `{name}` is given twice");
-            findings.push(error(&object, "duplicate-name", &message, object.place()));
+            findings.push(error(
+                &object,
+                Rule::DuplicateName,
+                &message,
+                object.place(),
+            ));
             continue;
         }
         if !policies.contains(&spec.policy_name) {
             let message = format!("the policy `{}` is not among the input", spec.policy_name);
             let place = object.place_of_field("spec.policyName");
-            let mut found = error(&object, "unknown-policy", &message, place);
+            let mut found = error(&object, Rule::UnknownPolicy, &message, place);
             let meant = nearest(&spec.policy_name, policies.iter().map(String::as_str));
             found.help = Some(match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
@@ -101,13 +107,13 @@ pub(super) fn duplicate_policies(
         let name = policy.name().unwrap_or_default();
         if !names.insert(name) && probed.contains(name) {
             let message = format!("the policy `{name}` is given twice, and a probe is about it");
-            let mut found = error(policy, "duplicate-name", &message, policy.place());
+            let mut found = error(policy, Rule::DuplicateName, &message, policy.place());
             found.help = Some("name the files of one of them".to_owned());
             findings.push(found);
         }
     }
 }
 
-fn error<T>(object: &Object<T>, rule: &'static str, message: &str, place: Place) -> Finding {
+fn error<T>(object: &Object<T>, rule: Rule, message: &str, place: Place) -> Finding {
     finding(object, Severity::Error, rule, message, place)
 }

@@ -7,6 +7,7 @@ use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, wrap};
+use crate::policy::rule::Rule;
 use crate::probe::api::CaseOutcome;
 
 const GREEN: &str = "1;32";
@@ -20,7 +21,7 @@ const INDENT: &str = "           ";
 pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String {
     let mut out = String::new();
     for found in &report.findings {
-        if found.severity == Severity::Error || found.rule == "no-crds" || is_verbose {
+        if found.severity == Severity::Error || found.rule == Rule::NoCrds || is_verbose {
             finding(&mut out, found, terminal);
             out.push('\n');
         }

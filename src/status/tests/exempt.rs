@@ -34,8 +34,11 @@ fn a_policy_about_exempt_resources_only_never_runs() {
     let unserved = facts(&|matches| {
         matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+            index: 0,
             rule: "example.com/v1 widgets".into(),
+            name: "widgets".into(),
             suggestion: None,
+            is_misspelt: false,
         }];
     });
     check(

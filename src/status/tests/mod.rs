@@ -17,9 +17,14 @@ use super::compute::{
 use super::condition::{self, ConditionStatus, ConditionType, Reason, condition, merge};
 use super::message;
 use super::probes::{ProbeFacts, ProbesState};
-use crate::policy::compile::{CompileFinding, CompileFindingKind};
+use crate::cel::diagnostic::{Code, Diagnostics, Severity};
+use crate::cel::source::Location;
+use crate::policy::analysis::{TypeCheck, UncheckedKind, WildcardKinds};
+use crate::policy::compile::{Cause, CompileFinding, CompileFindingKind};
+use crate::policy::consequence::Consequence;
+use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::matching::{MatchedResource, Matches, UnservedResource};
-use crate::policy::typecheck::{TypeCheck, UncheckedKind, Warning, WildcardKinds};
+use crate::policy::rule::Rule;
 use crate::schema::{Gvk, Gvr};
 
 mod exempt;
@@ -163,14 +168,42 @@ fn finding(kind: CompileFindingKind, message: &str) -> CompileFinding {
     CompileFinding {
         field_ref: "spec.validations[0].expression".into(),
         kind,
-        message: message.into(),
+        cause: Cause::Whole {
+            rule: Rule::CompilationFailed,
+            message: message.into(),
+        },
+        consequence: Consequence::Denied,
     }
 }
 
-fn warning(field_ref: &str, text: &str) -> Warning {
-    Warning {
+/// A finding about an expression at its fifth code point, for deployments.
+fn warning(field_ref: &str, message: &str) -> ExpressionFindings {
+    of_severity(Severity::Error, field_ref, message)
+}
+
+fn of_severity(severity: Severity, field_ref: &str, message: &str) -> ExpressionFindings {
+    let mut kind = KindFindings {
+        gvk: deployment(),
+        errors: Diagnostics::default(),
+        warnings: Diagnostics::default(),
+        repeats_places: false,
+    };
+    let found = match severity {
+        Severity::Error => &mut kind.errors,
+        Severity::Warning => &mut kind.warnings,
+    };
+    found.report(
+        Code::UndefinedField,
+        Location { line: 1, column: 4 },
+        message,
+    );
+    ExpressionFindings {
+        index: 0,
         field_ref: field_ref.into(),
-        warning: text.into(),
+        text: "has(é.b)".into(),
+        consequence: Consequence::Denied,
+        kinds: vec![kind],
+        notes: Vec::new(),
     }
 }
 
@@ -258,8 +291,13 @@ fn compiled_false_names_the_field_and_the_consequence() {
         "does not compile, with failurePolicy Fail a request that reaches it is denied: \
          spec.validations[0].expression (and 1 more): undeclared reference to 'foo'",
     );
+    let facts = facts.with(|facts| {
+        for finding in &mut facts.findings {
+            finding.consequence = Consequence::LetThrough;
+        }
+    });
     check(
-        &facts.ignoring(),
+        &facts,
         ConditionType::Compiled,
         "False CompilationFailed",
         "does not compile, with failurePolicy Ignore a request that reaches it is not checked by it: \
@@ -326,8 +364,11 @@ fn no_served_resource_means_it_never_runs() {
         facts.matches = Matches {
             unserved: vec![UnservedResource {
                 field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+                index: 0,
                 rule: "apps/v1 deployment".into(),
+                name: "deployment".into(),
                 suggestion: Some("deployments".into()),
+                is_misspelt: true,
             }],
             ..Matches::default()
         };
@@ -402,8 +443,11 @@ fn some_unserved_resources_are_named() {
     let facts = Facts::sound().with(|facts| {
         facts.matches.unserved = vec![UnservedResource {
             field_ref: "spec.matchConstraints.resourceRules[0]".into(),
+            index: 0,
             rule: "apps/v1 statefulset".into(),
+            name: "statefulset".into(),
             suggestion: None,
+            is_misspelt: false,
         }];
     });
     check(
@@ -484,7 +528,7 @@ fn a_group_that_cannot_be_discovered_changes_no_message() {
         facts.types = TypeCheck::default();
     });
     let warned = Facts::sound().with(|facts| {
-        facts.types.warnings = vec![warning("spec.validations[0].expression", "x")];
+        facts.types.findings = vec![warning("spec.validations[0].expression", "x")];
     });
     for wrong in [unserved, warned] {
         assert_eq!(
@@ -522,7 +566,7 @@ fn a_standing_verdict_covers_its_own_generation_only() {
 #[test]
 fn a_standing_verdict_keeps_its_warnings() {
     let warned = Facts::sound().with(|facts| {
-        facts.types.warnings = vec![warning("spec.validations[0].expression", "text\n")];
+        facts.types.findings = vec![warning("spec.validations[0].expression", "text\n")];
     });
     let waiting = Facts::sound().with(timed_out).after(&warned, at(5));
     let desired = waiting.compute(at(9));
@@ -558,7 +602,7 @@ fn ready_reports_the_first_failing_condition_that_counts() {
                 gvk: limit(),
                 similar: Vec::new(),
             };
-            facts.types.warnings = vec![warning("spec.validations[1].expression", "text")];
+            facts.types.findings = vec![warning("spec.validations[1].expression", "text")];
             facts.ready_requires = requires.iter().copied().collect();
         })
     };
@@ -591,7 +635,7 @@ fn ready_reports_the_first_failing_condition_that_counts() {
 fn computing_twice_changes_nothing() {
     let spoilt = || {
         Facts::sound().with(|facts| {
-            facts.types.warnings = vec![warning("spec.validations[0].expression", "text")];
+            facts.types.findings = vec![warning("spec.validations[0].expression", "text")];
             facts.params = ParamKindState::Served(limit(), ParamsState::NotReferred);
         })
     };

@@ -10,7 +10,7 @@ fn stalled(desired: &DesiredStatus) -> Option<&Condition> {
 
 fn warned() -> Facts {
     Facts::sound().with(|facts| {
-        facts.types.warnings = vec![warning("spec.validations[0].expression", "text")];
+        facts.types.findings = vec![warning("spec.validations[0].expression", "text")];
     })
 }
 

@@ -22,8 +22,8 @@ fn uncompiled(n: usize) -> Facts {
     Facts::sound().with(|facts| {
         for i in 0..n {
             let field_ref = format!("spec.validations[{i}].expression");
-            let text = "apps/v1, Kind=Deployment: ERROR: <input>:1:1: undeclared reference to 'x'";
-            facts.types.warnings.push(warning(&field_ref, text));
+            let text = "undeclared reference to 'x'";
+            facts.types.findings.push(warning(&field_ref, text));
             let mut failed = finding(CompileFindingKind::Failed, "undeclared reference to 'x'");
             failed.field_ref = field_ref;
             facts.findings.push(failed);
@@ -58,9 +58,9 @@ fn what_does_not_compile_is_no_finding_of_type_checking() {
 
     // Another expression has types, and they are wrong.
     let other = uncompiled(1).with(|facts| {
-        facts.types.warnings.push(warning(
+        facts.types.findings.push(warning(
             "spec.validations[1].expression",
-            "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replica'",
+            "undefined field 'replica'",
         ));
     });
     check(
@@ -114,7 +114,7 @@ fn what_can_be_checked_counts_while_the_rest_is_waited_for() {
         "NoWarnings"
     );
     let desired = partly()
-        .with(|facts| facts.types.warnings = vec![warning("spec.validations[0].expression", "x")])
+        .with(|facts| facts.types.findings = vec![warning("spec.validations[0].expression", "x")])
         .after(&Facts::sound(), at(1))
         .compute(at(2));
     assert_eq!(
@@ -150,23 +150,23 @@ fn type_checked_says_its_coverage() {
             2,
             0,
             "False ExpressionWarnings",
-            "spec.validations[0].expression may fail when evaluated, with failurePolicy Fail a \
-             request that reaches it is denied; 2 kinds checked",
+            "spec.validations[0].expression may fail when evaluated (text on apps/v1 Deployment), with \
+             failurePolicy Fail a request that reaches it is denied; 2 kinds checked",
         ),
         (
             3,
             1,
             1,
             "False ExpressionWarnings",
-            "spec.validations[0].expression and 2 more may fail when evaluated, with failurePolicy \
-             Fail a request that reaches it is denied; 1 of 2 kinds \
+            "spec.validations[0].expression and 2 more may fail when evaluated (text on apps/v1 \
+             Deployment), with failurePolicy Fail a request that reaches it is denied; 1 of 2 kinds \
              checked; not checked: apps/v1 Odd0 (no schema)",
         ),
     ];
     for (n_warnings, n_checked, n_unchecked, expect, text) in table {
         let facts = Facts::sound().with(|facts| {
             facts.types = TypeCheck {
-                warnings: (0..n_warnings)
+                findings: (0..n_warnings)
                     .map(|n| warning(&format!("spec.validations[{n}].expression"), "text"))
                     .collect(),
                 checked: (0..n_checked)
@@ -244,7 +244,7 @@ fn kinds_beyond_those_that_are_checked_are_not_counted() {
     // Each CRD would change the message otherwise.
     for n_beyond in [1, 2, 2000] {
         let beyond = |n: usize| UncheckedKind {
-            reason: crate::policy::typecheck::BEYOND.to_owned(),
+            reason: crate::policy::analysis::BEYOND.to_owned(),
             ..unchecked(&format!("Beyond{n}"))
         };
         let facts = Facts::sound().with(|facts| {
@@ -270,24 +270,17 @@ fn kinds_beyond_those_that_are_checked_are_not_counted() {
 
 #[test]
 fn a_test_in_vain_is_not_said_to_fail() {
-    let vain =
-        "apps/v1, Kind=Deployment: WARNING: <input>:1:4: undefined field 'x'\n | has(object.x)";
-    let facts = Facts::sound().with(|facts| {
-        facts.types.warnings = vec![warning("spec.validations[0].expression", vain)];
-    });
+    let first = "spec.validations[0].expression";
+    let vain = of_severity(Severity::Warning, first, "undefined field 'x'");
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![vain.clone()]);
     check(
         &facts,
         ConditionType::TypeChecked,
         "False ExpressionWarnings",
         "spec.validations[0].expression may not do what is meant (undefined field 'x'); 1 kind checked",
     );
-    let failing = "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'y'\n | object.y";
-    let facts = Facts::sound().with(|facts| {
-        facts.types.warnings = vec![
-            warning("spec.validations[0].expression", vain),
-            warning("spec.validations[1].expression", failing),
-        ];
-    });
+    let failing = warning("spec.validations[1].expression", "undefined field 'y'");
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![vain, failing]);
     check(
         &facts,
         ConditionType::TypeChecked,
@@ -316,5 +309,33 @@ fn params_without_schema_and_unknown_groups_are_gaps() {
         ConditionType::TypeChecked,
         "True NoWarnings",
         "no warnings; 1 kind checked",
+    );
+}
+
+#[test]
+fn the_worst_consequence_is_told() {
+    let message = |n: usize| {
+        let mut found = warning(&format!("spec.validations[{n}].messageExpression"), "x");
+        found.consequence = Consequence::OtherMessage;
+        found
+    };
+    let facts = Facts::sound().with(|facts| facts.types.findings = vec![message(0), message(1)]);
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[0].messageExpression and 1 more may fail when evaluated (x on apps/v1 Deployment), \
+         a request that is denied gets another message, and none is denied for it; 1 kind checked",
+    );
+    let facts = facts.with(|facts| {
+        let denying = warning("spec.validations[2].expression", "y");
+        facts.types.findings.push(denying);
+    });
+    check(
+        &facts,
+        ConditionType::TypeChecked,
+        "False ExpressionWarnings",
+        "spec.validations[2].expression and 2 more may fail when evaluated (y on apps/v1 Deployment), with \
+         failurePolicy Fail a request that reaches it is denied; 1 kind checked",
     );
 }

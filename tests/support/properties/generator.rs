@@ -21,9 +21,9 @@ const NAMES: [&str; 6] = ["x", "y", "k", "item", "this", "e"];
 /// What expressions are made of.
 #[derive(Debug)]
 pub(crate) struct Material {
-    overloads: Vec<Overload>,
+    pub(crate) overloads: Vec<Overload>,
     /// Expressions that stand for themselves, with their types: variables and what is below them.
-    places: Vec<(String, Type)>,
+    pub(crate) places: Vec<(String, Type)>,
 }
 
 impl Material {
@@ -587,7 +587,7 @@ impl<'a> Generator<'a> {
 }
 
 /// Writes a call as operators, members and functions are written.
-fn write_call(overload: &Overload, args: &[String]) -> String {
+pub(crate) fn write_call(overload: &Overload, args: &[String]) -> String {
     match (overload.row.function, args) {
         ("!_", [operand]) => format!("!({operand})"),
         ("-_", [operand]) => format!("-({operand})"),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::substitution::{Substitution, most_general};
 use super::{CheckedAst, Places, Reference};
 use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry, StructField, is_optional};
-use crate::diagnostic::{Code, Diagnostics};
+use crate::diagnostic::{Candidates, Code, Diagnostic, Diagnostics, Hint};
 use crate::env::{Env, Ident};
 use crate::ext::optional;
 use crate::types::{Primitive, StructType, Type};
@@ -60,6 +60,16 @@ impl<'a> Checker<'a> {
     pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
         let location = self.places.location(self.ast.offset(id));
         self.found.report_at(code, location, id, message);
+    }
+
+    fn report_with_hint(&mut self, id: ExprId, code: Code, message: String, hint: Hint) {
+        self.found.add(Diagnostic {
+            code,
+            location: self.places.location(self.ast.offset(id)),
+            expr: Some(id),
+            message,
+            hint: Some(hint),
+        });
     }
 
     pub(super) fn set_type(&mut self, id: ExprId, type_: Type) {
@@ -163,7 +173,8 @@ impl<'a> Checker<'a> {
 
     pub(super) fn report_undeclared(&mut self, id: ExprId, name: &str) {
         let message = format!("undeclared reference to '{name}' (in container '')");
-        self.report(id, Code::UndeclaredReference, message);
+        let hint = Hint::Name(name.into());
+        self.report_with_hint(id, Code::UndeclaredReference, message, hint);
     }
 
     fn check_select(&mut self, id: ExprId, operand: ExprId, field: &str, test_only: bool) {
@@ -281,11 +292,12 @@ impl<'a> Checker<'a> {
         };
         let type_ = fields.field_type(&object.name, field);
         if type_.is_none() {
-            self.report(
-                id,
-                Code::UndefinedField,
-                format!("undefined field '{field}'"),
-            );
+            let message = format!("undefined field '{field}'");
+            let hint = Hint::Field {
+                name: field.into(),
+                candidates: Candidates::of(fields),
+            };
+            self.report_with_hint(id, Code::UndefinedField, message, hint);
         }
         type_
     }

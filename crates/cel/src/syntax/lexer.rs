@@ -34,15 +34,7 @@ pub struct Tokens {
 /// Splits `text` into tokens.
 #[must_use]
 pub fn tokens(text: &str) -> Tokens {
-    let mut lexer = Lexer {
-        text,
-        bytes: text.as_bytes(),
-        at: 0,
-        counted: 0,
-        offset: 0,
-        tokens: Vec::with_capacity(text.len() / 3 + 2),
-        errors: Vec::new(),
-    };
+    let mut lexer = Lexer::new(text, 0, text.len() / 3 + 2);
     lexer.run();
     let nesting = nesting(&lexer.tokens);
     Tokens {
@@ -50,6 +42,31 @@ pub fn tokens(text: &str) -> Tokens {
         errors: lexer.errors,
         nesting,
     }
+}
+
+/// The token that begins at the byte `start` of `text`; `None` where none does.
+pub(super) fn token_at(text: &str, start: usize) -> Option<Token> {
+    let mut lexer = Lexer::new(text, start, 0);
+    lexer.skip_blank();
+    if lexer.at != start || start >= text.len() {
+        return None;
+    }
+    match lexer.attempt(start) {
+        Attempt::Token(kind, end) => Some(Token {
+            kind,
+            start: to_u32(start),
+            end: to_u32(end),
+            offset: 0,
+        }),
+        Attempt::Stuck(_) => None,
+    }
+}
+
+/// The token behind the byte `end` of `text` and what is blank there; `None` where none follows.
+pub(super) fn token_after(text: &str, end: u32) -> Option<Token> {
+    let mut lexer = Lexer::new(text, end as usize, 0);
+    lexer.skip_blank();
+    token_at(text, lexer.at)
 }
 
 fn nesting(tokens: &[Token]) -> u32 {
@@ -94,7 +111,19 @@ fn to_u32(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
+    fn new(text: &'a str, at: usize, n_tokens: usize) -> Self {
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            at,
+            counted: 0,
+            offset: 0,
+            tokens: Vec::with_capacity(n_tokens),
+            errors: Vec::new(),
+        }
+    }
+
     fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or(0)
     }

@@ -15,9 +15,12 @@ mod parser;
 pub mod token;
 mod wording;
 
+use std::ops::Range;
+
 use self::lexer::Tokens;
 use self::parser::{Abort, Finding, NOWHERE, Parsed, Parser};
 pub use self::parser::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
+use self::token::Kind;
 use super::ast::{Ast, AstBuilder, ExprId};
 use super::diagnostic::{Code, Diagnostics};
 use super::source::{Location, SourceMap};
@@ -106,6 +109,32 @@ pub fn findings_by(
         attempt.reword(grammar(text, &tokens));
     }
     attempt.findings(text)
+}
+
+/// The bytes of `text` that belong to what begins at the byte `start`: a token, and of a selection the name
+/// behind the dot too. Where no token begins, as behind the end of a text, it is one character or nothing.
+#[must_use]
+pub fn span_at(text: &str, start: usize) -> Range<usize> {
+    let Some(first) = lexer::token_at(text, start) else {
+        let rest = text.get(start..).unwrap_or_default();
+        let length = rest.chars().next().map_or(0, char::len_utf8);
+        return start..start + length;
+    };
+    let mut end = first.end;
+    if first.kind == Kind::Dot {
+        let after = |end| lexer::token_after(text, end);
+        let question = after(end).filter(|token| token.kind == Kind::Question);
+        let name = after(question.map_or(end, |question| question.end));
+        if let Some(name) = name.filter(|name| is_name(name.kind)) {
+            end = name.end;
+        }
+    }
+    start..end as usize
+}
+
+/// Whether a token of the kind can stand behind a dot.
+fn is_name(kind: Kind) -> bool {
+    matches!(kind, Kind::Ident | Kind::EscapedIdent)
 }
 
 fn too_long(text: &str) -> Option<Diagnostics> {

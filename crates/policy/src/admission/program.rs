@@ -4,9 +4,10 @@
 //! `pkg/admission/plugin/cel/compile.go` (`CompileCELExpression`).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::compile::{CompileMode, CompiledPolicy, Sound};
-use crate::expressions::{Role, Words};
+use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
 use cel::ast::{Ast, Expr};
 use cel::eval::Program;
 
@@ -22,7 +23,7 @@ pub(super) struct Expression {
 /// A program, and how deep its expression nests.
 #[derive(Debug)]
 pub(super) struct Planned {
-    pub(super) program: Program,
+    pub(super) program: Arc<Program>,
     pub(super) depth: u32,
 }
 
@@ -64,24 +65,22 @@ const MAX_LOOKED_AT: usize = 8;
 
 impl Programs {
     pub(super) fn new(compiled: &CompiledPolicy) -> Self {
-        let expressions = compiled.expressions().iter();
-        let by_field: HashMap<_, _> = expressions.map(|e| (&*e.field_ref, e)).collect();
         let mut programs = Self::default();
-        compiled.compile_each(CompileMode::Stored, Words::Upstream, |outcome, sound| {
-            let Some(source) = by_field.get(&*outcome.field_ref) else {
-                return;
-            };
-            let program = match (outcome.outcome, sound) {
-                (Ok(_), Some(Sound { checked, program })) => {
-                    programs.reads.add(checked.ast());
-                    let depth = checked.ast().depth();
-                    Ok(Planned { program, depth })
+        for (n, source) in compiled.expressions().iter().enumerate() {
+            let program = match (compiled.program(n), source.parsed()) {
+                (Some(program), Ok(ast)) => {
+                    programs.reads.add(ast);
+                    Ok(Planned {
+                        program: Arc::clone(program),
+                        depth: ast.depth(),
+                    })
                 }
-                (Ok(_), None) => Err("unexpected compilation error".to_owned()),
-                (Err(error), _) => Err(error.message),
+                _ => Err(compiled
+                    .why_not_compiled(n)
+                    .unwrap_or_else(|| "unexpected compilation error".to_owned())),
             };
             let name = source.name.clone().unwrap_or_default();
-            let text = source.text.clone();
+            let text = source.text.to_string();
             let expression = Expression { text, program };
             match source.role {
                 Role::Variable => programs.add_variable(name, expression),
@@ -97,7 +96,7 @@ impl Programs {
                 }
                 Role::AuditAnnotation => programs.audit_annotations.push((name, expression)),
             }
-        });
+        }
         programs
     }
 

@@ -7,7 +7,7 @@ use crate::controller::probing::stale::{Chore, chores, see_to};
 use crate::controller::upkeep::upkeep;
 use crate::controller::world::Change;
 use crate::controller::world::tests::gv;
-use crate::policy::typecheck::Profile;
+use crate::policy::analysis::Profile;
 
 /// Reads a label of the namespace of the request.
 const BY_LABEL: &str = "namespaceObject.metadata.labels['tier'] == 'test'";

@@ -8,7 +8,7 @@ use cel::decls::{Function, Overload};
 use cel::diagnostic::Code;
 use cel::types::{Type, TypeParam};
 
-use super::interpret::Interpreter;
+use super::expression::Interpreter;
 use super::value::{Shape, Value};
 
 /// The most combinations of the shapes of arguments that are tried.
@@ -56,7 +56,7 @@ impl Interpreter<'_> {
             }
         }
         if unfit.is_some() && !fails && n_fit > 0 {
-            self.outcome.excused.push(id);
+            self.outcome.suppressed.push(id);
         } else if let Some(combination) = unfit {
             let types: Vec<Type> = combination
                 .iter()

@@ -1,25 +1,25 @@
-//! The `truthful` profile: what cannot be evaluated for one kind.
+//! The driver of the interpreter: what cannot be evaluated for one kind, the answers of the `truthful` profile.
 //!
 //! Each expression is followed once for all requests that are alike: for each operation and each resource
 //! of the kind, where the policy asks for these. What the API server refuses is trouble whatever is
 //! evaluated, and is the checker's.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use super::compile::CompiledPolicy;
-use super::environment::{Declared, VariableTypes, authorizer_types, evaluated_types, policy_env};
-use super::expressions::{Checked, PolicyExpression, Role, TextLeft};
-use super::flow::presence::presence;
-use super::flow::value::{Const, Object, Shape, Value};
-use super::flow::{self, Facts, Issue, Outcome, Variable};
-use super::matching::{Operations, Target};
-use cel::ast::{Expr, ExprId, Literal};
+use super::interpret::presence::presence;
+use super::interpret::value::{Const, Value};
+use super::interpret::{self, Facts, Issue, Outcome, Variable};
+use super::requests::{self, Context, Needs, roots};
+use crate::compile::CompiledPolicy;
+use crate::environment::{Declared, VariableTypes, policy_env};
+use crate::expressions::{Checked, PolicyExpression, Role, TextLeft};
+use crate::matching::Target;
+use cel::ast::ExprId;
 use cel::checker::CheckedAst;
-use cel::diagnostic::{Code, Diagnostics};
+use cel::diagnostic::{Code, Diagnostics, Hint};
 use cel::env::Env;
 use cel::eval::Program;
-use cel::types::{FieldTypes, StructType, Type};
+use cel::types::Type;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::schema::Gvk;
 
@@ -34,11 +34,8 @@ const BYTES_OF_STEP: usize = 8;
 /// The most issues that are told of one expression for one kind.
 const MAX_ISSUES: usize = 200;
 
-/// The most resources of one kind that are told apart.
-const MAX_RESOURCES: usize = 8;
-
 /// The profile at work on one policy.
-pub(super) struct Judge<'a> {
+pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
     env: Env,
@@ -53,7 +50,7 @@ pub(super) struct Judge<'a> {
 pub(super) struct Trace {
     n: usize,
     visited: Vec<bool>,
-    excused: Vec<ExprId>,
+    suppressed: Vec<ExprId>,
 }
 
 impl Trace {
@@ -63,18 +60,18 @@ impl Trace {
     }
 
     /// Whether `id` cannot be evaluated, to no effect.
-    pub(super) fn is_excused(&self, id: ExprId) -> bool {
-        self.excused.contains(&id)
+    pub(super) fn is_suppressed(&self, id: ExprId) -> bool {
+        self.suppressed.contains(&id)
     }
 }
 
 /// What was found for one kind.
 #[derive(Debug, Default)]
-pub(super) struct Judged {
+pub(super) struct KindAnalysis {
     /// By the index of the expression.
     pub(super) found: BTreeMap<usize, Finding>,
     /// Tests for a field that objects of the kind cannot have: the expression, the test and the field.
-    pub(super) absent: Vec<(usize, ExprId, String)>,
+    pub(super) absent: Vec<(usize, ExprId, Hint)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
@@ -91,97 +88,15 @@ pub(super) enum Finding {
     /// What cannot be evaluated.
     Issues(Vec<Issue>),
     /// What the API server refuses.
-    Refused(String),
+    Refused {
+        /// Why.
+        found: Diagnostics,
+        /// How many bytes that takes in words.
+        n_bytes: usize,
+    },
 }
 
-/// What the expressions of a policy ask for.
-#[derive(Clone, Copy, Debug, Default)]
-struct Needs {
-    operations: bool,
-    resources: bool,
-}
-
-impl Needs {
-    fn of(policy: &CompiledPolicy) -> Self {
-        let mut needs = Self::default();
-        for ast in policy.expressions().iter().filter_map(|e| e.parsed().ok()) {
-            for (_, expr) in ast.iter() {
-                match expr {
-                    Expr::Ident(name) => needs.operations |= &**name == "oldObject",
-                    Expr::Literal(Literal::Null) => needs.operations = true,
-                    Expr::Select { field, .. } => needs.add_field(field),
-                    Expr::Literal(Literal::String(text)) => needs.add_field(text),
-                    _ => {}
-                }
-            }
-        }
-        needs
-    }
-
-    fn add_field(&mut self, field: &str) {
-        self.operations |= field == "operation";
-        self.resources |= matches!(
-            field,
-            "resource" | "subResource" | "requestResource" | "requestSubResource"
-        );
-    }
-}
-
-/// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
-/// anything else. `metadata` is its type, where a schema of another kind tells it.
-pub(super) fn unseen_type(metadata: Option<Type>) -> Type {
-    Type::Struct(StructType::new(
-        "object",
-        Arc::new(Unseen {
-            metadata: metadata.unwrap_or(Type::Dyn),
-        }),
-    ))
-}
-
-/// The type of the metadata of objects of the type `object`.
-pub(super) fn metadata_type(object: &Type) -> Option<Type> {
-    match object {
-        Type::Struct(object) => {
-            let fields = object.fields.as_ref()?;
-            fields.field_type(&object.name, "metadata")
-        }
-        _ => None,
-    }
-}
-
-/// The fields of an object without a schema.
-#[derive(Debug)]
-struct Unseen {
-    metadata: Type,
-}
-
-impl FieldTypes for Unseen {
-    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
-        Some(match field {
-            "metadata" => self.metadata.clone(),
-            _ => Type::Dyn,
-        })
-    }
-
-    fn field_names(&self) -> Vec<&str> {
-        vec!["metadata"]
-    }
-
-    fn may_hold(&self, _field: &str) -> bool {
-        true
-    }
-}
-
-/// Requests that are alike.
-#[derive(Clone, Copy, Debug)]
-struct Context<'a> {
-    /// The operation; `None` where it does not matter.
-    operation: Option<&'static str>,
-    /// The resource; `None` where there are several and it does not matter.
-    target: Option<&'a Target<'a>>,
-}
-
-impl<'a> Judge<'a> {
+impl<'a> Driver<'a> {
     pub(super) fn new(policy: &'a CompiledPolicy, params: Option<&'a Type>) -> Self {
         let env = policy_env(&Declared {
             object: &Type::Dyn,
@@ -212,20 +127,25 @@ impl<'a> Judge<'a> {
     }
 
     /// What is wrong for objects of `gvk`, which `targets` hold.
-    pub(super) fn judge(&mut self, gvk: &Gvk, object: &Type, targets: &[&Target<'_>]) -> Judged {
-        let mut judged = Judged {
+    pub(super) fn analyse(
+        &mut self,
+        gvk: &Gvk,
+        object: &Type,
+        targets: &[&Target<'_>],
+    ) -> KindAnalysis {
+        let mut analysis = KindAnalysis {
             traces: self.keeps_traces.then(Vec::new),
-            ..Judged::default()
+            ..KindAnalysis::default()
         };
         let mut types = BTreeMap::new();
-        for context in self.contexts(targets) {
-            self.judge_context(gvk, object, context, &mut types, &mut judged);
+        for context in requests::contexts(self.needs, targets) {
+            self.follow_requests(gvk, object, context, &mut types, &mut analysis);
         }
-        judged.find_null();
-        self.judge_refused(object, &types, &mut judged);
-        let found = judged.found.values().map(Finding::n_steps).sum();
+        analysis.find_null();
+        self.check_refused(object, &types, &mut analysis);
+        let found = analysis.found.values().map(Finding::n_steps).sum();
         self.take(found);
-        judged
+        analysis
     }
 
     /// Takes steps from the budget.
@@ -234,46 +154,14 @@ impl<'a> Judge<'a> {
         self.budget = self.budget.saturating_sub(n_steps);
     }
 
-    fn contexts<'t>(&self, targets: &'t [&'t Target<'t>]) -> Vec<Context<'t>> {
-        let mut contexts = Vec::new();
-        let split: Vec<&[&Target<'_>]> = if self.needs.resources && targets.len() <= MAX_RESOURCES {
-            targets.chunks(1).collect()
-        } else {
-            vec![targets]
-        };
-        for part in split {
-            let target = match part {
-                [only] => Some(*only),
-                _ => None,
-            };
-            let operations = Operations::NAMES.into_iter().filter(|name| {
-                let has = |target: &&Target<'_>| target.operations.names().any(|n| n == *name);
-                part.iter().any(has)
-            });
-            let operations: Vec<_> = operations.collect();
-            if self.needs.operations || *operations == ["DELETE"] {
-                contexts.extend(operations.into_iter().map(|operation| Context {
-                    operation: Some(operation),
-                    target,
-                }));
-            } else {
-                contexts.push(Context {
-                    operation: None,
-                    target,
-                });
-            }
-        }
-        contexts
-    }
-
     /// Follows all expressions for the requests of `context`; keeps the types of the variables.
-    fn judge_context(
+    fn follow_requests(
         &mut self,
         gvk: &Gvk,
         object: &Type,
         context: Context<'_>,
         types: &mut BTreeMap<usize, Type>,
-        judged: &mut Judged,
+        analysis: &mut KindAnalysis,
     ) {
         let env = self.env.clone();
         let mut facts = Facts {
@@ -338,14 +226,14 @@ impl<'a> Judge<'a> {
         let mut pending: Vec<String> = Vec::new();
         for (n, outcome) in reached {
             pending.extend(outcome.reads.iter().cloned());
-            judged.add(n, outcome);
+            analysis.add(n, outcome);
         }
         while let Some(name) = pending.pop() {
             if let Some((n, outcome)) = variables.get_mut(&name)
                 && let Some(outcome) = outcome.take()
             {
                 pending.extend(outcome.reads.iter().cloned());
-                judged.add(*n, outcome);
+                analysis.add(*n, outcome);
             }
         }
     }
@@ -359,11 +247,16 @@ impl<'a> Judge<'a> {
     ) -> Option<Outcome> {
         let ast = expression.parsed().ok()?;
         (self.policy.compiles(n) && self.budget > 0)
-            .then(|| flow::follow(ast, facts, &mut self.budget))
+            .then(|| interpret::follow(ast, facts, &mut self.budget))
     }
 
     /// The checker's findings about expressions that the API server refuses.
-    fn judge_refused(&mut self, object: &Type, types: &BTreeMap<usize, Type>, judged: &mut Judged) {
+    fn check_refused(
+        &mut self,
+        object: &Type,
+        types: &BTreeMap<usize, Type>,
+        analysis: &mut KindAnalysis,
+    ) {
         let policy = self.policy;
         let all = policy.expressions().iter().enumerate();
         let refused: Vec<_> = all.filter(|(n, _)| !policy.compiles(*n)).collect();
@@ -394,8 +287,10 @@ impl<'a> Judge<'a> {
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
-                let text = self.text_left.render(&found, &expression.text);
-                judged.found.insert(n, Finding::Refused(text));
+                let n_bytes = self.text_left.cut(&mut found, &expression.text);
+                analysis
+                    .found
+                    .insert(n, Finding::Refused { found, n_bytes });
             }
         }
     }
@@ -409,8 +304,9 @@ fn unplanned(checked: &CheckedAst, env: &Env, text: &str) -> Option<Diagnostics>
         id: error.at().unwrap_or_else(|| checked.ast().root()),
         code: Code::InvalidLiteral,
         message: error.to_string(),
+        hint: None,
     };
-    Some(flow::to_diagnostics([&issue], checked.ast(), text))
+    Some(interpret::to_diagnostics([&issue], checked.ast(), text))
 }
 
 /// The expressions of one role, with their indices.
@@ -422,12 +318,12 @@ fn expressions(
     all.filter(move |(_, e)| e.role == role)
 }
 
-impl Judged {
+impl KindAnalysis {
     fn add(&mut self, n: usize, outcome: Outcome) {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
         let absent = outcome.absent.into_iter();
-        self.absent.extend(absent.map(|(id, field)| (n, id, field)));
+        self.absent.extend(absent.map(|(id, hint)| (n, id, hint)));
         for issue in outcome.issues {
             self.add_issue(n, issue);
         }
@@ -441,7 +337,7 @@ impl Judged {
             traces.push(Trace {
                 n,
                 visited: outcome.visited,
-                excused: outcome.excused,
+                suppressed: outcome.suppressed,
             });
         }
     }
@@ -462,7 +358,7 @@ impl Judged {
     /// Whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found.get(&n).is_some_and(|finding| match finding {
-            Finding::Refused(_) => true,
+            Finding::Refused { .. } => true,
             Finding::Issues(issues) => issues.iter().any(|issue| Some(issue.id) == id),
         })
     }
@@ -480,6 +376,7 @@ impl Judged {
                     id: *id,
                     code: Code::NoFieldSelection,
                     message: message.to_owned(),
+                    hint: None,
                 };
                 self.add_issue(n, issue);
             }
@@ -495,7 +392,7 @@ impl Judged {
                     issues.push(issue);
                 }
             }
-            Finding::Refused(_) => {}
+            Finding::Refused { .. } => {}
         }
     }
 }
@@ -516,152 +413,24 @@ impl Finding {
     fn n_steps(&self) -> usize {
         match self {
             Self::Issues(issues) => issues.len() * STEPS_OF_ISSUE,
-            Self::Refused(text) => text.len() / BYTES_OF_STEP,
+            Self::Refused { n_bytes, .. } => n_bytes / BYTES_OF_STEP,
         }
     }
 
-    /// The text of the finding about `expression`.
-    pub(super) fn render(&self, expression: &PolicyExpression, text_left: &TextLeft) -> String {
-        match self {
-            Self::Refused(text) => text.clone(),
-            Self::Issues(issues) => match expression.parsed() {
-                Ok(ast) => {
-                    let found = flow::to_diagnostics(issues, ast, &expression.text);
-                    text_left.render(&found, &expression.text)
-                }
-                Err(found) => text_left.render(found, &expression.text),
-            },
-        }
-    }
-}
-
-/// The optional fields of objects that the API server always writes, if only as null: group, kind and field.
-/// That an object has them is certain, so that `has(object.rules)` does not tell a role from its binding.
-///
-/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
-/// `core/v1/types.go` (no `omitempty`).
-const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
-    ("rbac.authorization.k8s.io", "ClusterRole", "rules"),
-    ("rbac.authorization.k8s.io", "Role", "rules"),
-    ("discovery.k8s.io", "EndpointSlice", "endpoints"),
-    ("discovery.k8s.io", "EndpointSlice", "ports"),
-    ("scheduling.k8s.io", "PriorityClass", "value"),
-    ("", "Event", "reportingComponent"),
-    ("", "Event", "reportingInstance"),
-];
-
-/// The values that expressions begin with, as far as they are known of requests that are alike.
-fn roots(
-    gvk: &Gvk,
-    object: &Type,
-    params: Option<&Type>,
-    context: Context<'_>,
-) -> Vec<(&'static str, Value)> {
-    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
-    let mut known = vec![
-        ("kind", text(&gvk.kind)),
-        ("apiVersion", text(&gvk.api_version())),
-    ];
-    if let Type::Struct(object) = object
-        && let Some(fields) = &object.fields
-    {
-        let written = ALWAYS_WRITTEN
-            .iter()
-            .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
-        known.extend(written.filter_map(|(.., field)| {
-            let type_ = fields.field_type(&object.name, field)?;
-            Some((*field, Value::from_type(&type_)))
-        }));
-    }
-    let subject = with_known(object, known);
-    let null = || Value::constant(Const::Null);
-    let (new, old) = match context.operation {
-        Some("CREATE" | "CONNECT") => (subject, null()),
-        Some("DELETE") => (null(), subject),
-        _ => (subject.clone(), subject),
-    };
-    let (request, namespace) = evaluated_types();
-    let is_namespaced = context.target.map(|target| target.resource.namespaced);
-    // Requests for namespaces are themselves in a namespace, that of their name.
-    let namespace = match is_namespaced {
-        Some(false) if gvk.group.is_empty() && gvk.kind == "Namespace" => Value::unknown(),
-        Some(false) => null(),
-        Some(true) => with_known(&namespace, Vec::new()),
-        None => Value::from_type(&namespace),
-    };
-    let (authorizer, resource_check) = authorizer_types();
-    let mut roots = vec![
-        ("object", new),
-        ("oldObject", old),
-        ("namespaceObject", namespace),
-        ("request", request_value(&request, gvk, context)),
-        ("authorizer", Value::plain(authorizer)),
-        ("authorizer.requestResource", Value::plain(resource_check)),
-    ];
-    roots.extend(params.map(|params| ("params", Value::from_type(params))));
-    roots
-}
-
-fn request_value(request: &Type, gvk: &Gvk, context: Context<'_>) -> Value {
-    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
-    let field = |name: &str| match request {
-        Type::Struct(object) => object
-            .fields
-            .as_ref()
-            .and_then(|fields| fields.field_type(&object.name, name))
-            .unwrap_or(Type::Dyn),
-        _ => Type::Dyn,
-    };
-    let group_version_kind = vec![
-        ("group", text(&gvk.group)),
-        ("version", text(&gvk.version)),
-        ("kind", text(&gvk.kind)),
-    ];
-    let mut known = vec![
-        ("kind", with_known(&field("kind"), group_version_kind)),
-        (
-            "requestKind",
-            with_known(&field("requestKind"), vec![("kind", text(&gvk.kind))]),
-        ),
-    ];
-    if let Some(operation) = context.operation {
-        known.push(("operation", text(operation)));
-    }
-    if let Some(target) = context.target {
-        let gvr = &target.resource.gvr;
-        let (resource, subresource) = gvr.resource.split_once('/').unwrap_or((&gvr.resource, ""));
-        let resources = vec![
-            ("group", text(&gvr.group)),
-            ("version", text(&gvr.version)),
-            ("resource", text(resource)),
-        ];
-        known.push(("resource", with_known(&field("resource"), resources)));
-        known.push((
-            "requestResource",
-            with_known(
-                &field("requestResource"),
-                vec![("resource", text(resource))],
-            ),
-        ));
-        // It is left out where it is empty.
-        let subresource = if subresource.is_empty() {
-            Value::never()
-        } else {
-            text(subresource)
+    /// The findings about `expression`, as many as there is room for.
+    pub(super) fn to_diagnostics(
+        &self,
+        expression: &PolicyExpression,
+        text_left: &TextLeft,
+    ) -> Diagnostics {
+        let mut found = match (self, expression.parsed()) {
+            (Self::Refused { found, .. }, _) => return found.clone(),
+            (Self::Issues(issues), Ok(ast)) => {
+                interpret::to_diagnostics(issues, ast, &expression.text)
+            }
+            (Self::Issues(_), Err(found)) => found.clone(),
         };
-        known.push(("subResource", subresource.clone()));
-        known.push(("requestSubResource", subresource));
-    }
-    with_known(request, known)
-}
-
-/// An object of which some fields are known.
-fn with_known(type_: &Type, known: Vec<(&'static str, Value)>) -> Value {
-    match type_ {
-        Type::Struct(object) if object.fields.is_some() => Value::of(Shape::Object(Object {
-            type_: object.clone(),
-            known: Some(known.into()),
-        })),
-        _ => Value::from_type(type_),
+        text_left.cut(&mut found, &expression.text);
+        found
     }
 }

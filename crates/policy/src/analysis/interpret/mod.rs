@@ -16,8 +16,8 @@
 
 mod calls;
 mod constants;
+mod expression;
 mod fold;
-mod interpret;
 mod narrow;
 mod overloads;
 pub(super) mod presence;
@@ -26,7 +26,7 @@ pub(super) mod value;
 use std::collections::HashMap;
 
 use cel::ast::{Ast, ExprId};
-use cel::diagnostic::{Code, Diagnostics};
+use cel::diagnostic::{Code, Diagnostic, Diagnostics, Hint};
 use cel::env::Env;
 use cel::source::SourceMap;
 use cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
@@ -66,6 +66,7 @@ pub(super) struct Issue {
     pub(super) id: ExprId,
     pub(super) code: Code,
     pub(super) message: String,
+    pub(super) hint: Option<Hint>,
 }
 
 /// What was found out about an expression.
@@ -76,7 +77,7 @@ pub(super) struct Outcome {
     /// The variables that are read.
     pub(super) reads: Vec<String>,
     /// Tests for a field that objects of the kind cannot have.
-    pub(super) absent: Vec<(ExprId, String)>,
+    pub(super) absent: Vec<(ExprId, Hint)>,
     /// Other tests for a field.
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request comes to.
@@ -85,7 +86,7 @@ pub(super) struct Outcome {
     pub(super) visited: Vec<bool>,
     /// Where something cannot be evaluated without effect: another operand decides the whole, or the value
     /// only stands in for one that is absent.
-    pub(super) excused: Vec<ExprId>,
+    pub(super) suppressed: Vec<ExprId>,
     /// Whether the work was given up.
     pub(super) gave_up: bool,
 }
@@ -97,14 +98,14 @@ const MAX_STEPS: u32 = 50_000;
 pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Outcome {
     let steps = MAX_STEPS.min(*budget);
     let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
-        interpret::Interpreter::new(ast, facts, steps).run()
+        expression::Interpreter::new(ast, facts, steps).run()
     });
     let (outcome, left) = outcome;
     *budget = budget.saturating_sub(steps - left.min(steps));
     outcome
 }
 
-/// The issues as findings in `text`, in the order of their places.
+/// The issues as findings in `text`, in the order of the issues.
 pub(super) fn to_diagnostics<'a>(
     issues: impl IntoIterator<Item = &'a Issue>,
     ast: &Ast,
@@ -113,8 +114,13 @@ pub(super) fn to_diagnostics<'a>(
     let source = SourceMap::new(text);
     let mut found = Diagnostics::default();
     for issue in issues {
-        let location = source.location(ast.offset(issue.id));
-        found.report_at(issue.code, location, issue.id, issue.message.clone());
+        found.add(Diagnostic {
+            code: issue.code,
+            location: source.location(ast.offset(issue.id)),
+            expr: Some(issue.id),
+            message: issue.message.clone(),
+            hint: issue.hint.clone(),
+        });
     }
     found
 }

@@ -6,7 +6,7 @@
 
 use cel::ast::{Expr, ExprId, Literal};
 
-use super::interpret::{Interpreter, field_const};
+use super::expression::{Interpreter, field_const};
 use super::value::{Const, Shape, Value};
 
 /// How deep conditions are looked into.
@@ -229,12 +229,12 @@ impl Interpreter<'_> {
     pub(super) fn quietly<T>(&mut self, look: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.mark();
         let (n_absent, n_present) = (self.outcome.absent.len(), self.outcome.present.len());
-        let n_excused = self.outcome.excused.len();
+        let n_excused = self.outcome.suppressed.len();
         let result = look(self);
         self.take_back(mark);
         self.outcome.absent.truncate(n_absent);
         self.outcome.present.truncate(n_present);
-        self.outcome.excused.truncate(n_excused);
+        self.outcome.suppressed.truncate(n_excused);
         result
     }
 }

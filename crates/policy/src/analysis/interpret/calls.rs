@@ -7,7 +7,7 @@ use cel::diagnostic::Code;
 use cel::types::Type;
 
 use super::constants;
-use super::interpret::Interpreter;
+use super::expression::Interpreter;
 use super::presence;
 use super::value::{Choice, Const, Shape, Value};
 
@@ -464,9 +464,9 @@ impl Interpreter<'_> {
 
     /// The value of an expression of calls and literals alone, `isSemver('1.2.3')`.
     fn fold_closed(&mut self, id: ExprId) -> Option<Const> {
-        let text = constants::closed(self.ast, id)?;
+        let tree = constants::closed(self.ast, id)?;
         self.pay(constants::STEPS).then_some(())?;
-        constants::evaluate(self.facts.env, &text)
+        constants::evaluate(self.facts.env, tree)
     }
 }
 

@@ -1,15 +1,16 @@
 //! Where the `truthful` profile differs from upstream's type checker: why a finding of that checker is no
 //! trouble at run time, by name.
 //!
-//! What is trouble is found by following the evaluation (`super::flow`), and not by way of these rules: they
+//! What is trouble is found by following the evaluation (`super::interpret`), and not by way of these rules: they
 //! explain. A difference that none of them explains is an error of ours.
 
-use super::compile::CompiledPolicy;
-use super::expressions::Checked;
-use super::matching;
-use super::param_kind;
-use super::truthful::{Judge, Judged};
-use super::typecheck::{KindContext, Profile, object_type};
+use super::driver::{Driver, KindAnalysis};
+use super::upstream::KindContext;
+use super::{Profile, object_type};
+use crate::compile::CompiledPolicy;
+use crate::expressions::Checked;
+use crate::matching;
+use crate::param_kind;
 use cel::ast::Expr;
 use cel::checker::CheckedAst;
 use cel::diagnostic::{Code, Diagnostic};
@@ -237,7 +238,7 @@ pub fn differences(
     };
     let (declared_params, evaluated_params) =
         (params(Profile::Upstream), params(Profile::Truthful));
-    let mut judge = Judge::new(policy, evaluated_params.as_ref()).with_traces();
+    let mut driver = Driver::new(policy, evaluated_params.as_ref()).with_traces();
     let targets = matching::targets(policy.policy(), mapper);
     let mut differences = Vec::new();
     for gvk in matching::upstream_kinds(policy.policy(), mapper) {
@@ -249,7 +250,7 @@ pub fn differences(
             .filter(|target| target.resource.gvk == gvk)
             .collect();
         let evaluated = object_type(&schema, &gvk, Profile::Truthful);
-        let judged = judge.judge(&gvk, &evaluated, &of_kind);
+        let analysis = driver.analyse(&gvk, &evaluated, &of_kind);
         let kind = KindContext {
             policy,
             object: &object_type(&schema, &gvk, Profile::Upstream),
@@ -263,12 +264,12 @@ pub fn differences(
                 continue;
             }
             for finding in found.as_slice() {
-                if !judged.tells(n, finding.expr) {
+                if !analysis.tells(n, finding.expr) {
                     differences.push(Difference {
                         field_ref: expression.field_ref.clone(),
                         gvk: gvk.clone(),
                         message: finding.message.clone(),
-                        rule: explain(n, finding, &checked, &judged),
+                        rule: explain(n, finding, &checked, &analysis),
                     });
                 }
             }
@@ -282,18 +283,18 @@ fn explain(
     n: usize,
     finding: &Diagnostic,
     checked: &CheckedAst,
-    judged: &Judged,
+    analysis: &KindAnalysis,
 ) -> Option<&'static str> {
     let id = finding.expr?;
-    if !judged.traces(n).any(|trace| trace.is_visited(id)) {
+    if !analysis.traces(n).any(|trace| trace.is_visited(id)) {
         return Some(NOT_REACHED.0);
     }
-    if judged.traces(n).any(|trace| trace.is_excused(id)) {
+    if analysis.traces(n).any(|trace| trace.is_suppressed(id)) {
         return Some(NO_EFFECT.0);
     }
     let rule = RULES.iter().find(|rule| (rule.applies)(finding, checked));
     rule.map(|rule| rule.name)
-        .or_else(|| judged.fails(n).then_some(OPERAND_FAILS.0))
+        .or_else(|| analysis.fails(n).then_some(OPERAND_FAILS.0))
 }
 
 fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {

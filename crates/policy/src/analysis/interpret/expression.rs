@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cel::ast::{Ast, Expr, ExprId, Literal, MapEntry};
-use cel::diagnostic::Code;
+use cel::diagnostic::{Candidates, Code, Hint};
 use cel::env::Ident;
 use cel::types::Type;
 
@@ -36,7 +36,14 @@ enum Selected {
     Value(Value),
     /// Nothing: the value is null.
     Null,
-    Unfit(Code, String),
+    Unfit(Unfit),
+}
+
+/// Why nothing can be selected.
+struct Unfit {
+    code: Code,
+    message: String,
+    hint: Option<Hint>,
 }
 
 /// Where the findings were, for taking back what comes later.
@@ -64,7 +71,7 @@ impl<'a> Interpreter<'a> {
                 present: Vec::new(),
                 null: Vec::new(),
                 visited: vec![false; ast.len()],
-                excused: Vec::new(),
+                suppressed: Vec::new(),
                 gave_up: false,
             },
         }
@@ -95,7 +102,9 @@ impl<'a> Interpreter<'a> {
             .outcome
             .issues
             .drain(mark.issues.min(self.outcome.issues.len())..);
-        self.outcome.excused.extend(dropped.map(|issue| issue.id));
+        self.outcome
+            .suppressed
+            .extend(dropped.map(|issue| issue.id));
         self.outcome.reads.truncate(mark.reads);
         self.outcome.null.truncate(mark.null);
     }
@@ -104,7 +113,9 @@ impl<'a> Interpreter<'a> {
     pub(super) fn take_back_between(&mut self, start: Mark, end: Mark) {
         let outcome = &mut self.outcome;
         let dropped = drop_range(&mut outcome.issues, start.issues, end.issues);
-        outcome.excused.extend(dropped.iter().map(|issue| issue.id));
+        outcome
+            .suppressed
+            .extend(dropped.iter().map(|issue| issue.id));
         drop_range(&mut outcome.reads, start.reads, end.reads);
         drop_range(&mut outcome.null, start.null, end.null);
     }
@@ -121,7 +132,15 @@ impl<'a> Interpreter<'a> {
     }
 
     pub(super) fn report(&mut self, id: ExprId, code: Code, message: String) {
-        let issue = Issue { id, code, message };
+        self.report_issue(Issue {
+            id,
+            code,
+            message,
+            hint: None,
+        });
+    }
+
+    fn report_issue(&mut self, issue: Issue) {
         if !self.outcome.issues.contains(&issue) {
             self.outcome.issues.push(issue);
         }
@@ -129,7 +148,7 @@ impl<'a> Interpreter<'a> {
 
     /// The result of `id`, of which an operand has no value: it is absent, and the evaluation ends there.
     pub(super) fn no_value(&mut self, id: ExprId) -> Value {
-        self.outcome.excused.push(id);
+        self.outcome.suppressed.push(id);
         Value::never()
     }
 
@@ -281,7 +300,7 @@ impl<'a> Interpreter<'a> {
         }
         let mut result = Value::never();
         let (mut n_fit, mut n_null) = (0, 0);
-        let mut unfit: Option<(Code, String)> = None;
+        let mut unfit: Option<Unfit> = None;
         let mut fails = false;
         for choice in value.choices() {
             match select_shape(&choice.shape, field) {
@@ -295,17 +314,27 @@ impl<'a> Interpreter<'a> {
                     result = result.or(&selected);
                 }
                 Selected::Null => n_null += 1,
-                Selected::Unfit(code, message) => {
+                Selected::Unfit(found) => {
                     fails |= !choice.is_default;
-                    unfit.get_or_insert((code, message));
+                    unfit.get_or_insert(found);
                 }
             }
         }
-        if let Some((code, message)) = unfit {
+        if let Some(Unfit {
+            code,
+            message,
+            hint,
+        }) = unfit
+        {
             if fails || n_fit == 0 {
-                self.report(id, code, message);
+                self.report_issue(Issue {
+                    id,
+                    code,
+                    message,
+                    hint,
+                });
             } else {
-                self.outcome.excused.push(id);
+                self.outcome.suppressed.push(id);
             }
         } else if n_fit == 0 && n_null > 0 {
             self.report_null(id);
@@ -365,9 +394,18 @@ impl<'a> Interpreter<'a> {
             }
         }
         let is_absent = answers.iter().all(|answer| *answer == Some(false));
-        let is_declared = |choice: &super::value::Choice| matches!(choice.shape, Shape::Object(_));
-        if is_absent && value.choices().iter().any(is_declared) {
-            self.outcome.absent.push((id, field.to_owned()));
+        let declared = value
+            .choices()
+            .iter()
+            .find_map(|choice| match &choice.shape {
+                Shape::Object(object) => Some(object.type_.fields.as_ref()),
+                _ => None,
+            });
+        if is_absent && let Some(fields) = declared {
+            let name = field.into();
+            let candidates = fields.map_or(Candidates::Elsewhere, Candidates::of);
+            let hint = Hint::Field { name, candidates };
+            self.outcome.absent.push((id, hint));
         } else {
             self.outcome.present.push(id);
         }
@@ -452,7 +490,7 @@ impl<'a> Interpreter<'a> {
 pub(super) fn field_const(shape: &Shape, field: &str) -> Option<Const> {
     match select_shape(shape, field) {
         Selected::Value(value) => value.as_const().cloned(),
-        Selected::Null | Selected::Unfit(..) => None,
+        Selected::Null | Selected::Unfit(_) => None,
     }
 }
 
@@ -473,8 +511,23 @@ fn literal_value(literal: &Literal) -> Value {
     }
 }
 
-fn undefined(field: &str) -> Selected {
-    Selected::Unfit(Code::UndefinedField, format!("undefined field '{field}'"))
+fn undefined(field: &str, candidates: Candidates) -> Selected {
+    Selected::Unfit(Unfit {
+        code: Code::UndefinedField,
+        message: format!("undefined field '{field}'"),
+        hint: Some(Hint::Field {
+            name: field.into(),
+            candidates,
+        }),
+    })
+}
+
+fn unfit(code: Code, message: String) -> Selected {
+    Selected::Unfit(Unfit {
+        code,
+        message,
+        hint: None,
+    })
 }
 
 /// What `field` of a value of the shape is.
@@ -496,22 +549,25 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
             match fields.field_type(&object.type_.name, field) {
                 Some(type_) => Selected::Value(Value::from_type(&type_)),
                 None if fields.may_hold(field) => Selected::Value(Value::unknown()),
-                None => undefined(field),
+                None => undefined(field, Candidates::of(fields)),
             }
         }
         Shape::Map(value, true) => Selected::Value(value.as_ref().clone()),
         Shape::Map(_, false) => Selected::Value(Value::unknown()),
         Shape::Record(entries) => match entries.iter().rev().find(|(name, _)| **name == *field) {
             Some((_, value)) => Selected::Value(value.clone()),
-            None => undefined(field),
+            None => {
+                let keys = entries.iter().map(|(name, _)| Arc::clone(name));
+                undefined(field, Candidates::Keys(keys.collect()))
+            }
         },
         Shape::Optional(inner) => Selected::Value(Value::optional(optional_field(inner, field).0)),
         Shape::Plain(Type::Null) => Selected::Null,
-        Shape::Plain(Type::Struct(object)) => Selected::Unfit(
+        Shape::Plain(Type::Struct(object)) => unfit(
             Code::UnresolvedType,
             format!("unexpected failed resolution of '{}'", object.name),
         ),
-        Shape::List(_) | Shape::Plain(_) => Selected::Unfit(
+        Shape::List(_) | Shape::Plain(_) => unfit(
             Code::NoFieldSelection,
             format!(
                 "type '{}' does not support field selection",
@@ -533,8 +589,8 @@ fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
         match (&choice.shape, select_shape(&choice.shape, field)) {
             (Shape::Optional(inner), _) => result = result.or(&optional_field(inner, field).0),
             (_, Selected::Value(selected)) => result = result.or(&selected),
-            (Shape::List(_), Selected::Unfit(_, message)) => wrong = Some(message),
-            (_, Selected::Unfit(..) | Selected::Null) => {}
+            (Shape::List(_), Selected::Unfit(unfit)) => wrong = Some(unfit.message),
+            (_, Selected::Unfit(_) | Selected::Null) => {}
         }
     }
     (result, wrong)

@@ -6,7 +6,7 @@ use cel::ast::{Comprehension, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::types::Type;
 
-use super::interpret::Interpreter;
+use super::expression::Interpreter;
 use super::value::{Const, Shape, Value};
 
 /// The most rounds until the accumulator must have come to rest.

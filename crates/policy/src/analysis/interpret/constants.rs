@@ -1,0 +1,247 @@
+//! Calls whose arguments are all constants: the evaluator says what they give.
+//!
+//! `object.kind.matches('^(Pod|Job)$')` is as much a guard on the kind as `object.kind in ['Pod', 'Job']`.
+
+use std::sync::Arc;
+
+use cel::ast::{Ast, AstBuilder, Expr, ExprId, Literal};
+use cel::checker::check;
+use cel::env::Env;
+use cel::eval::{Bindings, Limits, Program};
+use cel::value::Value;
+use kubernetes::library::runtime::KubernetesRuntime;
+
+use super::value::Const;
+
+/// How many steps a call counts for: it is checked, planned and evaluated.
+pub(super) const STEPS: u32 = 100;
+
+/// The most bytes of the literals of a call, and of a result.
+const MAX_BYTES: usize = 2048;
+
+/// How many bytes a literal counts for besides its text.
+const BYTES_OF_LITERAL: usize = 4;
+
+/// How deep calls of calls nest.
+const MAX_DEPTH: u8 = 8;
+
+/// The most that a call may cost.
+const MAX_COST: u64 = 10_000;
+
+/// The most elements of a list.
+const MAX_ELEMENTS: usize = 64;
+
+/// Operators with two operands that are folded; others have rules of their own.
+const OPERATORS: [&str; 9] = [
+    "_<_", "_<=_", "_>_", "_>=_", "_+_", "_-_", "_*_", "_/_", "_%_",
+];
+
+/// The value of `function` for the receiver, if any, and arguments `args`; `None` where it is not known.
+pub(super) fn call(env: &Env, function: &str, is_member: bool, args: &[&Const]) -> Option<Const> {
+    let is_operator = OPERATORS.contains(&function) && args.len() == 2;
+    if !is_operator && !is_name(function) {
+        return None;
+    }
+    let mut tree = Tree::default();
+    let mut args = args.iter().map(|value| tree.add_const(value));
+    let target = if is_member && !is_operator {
+        Some(args.next()??)
+    } else {
+        None
+    };
+    let args = args.collect::<Option<_>>()?;
+    let root = tree.add_call(function.into(), target, args);
+    evaluate(env, tree.nodes.build(root))
+}
+
+/// The value of the subtree `id`, where it consists of calls and literals alone.
+pub(super) fn closed(ast: &Ast, id: ExprId) -> Option<Ast> {
+    let mut tree = Tree::default();
+    let root = tree.copy_closed(ast, id, MAX_DEPTH)?;
+    Some(tree.nodes.build(root))
+}
+
+/// The value of the expression `ast`, in which no place matters.
+pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
+    let (checked, found) = check(&Arc::new(ast), "", env);
+    if !found.is_empty() {
+        return None;
+    }
+    let program = Program::plan(&checked, env, &KubernetesRuntime).ok()?;
+    let evaluation = program.eval(&Bindings::default(), Limits::of_cost(MAX_COST));
+    read(&evaluation.result.ok()?, 2)
+}
+
+/// Whether a function is called by its name.
+fn is_name(function: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
+    !function.starts_with('_') && function.chars().all(fits)
+}
+
+/// A tree of calls and literals that is being made.
+#[derive(Default)]
+struct Tree {
+    nodes: AstBuilder,
+    n_bytes: usize,
+}
+
+impl Tree {
+    fn add(&mut self, expr: Expr) -> ExprId {
+        self.nodes.add(0, expr)
+    }
+
+    fn add_call(
+        &mut self,
+        function: Arc<str>,
+        target: Option<ExprId>,
+        args: Box<[ExprId]>,
+    ) -> ExprId {
+        self.add(Expr::Call {
+            function,
+            target,
+            args,
+        })
+    }
+
+    fn add_literal(&mut self, literal: Literal) -> Option<ExprId> {
+        self.n_bytes += BYTES_OF_LITERAL;
+        if let Literal::String(text) = &literal {
+            self.n_bytes += text.len();
+        }
+        (self.n_bytes <= MAX_BYTES).then(|| self.add(Expr::Literal(literal)))
+    }
+
+    fn add_const(&mut self, value: &Const) -> Option<ExprId> {
+        match value {
+            Const::Null => self.add_literal(Literal::Null),
+            Const::Bool(value) => self.add_literal(Literal::Bool(*value)),
+            Const::Int(value) => self.add_literal(Literal::Int(*value)),
+            Const::Text(value) => self.add_literal(Literal::String(Arc::clone(value))),
+            Const::List(values) => {
+                let elements = values.iter().map(|value| self.add_const(value));
+                let elements = elements.collect::<Option<_>>()?;
+                Some(self.add(Expr::List {
+                    elements,
+                    optional_indices: Box::default(),
+                }))
+            }
+            Const::TypeName(_) => None,
+        }
+    }
+
+    fn copy_closed(&mut self, ast: &Ast, id: ExprId, depth: u8) -> Option<ExprId> {
+        let depth = depth.checked_sub(1)?;
+        match ast.expr(id) {
+            Expr::Literal(Literal::Uint(_) | Literal::Double(_) | Literal::Bytes(_)) => None,
+            Expr::Literal(literal) => self.add_literal(literal.clone()),
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => {
+                let is_operator =
+                    OPERATORS.contains(&&**function) || matches!(&**function, "_==_" | "_!=_");
+                if !(is_operator && args.len() == 2 || is_name(function)) {
+                    return None;
+                }
+                let target = match target {
+                    Some(target) => Some(self.copy_closed(ast, *target, depth)?),
+                    None => None,
+                };
+                let args = args.iter().map(|arg| self.copy_closed(ast, *arg, depth));
+                let args = args.collect::<Option<_>>()?;
+                Some(self.add_call(Arc::clone(function), target, args))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A result, where it is small.
+fn read(value: &Value, depth: u8) -> Option<Const> {
+    Some(match value {
+        Value::Null => Const::Null,
+        Value::Bool(value) => Const::Bool(*value),
+        Value::Int(value) => Const::Int(*value),
+        Value::String(text) if text.len() <= MAX_BYTES => Const::Text(Arc::clone(text)),
+        Value::List(list) if list.len() <= MAX_ELEMENTS => {
+            let depth = depth.checked_sub(1)?;
+            let values = list.iter().map(|value| read(&value, depth));
+            Const::List(values.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::{Declared, policy_env};
+    use cel::types::Type;
+
+    fn fold(function: &str, is_member: bool, args: &[Const]) -> Option<Const> {
+        let env = policy_env(&Declared {
+            object: &Type::Dyn,
+            params: None,
+            authorizer: true,
+            request_resource: true,
+        });
+        call(&env, function, is_member, &args.iter().collect::<Vec<_>>())
+    }
+
+    fn text(text: &str) -> Const {
+        Const::Text(text.into())
+    }
+
+    #[test]
+    fn calls_are_evaluated() {
+        let pod = || text("Pod");
+        for (function, is_member, args, wanted) in [
+            (
+                "matches",
+                true,
+                vec![pod(), text("^P.d$")],
+                Const::Bool(true),
+            ),
+            ("matches", false, vec![pod(), text("x")], Const::Bool(false)),
+            ("size", true, vec![text("é\"\n")], Const::Int(3)),
+            ("upperAscii", true, vec![pod()], text("POD")),
+            (
+                "_<_",
+                false,
+                vec![Const::Int(-1), Const::Int(0)],
+                Const::Bool(true),
+            ),
+            ("_+_", false, vec![pod(), text("s")], text("Pods")),
+            (
+                "split",
+                true,
+                vec![text("apps/v1"), text("/")],
+                Const::List([text("apps"), text("v1")].into()),
+            ),
+            (
+                "join",
+                true,
+                vec![Const::List([text("a"), text("b")].into()), text("-")],
+                text("a-b"),
+            ),
+        ] {
+            assert_eq!(fold(function, is_member, &args), Some(wanted), "{function}");
+        }
+    }
+
+    #[test]
+    fn what_fails_or_is_large_is_not_known() {
+        let long = text(&"a".repeat(3000));
+        for (function, is_member, args) in [
+            ("_/_", false, vec![Const::Int(1), Const::Int(0)]),
+            ("_+_", false, vec![Const::Int(1), text("a")]),
+            ("matches", true, vec![text("a"), text("(")]),
+            ("size", true, vec![long]),
+            ("@in", false, vec![Const::Int(1), Const::List([].into())]),
+            ("type", false, vec![Const::TypeName("int")]),
+        ] {
+            assert_eq!(fold(function, is_member, &args), None, "{function}");
+        }
+    }
+}

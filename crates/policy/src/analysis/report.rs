@@ -1,0 +1,264 @@
+//! From what was found for each kind to the warnings of a policy.
+//!
+//! - A rule that names a kind means that kind: what cannot be evaluated for it is warned about.
+//! - A wildcard means any kind: that an expression asks for what some of them lack is no trouble as long as
+//!   the whole can be evaluated for one that comes to it, be it one that could not be looked at. What only
+//!   fails (`object.kind == 'Pod' ? object.spec.contianers.size() > 0 : true`) is trouble.
+//! - A test for a field fails for no kind; but where no kind has the field it is never true, which is
+//!   hardly meant: it is a warning, and no error.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use super::driver::{self, Finding, KindAnalysis};
+use super::interpret::Issue;
+use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, TextLeft};
+use crate::finding::{ExpressionFindings, KindFindings, Note};
+use cel::ast::ExprId;
+use cel::diagnostic::Code;
+use kubernetes::schema::Gvk;
+
+/// Which of the kinds that the rules match are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All, with their schemas.
+    Checked,
+    /// All, though there are some without a schema.
+    NamesOnly,
+    /// Not all.
+    Partial,
+}
+
+/// How long a warning may become by kinds that wildcards match, in bytes.
+const MAX_SHOWN_BYTES: usize = 32 * 1024;
+
+/// How many places in the source are remembered.
+const MAX_PLACES: usize = 8;
+
+/// What was found for all kinds.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    kinds: Vec<Kind>,
+    /// What kinds of wildcards come to without trouble: by the index of the expression, what is evaluated.
+    sound: BTreeMap<usize, Vec<bool>>,
+}
+
+/// What was found for one kind.
+#[derive(Debug)]
+struct Kind {
+    gvk: Gvk,
+    is_by_wildcard: bool,
+    analysis: KindAnalysis,
+    /// Tests for a field that no kind has, by the index of the expression.
+    always_false: BTreeMap<usize, Vec<Issue>>,
+}
+
+impl Report {
+    /// Adds what was found for objects of `gvk`.
+    pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
+        if is_by_wildcard {
+            self.add_succeeding(&mut analysis);
+        }
+        analysis.visited.clear();
+        self.kinds.push(Kind {
+            gvk,
+            is_by_wildcard,
+            analysis,
+            always_false: BTreeMap::new(),
+        });
+    }
+
+    /// Adds what a kind that wildcards match, and that is not shown, comes to without trouble.
+    pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
+        for (n, visited) in std::mem::take(&mut analysis.visited) {
+            if analysis.fails(n) {
+                continue;
+            }
+            let sound = self.sound.entry(n).or_default();
+            driver::add_visited(sound, &visited);
+        }
+    }
+
+    /// Whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
+    fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
+        let visited = self.sound.get(&n);
+        visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
+    }
+
+    /// The findings about each expression.
+    pub(super) fn into_findings(
+        mut self,
+        policy: &CompiledPolicy,
+        scope: Scope,
+    ) -> Vec<ExpressionFindings> {
+        if scope == Scope::Checked {
+            self.find_always_false();
+        }
+        self.kinds.sort_by(|left, right| left.gvk.cmp(&right.gvk));
+        let text_left = TextLeft::default();
+        let expressions = policy.expressions().iter().enumerate();
+        let found = expressions.filter_map(|(n, expression)| {
+            let (kinds, notes) = self.findings_of(n, expression, scope, &text_left);
+            (!kinds.is_empty()).then(|| ExpressionFindings {
+                index: n,
+                field_ref: expression.field_ref.clone(),
+                text: Arc::clone(&expression.text),
+                consequence: policy.consequence(n),
+                kinds,
+                notes,
+            })
+        });
+        found.collect()
+    }
+
+    /// The findings about the expression of the index `n`, and what is true of several kinds.
+    fn findings_of(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        scope: Scope,
+        text_left: &TextLeft,
+    ) -> (Vec<KindFindings>, Vec<Note>) {
+        let mut shown = Shown::default();
+        let mut found: Vec<KindFindings> = Vec::new();
+        let mut n_left_out = 0;
+        for kind in &self.kinds {
+            let finding = self.told(kind, n, scope);
+            if finding.is_none() && !kind.always_false.contains_key(&n) {
+                continue;
+            }
+            if kind.is_by_wildcard {
+                shown.n_failing += usize::from(finding.is_some());
+                if shown.is_full() {
+                    continue;
+                }
+            }
+            if !found.is_empty() && text_left.is_used_up() {
+                n_left_out += 1;
+                continue;
+            }
+            let mut of_kind = kind.findings(n, expression, finding.as_deref(), text_left);
+            // The first is shown however long it is.
+            if !kind.is_by_wildcard
+                || shown.add(&mut of_kind, &expression.text, kind.is_refused(n))
+                || found.is_empty()
+            {
+                found.push(of_kind);
+            }
+        }
+        let mut notes = Vec::new();
+        if n_left_out > 0 {
+            notes.push(Note::MoreKinds(n_left_out));
+        }
+        if shown.n_failing > 0 {
+            notes.push(Note::NoWildcardKind {
+                n_failing: shown.n_failing,
+                n_all: self.kinds.iter().filter(|kind| kind.is_by_wildcard).count(),
+            });
+        }
+        (found, notes)
+    }
+
+    /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
+    /// wherever it is evaluated, and only where all kinds are known.
+    fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
+        match kind.analysis.found.get(&n)? {
+            Finding::Issues(issues) if kind.is_by_wildcard => {
+                let hopeless = issues
+                    .iter()
+                    .filter(|issue| !self.is_evaluated_by_some(n, issue.id));
+                let hopeless: Vec<_> = hopeless.cloned().collect();
+                let is_told = scope != Scope::Partial && !hopeless.is_empty();
+                is_told.then_some(Cow::Owned(Finding::Issues(hopeless)))
+            }
+            finding => Some(Cow::Borrowed(finding)),
+        }
+    }
+
+    /// Finds the tests for a field that no kind has.
+    fn find_always_false(&mut self) {
+        let present = self.kinds.iter().flat_map(|kind| &kind.analysis.present);
+        let present: HashSet<_> = present.copied().collect();
+        for kind in &mut self.kinds {
+            let mut told = HashSet::new();
+            for (n, id, hint) in &kind.analysis.absent {
+                let field = hint.name();
+                if present.contains(&(*n, *id)) || !told.insert((*n, *id, field)) {
+                    continue;
+                }
+                let issue = Issue {
+                    id: *id,
+                    code: Code::UndefinedField,
+                    message: format!(
+                        "undefined field '{field}': no kind that the rules match has it, so that has() is \
+                         always false"
+                    ),
+                    hint: Some(hint.clone()),
+                };
+                kind.always_false.entry(*n).or_default().push(issue);
+            }
+        }
+    }
+}
+
+impl Kind {
+    fn is_refused(&self, n: usize) -> bool {
+        matches!(self.analysis.found.get(&n), Some(Finding::Refused { .. }))
+    }
+
+    /// The findings about the expression of the index `n`: `finding`, and the tests that are always false.
+    fn findings(
+        &self,
+        n: usize,
+        expression: &PolicyExpression,
+        finding: Option<&Finding>,
+        text_left: &TextLeft,
+    ) -> KindFindings {
+        let errors = finding.map(|finding| finding.to_diagnostics(expression, text_left));
+        let always_false = self.always_false.get(&n).map(|always_false| {
+            let finding = Finding::Issues(always_false.clone());
+            finding.to_diagnostics(expression, text_left)
+        });
+        KindFindings {
+            gvk: self.gvk.clone(),
+            errors: errors.unwrap_or_default(),
+            warnings: always_false.unwrap_or_default(),
+            repeats_places: false,
+        }
+    }
+}
+
+/// What is shown of one expression for the kinds of wildcards.
+#[derive(Default)]
+struct Shown {
+    n_failing: usize,
+    n_bytes: usize,
+    /// The places that were shown, as they are in the source.
+    places: Vec<String>,
+}
+
+impl Shown {
+    /// Whether there is no room for another kind.
+    fn is_full(&self) -> bool {
+        self.n_bytes > MAX_SHOWN_BYTES
+    }
+
+    /// Takes the room for `found`, findings in the expression `text`; whether there was so much. The places in the
+    /// source are shown for the first kind only.
+    fn add(&mut self, found: &mut KindFindings, text: &str, is_refused: bool) -> bool {
+        let places = found.errors.excerpts(text) + &found.warnings.excerpts(text);
+        found.repeats_places = self.places.contains(&places);
+        if !found.repeats_places && self.places.len() < MAX_PLACES {
+            self.places.push(places);
+        }
+        // What the API server refuses, it refuses whatever the kind.
+        self.n_bytes += if is_refused {
+            MAX_SHOWN_BYTES / 2 + 1
+        } else {
+            found.rendered_len(text)
+        };
+        !self.is_full()
+    }
+}

@@ -1,0 +1,267 @@
+//! The requests that an expression is followed for, as far as they differ: operations and resources of a kind, and
+//! the values that expressions begin with.
+
+use std::sync::Arc;
+
+use cel::ast::{Expr, Literal};
+use cel::types::{FieldTypes, StructType, Type};
+use kubernetes::schema::Gvk;
+
+use super::interpret::value::{Const, Object, Shape, Value};
+use crate::compile::CompiledPolicy;
+use crate::environment::{authorizer_types, evaluated_types};
+use crate::matching::{Operations, Target};
+
+/// The most resources of one kind that are told apart.
+const MAX_RESOURCES: usize = 8;
+
+/// What the expressions of a policy ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    operations: bool,
+    resources: bool,
+}
+
+impl Needs {
+    pub(super) fn of(policy: &CompiledPolicy) -> Self {
+        let mut needs = Self::default();
+        for ast in policy.expressions().iter().filter_map(|e| e.parsed().ok()) {
+            for (_, expr) in ast.iter() {
+                match expr {
+                    Expr::Ident(name) => needs.operations |= &**name == "oldObject",
+                    Expr::Literal(Literal::Null) => needs.operations = true,
+                    Expr::Select { field, .. } => needs.add_field(field),
+                    Expr::Literal(Literal::String(text)) => needs.add_field(text),
+                    _ => {}
+                }
+            }
+        }
+        needs
+    }
+
+    fn add_field(&mut self, field: &str) {
+        self.operations |= field == "operation";
+        self.resources |= matches!(
+            field,
+            "resource" | "subResource" | "requestResource" | "requestSubResource"
+        );
+    }
+}
+
+/// Requests that are alike.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    /// The operation; `None` where it does not matter.
+    operation: Option<&'static str>,
+    /// The resource; `None` where there are several and it does not matter.
+    target: Option<&'a Target<'a>>,
+}
+
+/// The sorts of requests for objects of a kind, which `targets` hold, that `needs` tells apart.
+pub(super) fn contexts<'t>(needs: Needs, targets: &'t [&'t Target<'t>]) -> Vec<Context<'t>> {
+    let mut contexts = Vec::new();
+    let split: Vec<&[&Target<'_>]> = if needs.resources && targets.len() <= MAX_RESOURCES {
+        targets.chunks(1).collect()
+    } else {
+        vec![targets]
+    };
+    for part in split {
+        let target = match part {
+            [only] => Some(*only),
+            _ => None,
+        };
+        let operations = Operations::NAMES.into_iter().filter(|name| {
+            let has = |target: &&Target<'_>| target.operations.names().any(|n| n == *name);
+            part.iter().any(has)
+        });
+        let operations: Vec<_> = operations.collect();
+        if needs.operations || *operations == ["DELETE"] {
+            contexts.extend(operations.into_iter().map(|operation| Context {
+                operation: Some(operation),
+                target,
+            }));
+        } else {
+            contexts.push(Context {
+                operation: None,
+                target,
+            });
+        }
+    }
+    contexts
+}
+
+/// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
+/// anything else. `metadata` is its type, where a schema of another kind tells it.
+pub(super) fn schemaless_type(metadata: Option<Type>) -> Type {
+    Type::Struct(StructType::new(
+        "object",
+        Arc::new(Schemaless {
+            metadata: metadata.unwrap_or(Type::Dyn),
+        }),
+    ))
+}
+
+/// The type of the metadata of objects of the type `object`.
+pub(super) fn metadata_type(object: &Type) -> Option<Type> {
+    match object {
+        Type::Struct(object) => {
+            let fields = object.fields.as_ref()?;
+            fields.field_type(&object.name, "metadata")
+        }
+        _ => None,
+    }
+}
+
+/// The fields of an object without a schema.
+#[derive(Debug)]
+struct Schemaless {
+    metadata: Type,
+}
+
+impl FieldTypes for Schemaless {
+    fn field_type(&self, _owner: &str, field: &str) -> Option<Type> {
+        Some(match field {
+            "metadata" => self.metadata.clone(),
+            _ => Type::Dyn,
+        })
+    }
+
+    fn field_names(&self) -> Vec<&str> {
+        vec!["metadata"]
+    }
+
+    fn may_hold(&self, _field: &str) -> bool {
+        true
+    }
+}
+
+/// The optional fields of objects that the API server always writes, if only as null: group, kind and field.
+/// That an object has them is certain, so that `has(object.rules)` does not tell a role from its binding.
+///
+/// Source: `k8s.io/api` `rbac/v1/types.go`, `discovery/v1/types.go`, `scheduling/v1/types.go`,
+/// `core/v1/types.go` (no `omitempty`).
+const ALWAYS_WRITTEN: [(&str, &str, &str); 7] = [
+    ("rbac.authorization.k8s.io", "ClusterRole", "rules"),
+    ("rbac.authorization.k8s.io", "Role", "rules"),
+    ("discovery.k8s.io", "EndpointSlice", "endpoints"),
+    ("discovery.k8s.io", "EndpointSlice", "ports"),
+    ("scheduling.k8s.io", "PriorityClass", "value"),
+    ("", "Event", "reportingComponent"),
+    ("", "Event", "reportingInstance"),
+];
+
+/// The values that expressions begin with, as far as they are known of requests that are alike.
+pub(super) fn roots(
+    gvk: &Gvk,
+    object: &Type,
+    params: Option<&Type>,
+    context: Context<'_>,
+) -> Vec<(&'static str, Value)> {
+    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
+    let mut known = vec![
+        ("kind", text(&gvk.kind)),
+        ("apiVersion", text(&gvk.api_version())),
+    ];
+    if let Type::Struct(object) = object
+        && let Some(fields) = &object.fields
+    {
+        let written = ALWAYS_WRITTEN
+            .iter()
+            .filter(|(group, kind, _)| (*group, *kind) == (&*gvk.group, &*gvk.kind));
+        known.extend(written.filter_map(|(.., field)| {
+            let type_ = fields.field_type(&object.name, field)?;
+            Some((*field, Value::from_type(&type_)))
+        }));
+    }
+    let subject = with_known(object, known);
+    let null = || Value::constant(Const::Null);
+    let (new, old) = match context.operation {
+        Some("CREATE" | "CONNECT") => (subject, null()),
+        Some("DELETE") => (null(), subject),
+        _ => (subject.clone(), subject),
+    };
+    let (request, namespace) = evaluated_types();
+    let is_namespaced = context.target.map(|target| target.resource.namespaced);
+    // Requests for namespaces are themselves in a namespace, that of their name.
+    let namespace = match is_namespaced {
+        Some(false) if gvk.group.is_empty() && gvk.kind == "Namespace" => Value::unknown(),
+        Some(false) => null(),
+        Some(true) => with_known(&namespace, Vec::new()),
+        None => Value::from_type(&namespace),
+    };
+    let (authorizer, resource_check) = authorizer_types();
+    let mut roots = vec![
+        ("object", new),
+        ("oldObject", old),
+        ("namespaceObject", namespace),
+        ("request", request_value(&request, gvk, context)),
+        ("authorizer", Value::plain(authorizer)),
+        ("authorizer.requestResource", Value::plain(resource_check)),
+    ];
+    roots.extend(params.map(|params| ("params", Value::from_type(params))));
+    roots
+}
+
+fn request_value(request: &Type, gvk: &Gvk, context: Context<'_>) -> Value {
+    let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
+    let field = |name: &str| match request {
+        Type::Struct(object) => object
+            .fields
+            .as_ref()
+            .and_then(|fields| fields.field_type(&object.name, name))
+            .unwrap_or(Type::Dyn),
+        _ => Type::Dyn,
+    };
+    let group_version_kind = vec![
+        ("group", text(&gvk.group)),
+        ("version", text(&gvk.version)),
+        ("kind", text(&gvk.kind)),
+    ];
+    let mut known = vec![
+        ("kind", with_known(&field("kind"), group_version_kind)),
+        (
+            "requestKind",
+            with_known(&field("requestKind"), vec![("kind", text(&gvk.kind))]),
+        ),
+    ];
+    if let Some(operation) = context.operation {
+        known.push(("operation", text(operation)));
+    }
+    if let Some(target) = context.target {
+        let gvr = &target.resource.gvr;
+        let (resource, subresource) = gvr.resource.split_once('/').unwrap_or((&gvr.resource, ""));
+        let resources = vec![
+            ("group", text(&gvr.group)),
+            ("version", text(&gvr.version)),
+            ("resource", text(resource)),
+        ];
+        known.push(("resource", with_known(&field("resource"), resources)));
+        known.push((
+            "requestResource",
+            with_known(
+                &field("requestResource"),
+                vec![("resource", text(resource))],
+            ),
+        ));
+        // It is left out where it is empty.
+        let subresource = if subresource.is_empty() {
+            Value::never()
+        } else {
+            text(subresource)
+        };
+        known.push(("subResource", subresource.clone()));
+        known.push(("requestSubResource", subresource));
+    }
+    with_known(request, known)
+}
+
+/// An object of which some fields are known.
+fn with_known(type_: &Type, known: Vec<(&'static str, Value)>) -> Value {
+    match type_ {
+        Type::Struct(object) if object.fields.is_some() => Value::of(Shape::Object(Object {
+            type_: object.clone(),
+            known: Some(known.into()),
+        })),
+        _ => Value::from_type(type_),
+    }
+}

@@ -1,0 +1,142 @@
+//! The answers of upstream's type checker: the `upstream` profile.
+//!
+//! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`,
+//! `TypeChecker.CheckExpression`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cel::diagnostic::Diagnostics;
+use cel::env::Env;
+use cel::types::Type;
+use kubernetes::schema::Gvk;
+
+use super::{TypeCheck, UncheckedKind};
+use crate::compile::CompiledPolicy;
+use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
+use crate::expressions::{Checked, PolicyExpression, Role, TextLeft, Words};
+use crate::finding::{ExpressionFindings, KindFindings};
+
+/// How many nodes are checked for one policy in the upstream profile, each for each kind. The kinds that are left
+/// then are not checked.
+const MAX_WORK: usize = 2_500_000;
+
+/// Checks `policy` for the kinds of `typed`.
+pub(super) fn check(
+    policy: &CompiledPolicy,
+    params: Option<&Type>,
+    typed: Vec<(Gvk, Type)>,
+    outcome: &mut TypeCheck,
+) {
+    let mut found: BTreeMap<usize, Vec<KindFindings>> = BTreeMap::new();
+    let mut work = 0;
+    let text_left = TextLeft::of_upstream();
+    for (gvk, object) in typed {
+        if work > MAX_WORK || text_left.is_used_up() {
+            outcome.unchecked.push(UncheckedKind {
+                gvk,
+                reason: "the policy is too large to be checked for so many kinds".to_owned(),
+                unavailable: false,
+            });
+            continue;
+        }
+        work += policy.n_nodes();
+        let kind = KindContext {
+            policy,
+            object: &object,
+            params,
+        };
+        for (n, errors) in kind.check(&text_left) {
+            found.entry(n).or_default().push(KindFindings {
+                gvk: gvk.clone(),
+                errors,
+                warnings: Diagnostics::default(),
+                repeats_places: false,
+            });
+        }
+        outcome.checked.push(gvk);
+    }
+    outcome.findings = found
+        .into_iter()
+        .filter_map(|(n, kinds)| {
+            let expression = policy.expressions().get(n)?;
+            Some(ExpressionFindings {
+                index: n,
+                field_ref: expression.field_ref.clone(),
+                text: Arc::clone(&expression.text),
+                consequence: policy.consequence(n),
+                kinds,
+                notes: Vec::new(),
+            })
+        })
+        .collect();
+}
+
+/// One kind of object, and the policy that is checked for it as upstream checks it.
+pub(super) struct KindContext<'a> {
+    pub(super) policy: &'a CompiledPolicy,
+    pub(super) object: &'a Type,
+    pub(super) params: Option<&'a Type>,
+}
+
+impl<'a> KindContext<'a> {
+    fn env(&self) -> Env {
+        policy_env(&Declared {
+            object: self.object,
+            params: self.params,
+            authorizer: true,
+            request_resource: false,
+        })
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = (usize, &'a PolicyExpression)> + use<'a> {
+        self.policy.expressions().iter().enumerate()
+    }
+
+    /// The index of each expression in error, with the findings.
+    fn check<'t>(
+        &self,
+        text_left: &'t TextLeft,
+    ) -> impl Iterator<Item = (usize, Diagnostics)> + use<'a, 't> {
+        let findings = move |(n, expression, checked): (usize, &PolicyExpression, Checked<'_>)| {
+            Some((n, findings(expression, checked, text_left)?))
+        };
+        self.check_all().into_iter().filter_map(findings)
+    }
+
+    /// Upstream's answer: variables silently, then validations and their messages.
+    pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, Checked<'a>)> {
+        let mut variables = VariableTypes::default();
+        let mut env = self.env();
+        env.set_variable("variables", variables.to_type());
+        for (_, variable) in self.expressions().filter(|(_, e)| e.role == Role::Variable) {
+            let type_ = match variable.check(&env) {
+                Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
+                Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
+            };
+            // The environment lets go of the variables, so that adding one copies none.
+            env.set_variable("variables", Type::Dyn);
+            variables.add(variable.name.as_deref().unwrap_or_default(), type_);
+            env.set_variable("variables", variables.to_type());
+        }
+        self.expressions()
+            .filter(|(_, e)| matches!(e.role, Role::Validation | Role::MessageExpression))
+            .map(|(n, expression)| (n, expression, expression.check(&env)))
+            .collect()
+    }
+}
+
+/// What upstream says of the expression.
+fn findings(
+    expression: &PolicyExpression,
+    checked: Checked<'_>,
+    text_left: &TextLeft,
+) -> Option<Diagnostics> {
+    let mut found = match checked {
+        Checked::Unparsed(found) => expression.in_words(found, Words::Upstream).clone(),
+        Checked::Failed(_, found) => found,
+        Checked::Passed(_) => return None,
+    };
+    text_left.cut(&mut found, &expression.text);
+    Some(found)
+}

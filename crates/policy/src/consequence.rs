@@ -1,0 +1,146 @@
+//! The fate of a request for which an expression of a policy fails.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/validating/validator.go` (`Validate`,
+//! `policyDecisionActionForError`, `auditAnnotationEvaluationForError`) and `dispatcher.go` (`Dispatch`: an
+//! error of an audit annotation denies); `pkg/admission/plugin/webhook/matchconditions/matcher.go` (`Match`);
+//! `pkg/admission/plugin/cel/composition.go` (`runInjector`: a variable is evaluated when it is read).
+
+use std::collections::HashMap;
+
+use super::expressions::{PolicyExpression, Role};
+use super::variables;
+
+/// The fate of a request for which an expression fails, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consequence {
+    /// Nothing: it is a variable that no expression reads, and is never evaluated.
+    Unread,
+    /// Requests that are denied anyway get another message; none is denied because of it.
+    OtherMessage,
+    /// failurePolicy Ignore: the audit annotation is left out, and nothing else happens.
+    NoAnnotation,
+    /// failurePolicy Ignore: the request is let through, as far as the expression goes.
+    LetThrough,
+    /// failurePolicy Fail: the request is denied.
+    Denied,
+}
+
+/// The consequence of each of `expressions`, in their order.
+pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Vec<Consequence> {
+    let mut found: Vec<Consequence> = expressions
+        .iter()
+        .map(|expression| of_role(expression.role, fails_closed))
+        .collect();
+    // Of several variables of a name the last one is read.
+    let by_name: HashMap<&str, usize> = expressions
+        .iter()
+        .enumerate()
+        .filter(|(_, expression)| expression.role == Role::Variable)
+        .filter_map(|(n, variable)| Some((variable.name.as_deref()?, n)))
+        .collect();
+    // What reads a variable fails with it: the worst is handed on first, and to each variable once.
+    let mut readers: Vec<usize> = (0..expressions.len()).collect();
+    readers.sort_by_key(|n| found.get(*n).copied());
+    while let Some(reader) = readers.pop() {
+        let (Some(expression), Some(worst)) = (expressions.get(reader), found.get(reader).copied())
+        else {
+            continue;
+        };
+        let Ok(ast) = expression.parsed() else {
+            continue;
+        };
+        for name in variables::read_by(ast) {
+            if let Some(&n) = by_name.get(name)
+                && let Some(known) = found.get_mut(n)
+                && *known < worst
+            {
+                *known = worst;
+                readers.push(n);
+            }
+        }
+    }
+    found
+}
+
+/// The consequence where nothing else reads the expression.
+fn of_role(role: Role, fails_closed: bool) -> Consequence {
+    match role {
+        // An audit annotation that fails denies too, whatever the validationActions of the binding are.
+        Role::Validation | Role::MatchCondition | Role::AuditAnnotation if fails_closed => {
+            Consequence::Denied
+        }
+        Role::Validation | Role::MatchCondition => Consequence::LetThrough,
+        Role::AuditAnnotation => Consequence::NoAnnotation,
+        Role::MessageExpression => Consequence::OtherMessage,
+        Role::Variable => Consequence::Unread,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expression(role: Role, name: Option<&str>, text: &str) -> PolicyExpression {
+        PolicyExpression::new(String::new(), role, name, text)
+    }
+
+    #[track_caller]
+    fn check(fails_closed: bool, expected: &[Consequence]) {
+        let variable = |name, text| expression(Role::Variable, Some(name), text);
+        let expressions = [
+            expression(Role::MatchCondition, Some("c"), "true"),
+            variable("base", "1"),
+            variable("shown", "variables.base"),
+            variable("noted", "2"),
+            variable("tested", "3"),
+            variable("idle", "variables.tested"),
+            variable("same", "4"),
+            variable("same", "5"),
+            expression(
+                Role::Validation,
+                None,
+                "variables.tested + variables.same > 1",
+            ),
+            expression(Role::MessageExpression, None, "string(variables.shown)"),
+            expression(Role::AuditAnnotation, Some("k"), "string(variables.noted)"),
+        ];
+        assert_eq!(of_all(&expressions, fails_closed), expected);
+    }
+
+    #[test]
+    fn a_variable_fails_what_reads_it() {
+        use Consequence::{Denied, LetThrough, NoAnnotation, OtherMessage, Unread};
+        check(
+            true,
+            &[
+                Denied,
+                OtherMessage,
+                OtherMessage,
+                Denied,
+                Denied,
+                Unread,
+                Unread,
+                Denied,
+                Denied,
+                OtherMessage,
+                Denied,
+            ],
+        );
+        check(
+            false,
+            &[
+                LetThrough,
+                OtherMessage,
+                OtherMessage,
+                NoAnnotation,
+                LetThrough,
+                Unread,
+                Unread,
+                LetThrough,
+                LetThrough,
+                OtherMessage,
+                NoAnnotation,
+            ],
+        );
+    }
+}

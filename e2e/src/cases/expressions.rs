@@ -1,0 +1,75 @@
+//! What expressions may name: variables with their schemas, and all that the environment declares.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+use vap_status_controller::cel::decls::Variable;
+use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::types::{StructType, Type};
+use vap_status_controller::library::environment::base_env;
+use vap_status_controller::schema::{DeclType, Gvk, OpenApiDocument};
+
+use super::choices::Choices;
+use super::generator::{Generator, Material};
+
+/// The type of `authorizer`.
+pub(crate) fn authorizer_type() -> Type {
+    Type::Struct(StructType::undeclared(
+        "kubernetes.authorization.Authorizer",
+    ))
+}
+
+/// What expressions are made of that may name `variables`.
+pub(crate) fn material(variables: &[(&str, Type)]) -> Material {
+    Material::new(&environment(variables), variables)
+}
+
+/// The environment with all libraries and `variables`.
+pub(crate) fn environment(variables: &[(&str, Type)]) -> Env {
+    let declared = variables
+        .iter()
+        .map(|(name, type_)| Variable::new(*name, type_.clone()));
+    base_env().extend(declared)
+}
+
+/// The declared type of a schema.
+pub(crate) fn declared(schema: &Value) -> Result<Arc<DeclType>> {
+    let document = json!({"openapi": "3.0.0", "components": {"schemas": {"made": {
+        "type": "object",
+        "properties": {"self": schema},
+        "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Made"}],
+    }}}});
+    let document = OpenApiDocument::parse(document.to_string().as_bytes())?;
+    let root = document.decl_type(&Gvk::new("g", "v1", "Made"));
+    let root = root.ok().context("no type")?;
+    let of_self = root.declared_field("self").context("no field")?;
+    Ok(Arc::clone(&of_self.type_))
+}
+
+/// An expression of `type_`, or of any type.
+pub(crate) fn make(
+    material: &Material,
+    choices: &mut Choices<'static>,
+    type_: Option<&Type>,
+    depth: u32,
+) -> String {
+    let may_be_dyn = choices.chance(30);
+    let seeded = Choices::Seeded(u64::try_from(choices.below(1 << 30)).unwrap_or_default());
+    let mut generator = Generator::new(material, seeded, may_be_dyn);
+    match type_ {
+        Some(type_) => generator.expr(type_, depth),
+        None => generator.any(depth),
+    }
+}
+
+/// Whether upstream survives the expression, and answers it the same in each run.
+pub(crate) fn is_steady(text: &str) -> bool {
+    // The list is made in full before its cost is known.
+    let ranges = text.split("lists.range(").skip(1);
+    let are_short = ranges.into_iter().all(|rest| {
+        let argument = rest.split([')', ',']).next().unwrap_or_default();
+        argument.len() <= 3 && argument.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    are_short && text.len() < 20_000
+}

@@ -1,0 +1,34 @@
+//! What is tested on the corpus of real policies beside parity: `./dev corpus`, with `VAP_CORPUS_DIR` set.
+//! Not among the tests that `cargo test` runs by itself, and fails where there is no corpus.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    dead_code,
+    reason = "a test fails by a panic, and shares modules with others"
+)]
+
+#[path = "../../tests/support/checks.rs"]
+mod checks;
+#[path = "support/kcm.rs"]
+mod kcm;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use e2e::corpus;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_upstream_profile_gives_what_kcm_writes() {
+    let folder = corpus::directory().unwrap().join("policies");
+    kcm::the_upstream_profile_gives_what_kcm_writes(&folder).await;
+}
+
+#[test]
+fn warnings_are_those_of_the_type_checker() {
+    let corpus = corpus::directory().unwrap();
+    let (policies, crds) = (corpus.join("policies"), corpus.join("crds"));
+    checks::warnings_are_those_of_the_type_checker(&[policies], &[crds], 401);
+}

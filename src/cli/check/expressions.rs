@@ -1,0 +1,258 @@
+//! What is found about the expressions of a policy, with its place in the file.
+
+use std::collections::{HashMap, HashSet};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::finding::{Finding, Severity};
+use super::policy::{Answers, finding};
+use super::suggestion::{self, Suggestions};
+use crate::cel::diagnostic::{self, Hint};
+use crate::cel::source::{Location, SourceMap};
+use crate::cel::syntax;
+use crate::cli::input::{FieldPlaces, Object};
+use crate::policy::compile::{Cause, CompileFindingKind};
+use crate::policy::consequence::Consequence;
+use crate::policy::expressions::{PolicyExpression, Role};
+use crate::policy::finding::{ExpressionFindings, KindFindings};
+use crate::policy::rule::Rule;
+use crate::status::message;
+use crate::status::warnings;
+
+/// Adds the expressions that the API server refuses, or cannot evaluate safely.
+pub(super) fn errors(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    findings: &mut Vec<Finding>,
+) {
+    let mut suggestions = Suggestions::default();
+    for (field_ref, kind, cause) in &answers.errors {
+        let (severity, rule, help) = match kind {
+            CompileFindingKind::Failed => {
+                (Severity::Error, None, "the API server refuses the policy")
+            }
+            CompileFindingKind::Unsafe => (
+                Severity::Error,
+                Some(Rule::UnsafeExpression),
+                "the API server accepts the policy, and may end when it evaluates it",
+            ),
+            CompileFindingKind::Unsupported => (
+                Severity::Note,
+                Some(Rule::UnsupportedExpression),
+                "whether the expression works cannot be told",
+            ),
+        };
+        let expression = answers.expression(field_ref);
+        let text = expression.map(|expression| match cause {
+            Cause::Diagnostics { text, .. } => Text::compiled(expression, text),
+            Cause::Whole { .. } => Text::whole(expression),
+        });
+        let places = policy.places_in_field(field_ref);
+        for issue in cause.issues() {
+            let rule = rule.unwrap_or(issue.rule);
+            let message = one_line(issue.message);
+            let mut found = finding(policy, severity, rule, &message, places.start());
+            if let Some(text) = &text {
+                mark(&mut found, text, issue.location, &places);
+            }
+            found.field_ref = Some(field_ref.clone());
+            let is_match_condition =
+                expression.is_some_and(|expression| expression.role == Role::MatchCondition);
+            let hint = match (rule, issue.hint) {
+                (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
+                    suggestion::reference(name, is_match_condition)
+                }
+                (Rule::UndefinedField, Some(hint)) => suggestions
+                    .field(&policy.value, hint)
+                    .map(|meant| format!("did you mean `{meant}`?")),
+                _ => None,
+            };
+            found.help = Some(match hint {
+                Some(hint) => format!("{hint}; {help}"),
+                None => help.to_owned(),
+            });
+            findings.push(found);
+        }
+    }
+}
+
+/// Adds the expressions that may fail when they are evaluated, or hardly do what is meant.
+pub(super) fn warnings(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    findings: &mut Vec<Finding>,
+) {
+    let mut errors_of: HashMap<&str, HashSet<(Location, &str)>> = HashMap::new();
+    for (field_ref, _, cause) in &answers.errors {
+        let issues = cause.issues().into_iter();
+        let issues = issues.map(|issue| (issue.location, issue.message));
+        errors_of.entry(field_ref).or_default().extend(issues);
+    }
+    let no_errors = HashSet::new();
+    let mut suggestions = Suggestions::default();
+    for found in &answers.typed.findings {
+        let errors = errors_of
+            .get(found.field_ref.as_str())
+            .unwrap_or(&no_errors);
+        let notes = notes(found);
+        let text = answers.expression(&found.field_ref).map(Text::whole);
+        let places = policy.places_in_field(&found.field_ref);
+        for group in grouped(found, errors) {
+            let Group {
+                severity,
+                found: first,
+                ..
+            } = group;
+            let rule = first.code.into();
+            let message = one_line(&first.message);
+            let start = places.start();
+            let mut shown = finding(policy, Severity::Warning, rule, &message, start);
+            if let Some(text) = &text {
+                mark(&mut shown, text, first.location, &places);
+            }
+            shown.field_ref = Some(found.field_ref.clone());
+            shown.kinds = group.kinds;
+            let hint = first.hint.as_ref();
+            let meant = hint.filter(|_| rule == Rule::UndefinedField);
+            let meant = meant.and_then(|hint| suggestions.field(&policy.value, hint));
+            let mut helps: Vec<String> = meant
+                .map(|meant| format!("did you mean `{meant}`?"))
+                .into_iter()
+                .collect();
+            if severity == diagnostic::Severity::Error {
+                helps.push(what_follows(found.consequence).to_owned());
+            }
+            helps.extend(notes.iter().cloned());
+            shown.help = (!helps.is_empty()).then(|| helps.join(" "));
+            findings.push(shown);
+        }
+    }
+}
+
+/// A consequence in words.
+fn what_follows(consequence: Consequence) -> &'static str {
+    match consequence {
+        Consequence::Denied => "with failurePolicy Fail, a request for which it fails is denied",
+        Consequence::LetThrough => {
+            "with failurePolicy Ignore, a request for which it fails is let through unchecked"
+        }
+        Consequence::NoAnnotation => {
+            "with failurePolicy Ignore, the audit annotation is left out where it fails"
+        }
+        Consequence::OtherMessage => {
+            "where it fails, a denial shows the validation's message or expression instead; no request is \
+             denied because of it"
+        }
+        Consequence::Unread => "nothing reads the variable, so that it is never evaluated",
+    }
+}
+
+/// Findings of several kinds that are one.
+struct Group<'a> {
+    severity: diagnostic::Severity,
+    found: &'a diagnostic::Diagnostic,
+    kinds: Vec<String>,
+}
+
+/// The findings, each place and message once, but for those that are said of the expression itself already,
+/// without regard to a kind.
+fn grouped<'a>(
+    found: &'a ExpressionFindings,
+    errors: &HashSet<(Location, &str)>,
+) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    let mut by_place: HashMap<(Location, &str), usize> = HashMap::new();
+    for (gvk, severity, found) in found.iter() {
+        let key = (found.location, found.message.as_str());
+        let is_syntax = Rule::from(found.code) == Rule::Syntax;
+        if errors.contains(&key) || is_syntax && !errors.is_empty() {
+            continue;
+        }
+        let n = *by_place.entry(key).or_insert_with(|| {
+            groups.push(Group {
+                severity,
+                found,
+                kinds: Vec::new(),
+            });
+            groups.len() - 1
+        });
+        if let Some(group) = groups.get_mut(n) {
+            group.kinds.push(message::kind(gvk));
+        }
+    }
+    groups
+}
+
+/// Facts about all findings of an expression, each in brackets.
+fn notes(found: &ExpressionFindings) -> Vec<String> {
+    let lists = found.kinds.iter().flat_map(KindFindings::by_severity);
+    let left_out = lists.map(|(_, found)| found.n_left_out());
+    let left_out = left_out.filter(|n| *n > 0).map(diagnostic::left_out);
+    let notes = found.notes.iter().map(|note| warnings::note(*note));
+    left_out
+        .chain(notes)
+        .map(|note| format!("({note})"))
+        .collect()
+}
+
+/// A message in one line.
+fn one_line(message: &str) -> String {
+    message.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// The text of an expression, in which places are marked.
+struct Text<'a> {
+    compiled: &'a str,
+    source: SourceMap,
+    /// The number of code points of the expression before the text.
+    n_before: usize,
+    /// From where the first to where the last code point of the expression is that is not blank, in code points.
+    solid: (usize, usize),
+}
+
+impl<'a> Text<'a> {
+    /// The whole text of `expression`.
+    fn whole(expression: &'a PolicyExpression) -> Self {
+        Self::compiled(expression, &expression.text)
+    }
+
+    /// The part of `expression` that was compiled: the API server trims some expressions.
+    fn compiled(expression: &'a PolicyExpression, text: &'a str) -> Self {
+        let whole = &*expression.text;
+        let blank = whole.len() - whole.trim_start().len();
+        let n_blank = whole.get(..blank).unwrap_or_default().chars().count();
+        Self {
+            compiled: text,
+            source: SourceMap::new(text),
+            n_before: if text.len() == whole.len() {
+                0
+            } else {
+                n_blank
+            },
+            solid: (n_blank, whole.trim().chars().count()),
+        }
+    }
+
+    /// The code points of the expression that `location` is about: from, and how many.
+    fn marked(&self, location: Location) -> (usize, usize) {
+        let Some(start) = self.source.byte(location) else {
+            // The expression as a whole.
+            return self.solid;
+        };
+        let span = syntax::span_at(self.compiled, start);
+        let n_code_points = |text: Option<&str>| text.unwrap_or_default().chars().count();
+        let before = self.n_before + n_code_points(self.compiled.get(..span.start));
+        (before, n_code_points(self.compiled.get(span)).max(1))
+    }
+}
+
+/// Marks in `found` what is at `location` of an expression.
+fn mark(found: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
+    let (offset, length) = text.marked(location);
+    let place = places.of(offset);
+    let last = places.of(offset + length.saturating_sub(1));
+    found.location.place = Some(place);
+    if last.line == place.line && last.column >= place.column {
+        found.location.length = last.column - place.column + 1;
+    }
+}

@@ -1,0 +1,235 @@
+//! `kubectl vap explain`: what a rule of `check` means, with an example and what to do about it.
+//!
+//! All of it is the table of rules ([`crate::policy::rule`]) in words: as text, as JSON, and as the page
+//! `docs/rules.md`.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::check::render::{BOLD, painted};
+use super::check::suggestion::nearest;
+use super::error::CliError;
+use super::terminal::Terminal;
+use super::text::wrap;
+use crate::policy::rule::{Entry, Example, Rule};
+
+/// The output of `kubectl vap explain -o json`.
+///
+/// The shape is stable: fields may be added, none is removed or changes its meaning while `apiVersion` stays.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleList {
+    /// Always `cli.vap-status.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// Always `RuleList`.
+    pub kind: &'static str,
+    /// The rules, sorted by id.
+    pub items: Vec<RuleReport>,
+}
+
+/// One rule; where a single one is asked for, it is alone in a [`RuleList`].
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RuleReport {
+    /// The id, `undefined-field`.
+    pub id: &'static str,
+    /// The findings that belong to it.
+    pub summary: &'static str,
+    /// A case of it.
+    pub example: ExampleReport,
+    /// The mend.
+    pub mend: &'static str,
+}
+
+/// A case of a rule.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExampleReport {
+    /// Its sort: `expression`, `spec`, `file` or `words`.
+    pub of: &'static str,
+    /// With the finding.
+    pub wrong: &'static str,
+    /// The same as it should be, where that can be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right: Option<&'static str>,
+}
+
+impl From<Rule> for RuleReport {
+    fn from(rule: Rule) -> Self {
+        let Entry {
+            id,
+            summary,
+            example,
+            mend,
+        } = rule.entry();
+        let (of, wrong, right) = match example {
+            Example::Expression { wrong, right } => ("expression", wrong, Some(right)),
+            Example::Spec { wrong, right } => ("spec", wrong, Some(right)),
+            Example::File { wrong, right } => ("file", wrong, Some(right)),
+            Example::Words(words) => ("words", words, None),
+        };
+        Self {
+            id,
+            summary,
+            example: ExampleReport { of, wrong, right },
+            mend,
+        }
+    }
+}
+
+/// `rules` as JSON has them.
+#[must_use]
+pub fn list(rules: &[Rule]) -> RuleList {
+    RuleList {
+        api_version: "cli.vap-status.dev/v1alpha1",
+        kind: "RuleList",
+        items: rules.iter().copied().map(RuleReport::from).collect(),
+    }
+}
+
+/// The rule of an id.
+///
+/// # Errors
+/// No rule has it; the error names one that was probably meant.
+pub(super) fn rule(id: &str) -> Result<Rule, CliError> {
+    Rule::from_id(id).ok_or_else(|| {
+        let ids = Rule::ALL.iter().map(|rule| rule.id());
+        let hint = nearest(id, ids).map(|meant| format!("did you mean `{meant}`? "));
+        CliError::NoSuchRule {
+            id: id.to_owned(),
+            hint: hint.unwrap_or_default(),
+        }
+    })
+}
+
+/// All rules, one a line.
+#[must_use]
+pub fn table(terminal: Terminal) -> String {
+    let ids = Rule::ALL.iter().map(|rule| rule.id().len());
+    let n_columns = ids.max().unwrap_or_default() + 2;
+    let max = terminal.width.unwrap_or(usize::MAX);
+    let mut out = String::new();
+    for rule in Rule::ALL {
+        let (id, indent) = (rule.id(), " ".repeat(n_columns));
+        let room = max.saturating_sub(n_columns);
+        for (n, line) in wrap(rule.summary(), room, usize::MAX, "")
+            .iter()
+            .enumerate()
+        {
+            let head = if n == 0 { id } else { "" };
+            let gap = indent.get(head.len()..).unwrap_or_default();
+            let _ = writeln!(out, "{}{gap}{line}", painted(head, BOLD, terminal));
+        }
+    }
+    out
+}
+
+/// A rule, for people.
+#[must_use]
+pub fn text(rule: Rule, terminal: Terminal) -> String {
+    let max = terminal.width.unwrap_or(usize::MAX);
+    let Entry {
+        id,
+        summary,
+        example,
+        mend,
+    } = rule.entry();
+    let paragraph = |text: &str| wrap(text, max, usize::MAX, "").join("\n");
+    let mut out = format!(
+        "{}\n\n{}\n",
+        painted(id, BOLD, terminal),
+        paragraph(&sentence(summary))
+    );
+    match shown(example) {
+        Shown::Words(words) => {
+            let _ = write!(out, "\nExample: {}\n", paragraph(words));
+        }
+        Shown::Code { what, wrong, right } => {
+            let _ = write!(out, "\n{what}:\n{}", indented(wrong));
+            if !right.is_empty() {
+                let _ = write!(out, "Instead:\n{}", indented(right));
+            }
+        }
+    }
+    let _ = write!(out, "\n{}\n", paragraph(mend));
+    out
+}
+
+/// The page of all rules, in Markdown.
+#[must_use]
+pub fn markdown() -> String {
+    let mut out = String::from(
+        "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule, whose id is stable: it stands in the text, in \
+         JSON (`rule`), in SARIF (`ruleId`) and in the titles of GitHub's annotations.\n`kubectl vap explain RULE` \
+         prints what stands here.\nThis page is made of the table in `crates/policy/src/rule/table.rs` by \
+         `VAP_UPDATE=1 cargo test --test explain`.\n\n| rule | finds |\n|---|---|\n",
+    );
+    for rule in Rule::ALL {
+        let id = rule.id();
+        let _ = writeln!(out, "| [`{id}`](#{id}) | {} |", rule.summary());
+    }
+    for rule in Rule::ALL {
+        let Entry {
+            id,
+            summary,
+            example,
+            mend,
+        } = rule.entry();
+        let _ = write!(out, "\n## {id}\n\n{}\n", sentence(summary));
+        match shown(example) {
+            Shown::Words(words) => {
+                let _ = write!(out, "\nExample: {words}\n");
+            }
+            Shown::Code { what, wrong, right } => {
+                let _ = write!(out, "\n{what}:\n\n```\n{wrong}\n```\n");
+                if !right.is_empty() {
+                    let _ = write!(out, "\nInstead:\n\n```\n{right}\n```\n");
+                }
+            }
+        }
+        let _ = write!(out, "\n{mend}\n");
+    }
+    out
+}
+
+/// A case, with what it is called.
+enum Shown {
+    Words(&'static str),
+    Code {
+        what: &'static str,
+        wrong: &'static str,
+        right: &'static str,
+    },
+}
+
+fn shown(example: Example) -> Shown {
+    let code = |what, wrong: &'static str, right| {
+        // An expression may be empty.
+        let wrong = if wrong.is_empty() { "\"\"" } else { wrong };
+        Shown::Code { what, wrong, right }
+    };
+    match example {
+        Example::Expression { wrong, right } => {
+            code("Example, an expression for Deployments", wrong, right)
+        }
+        Example::Spec { wrong, right } => code("Example, in the spec of a policy", wrong, right),
+        Example::File { wrong, right } => code("Example, a file", wrong, right),
+        Example::Words(words) => Shown::Words(words),
+    }
+}
+
+/// With a capital and a full stop.
+fn sentence(summary: &str) -> String {
+    let mut chars = summary.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
+}
+
+fn indented(code: &str) -> String {
+    let mut out = String::new();
+    for line in code.lines() {
+        let _ = writeln!(out, "  {line}");
+    }
+    out
+}

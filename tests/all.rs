@@ -1,0 +1,22 @@
+//! The fast tests of the engine, the command line and the repository's files as one program: to link a program
+//! takes longer than to run its tests. `tests/slow.rs` has those that start programs or take seconds, and those
+//! that measure a whole process have files of their own; `repository` holds that each file is somewhere.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+#[path = "support/golden.rs"]
+mod golden;
+
+mod cases;
+mod cli;
+mod cli_check;
+mod costs;
+mod explain;
+mod library_functions;
+mod overload_rows;
+mod parser_peer;
+mod policies;
+mod repository;
+mod syntax_error_words;
+mod truthful;
+mod typed_values;

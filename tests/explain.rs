@@ -1,0 +1,136 @@
+//! The rules of `kubectl vap check`: their page, and that each example is a case of its rule.
+//!
+//! `VAP_UPDATE=1 cargo test --test all explain` remakes `docs/rules.md` and the texts beside this file.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use crate::golden::{self, PLAIN};
+use clap::Parser as _;
+use serde_json::Value;
+use vap_status_controller::cli::args::Args;
+use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::exit::Exit;
+use vap_status_controller::cli::{explain, run};
+use vap_status_controller::policy::rule::{Example, Rule};
+
+/// What the command prints, what it complains of, and how it ends.
+fn vap(args: &[&str]) -> (String, String, Exit) {
+    let args = Args::parse_from([&["kubectl-vap", "explain"], args].concat());
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = run(&args, PLAIN, &mut out, &mut err);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(out), text(err), exit)
+}
+
+#[test]
+fn the_page_has_all_rules() {
+    golden::compare("docs/rules.md", &explain::markdown());
+}
+
+#[test]
+fn one_rule_and_all_of_them() {
+    let (out, err, exit) = vap(&["undefined-field"]);
+    golden::compare("tests/cli_explain/undefined-field.txt", &out);
+    assert_eq!((err.as_str(), exit), ("", Exit::Clean));
+    let (out, _, _) = vap(&[]);
+    golden::compare("tests/cli_explain/all.txt", &out);
+    assert_eq!(
+        out.lines().filter(|line| !line.starts_with(' ')).count(),
+        Rule::ALL.len()
+    );
+}
+
+#[test]
+fn programs_get_json() {
+    let (out, _, _) = vap(&["-o", "json"]);
+    let all: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(all["kind"], "RuleList");
+    assert_eq!(all["items"].as_array().unwrap().len(), Rule::ALL.len());
+    let (out, _, _) = vap(&["undefined-field", "-o", "json"]);
+    let one: Value = serde_json::from_str(&out).unwrap();
+    let [only] = &one["items"].as_array().unwrap()[..] else {
+        panic!("{out}")
+    };
+    assert_eq!(only["id"], "undefined-field");
+    assert_eq!(only["example"]["of"], "expression");
+    assert_eq!(only["example"]["right"], "object.spec.replicas <= 50");
+}
+
+#[test]
+fn a_rule_that_there_is_not() {
+    let (out, err, exit) = vap(&["undefined-feild"]);
+    assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+    assert_eq!(
+        err,
+        "error: no rule `undefined-feild`; did you mean `undefined-field`? `kubectl vap explain` lists all\n"
+    );
+    let (_, err, _) = vap(&["zzz"]);
+    assert_eq!(
+        err,
+        "error: no rule `zzz`; `kubectl vap explain` lists all\n"
+    );
+}
+
+/// The rules that a check of `file` finds.
+fn rules_of(file: &str) -> BTreeSet<Rule> {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut file.as_bytes()).unwrap();
+    report.findings.iter().map(|found| found.rule).collect()
+}
+
+/// A policy on Deployments with the fields `spec`, and others that a policy needs.
+fn policy(spec: &str) -> String {
+    let mut fields = spec.to_owned();
+    let constraints = "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+                       operations: [CREATE]\n    resources: [deployments]";
+    let validations = "validations:\n- expression: 'true'";
+    for (name, field) in [
+        ("matchConstraints:", constraints),
+        ("validations:", validations),
+    ] {
+        if !spec.contains(name) {
+            fields = format!("{fields}\n{field}");
+        }
+    }
+    let fields: Vec<String> = fields.lines().map(|line| format!("  {line}\n")).collect();
+    let fields = fields.concat();
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n\
+         {fields}"
+    )
+}
+
+#[test]
+fn each_example_is_a_case_of_its_rule() {
+    let mut wrong_examples = Vec::new();
+    for rule in Rule::ALL {
+        let of_expression = |text: &str| {
+            policy(&format!(
+                "validations:\n- expression: {}",
+                Value::from(text)
+            ))
+        };
+        let (wrong, right) = match rule.entry().example {
+            Example::Expression { wrong, right } => (of_expression(wrong), of_expression(right)),
+            Example::Spec { wrong, right } => (policy(wrong), policy(right)),
+            Example::File { wrong, right } => (wrong.to_owned(), right.to_owned()),
+            Example::Words(_) => continue,
+        };
+        let (found, left) = (rules_of(&wrong), rules_of(&right));
+        let is_code = !matches!(rule.entry().example, Example::File { .. });
+        if !found.contains(rule) || left.contains(rule) || is_code && !left.is_empty() {
+            wrong_examples.push(format!("{}: {found:?}, {left:?}", rule.id()));
+        }
+    }
+    assert!(wrong_examples.is_empty(), "{wrong_examples:#?}");
+}

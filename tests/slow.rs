@@ -1,0 +1,19 @@
+//! The tests that start programs, read all of Kubernetes' schemas or take floods of input, as one program.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic")]
+
+#[path = "support/checks.rs"]
+mod checks;
+#[path = "support/golden.rs"]
+mod golden;
+mod support;
+
+mod cli_binary;
+mod cli_check_binary;
+mod cli_test;
+mod docs;
+mod hostile;
+mod hostile_eval;
+mod hostile_files;
+mod offline;
+mod schema_golden;

@@ -1,0 +1,80 @@
+//! `kubectl vap check` beside the type checker.
+
+use std::path::PathBuf;
+
+use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::policy::analysis::{Profile, type_check};
+use vap_status_controller::policy::compile::CompiledPolicy;
+use vap_status_controller::policy::rule::Rule;
+use vap_status_controller::schema::GroupVersion;
+use vap_status_controller::schema::offline::Offline;
+use vap_status_controller::status::warnings::warnings;
+
+use crate::support;
+
+/// Checks the files of `policies`, of which there are `at_least` so many, by both ways and in both profiles.
+pub(crate) fn warnings_are_those_of_the_type_checker(
+    policies: &[PathBuf],
+    crds: &[PathBuf],
+    at_least: usize,
+) {
+    let openapi = support::openapi_dir();
+    let mut offline = Offline::default();
+    for (name, bytes) in support::documents(&openapi) {
+        let own = GroupVersion::from_openapi_file_name(&name);
+        offline.add_document(own.as_ref(), &bytes).unwrap();
+    }
+    for crd in Input::load(crds, Wanted::Crds, &mut std::io::empty()).crds {
+        offline.add_crd(&crd.value);
+    }
+    let input = Input::load(policies, Wanted::Policies, &mut std::io::empty());
+    for crd in &input.crds {
+        offline.add_crd(&crd.value);
+    }
+    let (schemas, mapper) = offline.finish();
+
+    for profile in [Profile::Truthful, Profile::Upstream] {
+        let options = Options {
+            paths: policies.to_vec(),
+            crds: crds.to_vec(),
+            profile,
+            version: None,
+        };
+        let report = check::run(&options, &mut std::io::empty()).unwrap();
+        assert_eq!(report.policies.len(), input.policies.len());
+        assert!(input.policies.len() >= at_least, "{}", input.policies.len());
+        for (ours, policy) in report.policies.iter().zip(&input.policies) {
+            let compiled = CompiledPolicy::new(&policy.value);
+            let theirs = type_check(&compiled, &mapper, &schemas, profile);
+            let theirs: Vec<_> = warnings(&theirs.findings)
+                .into_iter()
+                .map(|warning| (warning.field_ref.clone(), warning.text()))
+                .collect();
+            let ours_: Vec<_> = ours
+                .expression_warnings
+                .iter()
+                .map(|warning| (warning.field_ref.clone(), warning.warning.clone()))
+                .collect();
+            assert_eq!(ours_, theirs, "{} in {}", ours.name, ours.file);
+            // Each warning is a finding with a place.
+            for (field_ref, _) in theirs {
+                let is_found = report.findings.iter().any(|found| {
+                    found.location.file == ours.file && found.field_ref.as_ref() == Some(&field_ref)
+                });
+                assert!(is_found, "{field_ref} of {} in {}", ours.name, ours.file);
+            }
+        }
+        for found in &report.findings {
+            assert_ne!(found.rule, Rule::BrokenCheck, "{}", found.location.file);
+            let (Some(place), Some(source)) = (found.location.place, &found.location.source) else {
+                panic!("no place: {found:?}")
+            };
+            let n_columns = source.line(place.line).chars().count();
+            assert!(
+                place.column + found.location.length <= n_columns + 2,
+                "beyond the line: {found:?}"
+            );
+        }
+    }
+}
