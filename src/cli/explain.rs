@@ -163,7 +163,7 @@ pub fn markdown() -> String {
         "# Rules of `kubectl vap check`\n\nEach finding belongs to a rule, whose id is stable: it stands in the text, in \
          JSON (`rule`), in SARIF (`ruleId`) and in the titles of GitHub's annotations.\n`kubectl vap explain RULE` \
          prints what stands here.\nThis page is made of the table in `crates/policy/src/rule/table.rs` by \
-         `VAP_UPDATE=1 cargo test --test explain`.\n\n| rule | finds |\n|---|---|\n",
+         `VAP_UPDATE=1 cargo test --test all explain`.\n\n| rule | finds |\n|---|---|\n",
     );
     for rule in Rule::ALL {
         let id = rule.id();
