@@ -29,6 +29,10 @@ properties *args:
 doc *args:
     @./dev doc {{args}}
 
+# the documentation site, from docs/ to target/book
+book *args:
+    @./dev book {{args}}
+
 # licences, duplicates and sources of the dependencies; advisories only warn
 deny *args:
     @./dev deny {{args}}

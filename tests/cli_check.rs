@@ -193,20 +193,6 @@ fn color_is_added_and_nothing_else() {
     assert_eq!(colored, check::render::text(&report, PLAIN));
 }
 
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let readme = fs::read_to_string("README.md").unwrap();
-    let (_, block) = readme.split_once("$ kubectl vap check ").unwrap();
-    let (arguments, rest) = block.split_once('\n').unwrap();
-    let (shown, _) = rest.split_once("```").unwrap();
-    let options = Options {
-        paths: arguments.split(' ').map(PathBuf::from).collect(),
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut std::io::empty()).unwrap();
-    assert_eq!(check::render::text(&report, PLAIN), shown);
-}
-
 /// Input that was damaged at random, from a fixed seed: nothing in it may end the process, and every
 /// finding is within its file.
 #[test]

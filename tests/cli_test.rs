@@ -81,17 +81,6 @@ fn the_samples_pass() {
     assert_eq!((report.summary.probes, report.summary.passed), (2, 7));
 }
 
-#[test]
-fn the_readme_shows_what_is_printed() {
-    let readme = fs::read_to_string("README.md").unwrap();
-    let (_, block) = readme.split_once("$ kubectl vap test ").unwrap();
-    let (arguments, rest) = block.split_once('\n').unwrap();
-    let (shown, _) = rest.split_once("```").unwrap();
-    let paths: Vec<&str> = arguments.split(' ').collect();
-    let found = test::render::text(&report(&paths), PLAIN, false);
-    assert_eq!(found, shown);
-}
-
 /// The order of files does not matter to what is decided, and colour changes nothing but colour.
 #[test]
 fn output_depends_on_nothing_else() {

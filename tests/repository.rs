@@ -84,8 +84,8 @@ fn every_alert_is_tested() {
 }
 
 #[test]
-fn every_alert_has_a_runbook_and_a_line_of_the_readme() {
-    let readme = read("README.md");
+fn every_alert_has_a_runbook_and_a_row_in_the_list() {
+    let list = read("docs/alerts.md");
     let mut names = BTreeSet::new();
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
@@ -108,8 +108,8 @@ fn every_alert_has_a_runbook_and_a_line_of_the_readme() {
             "Silencing",
         ];
         assert_eq!(sections, wanted, "docs/runbooks/{name}.md");
-        let row = format!("| [`{name}`](docs/runbooks/{name}.md) | {severity} | ");
-        assert!(readme.contains(&row), "README.md has no row `{row}`");
+        let row = format!("| [`{name}`](runbooks/{name}.md) | {severity} | ");
+        assert!(list.contains(&row), "docs/alerts.md has no row `{row}`");
         names.insert(format!("{name}.md"));
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks");
@@ -130,21 +130,50 @@ fn metric_names(query: &str) -> BTreeSet<String> {
         .collect()
 }
 
+/// The code that names metrics.
+fn metric_sources() -> String {
+    let folder = "src/telemetry/metrics";
+    let files = ["policies", "scrape"].map(|name| read(&format!("{folder}/{name}.rs")));
+    read(&format!("{folder}.rs")) + &files.concat()
+}
+
+/// The names under which a metric may be registered that is exposed as `name`.
+fn bases(name: &str) -> impl Iterator<Item = &str> {
+    let name = name.strip_prefix("vap_").unwrap();
+    let suffixes = ["", "_total", "_bucket", "_info"];
+    suffixes
+        .into_iter()
+        .filter_map(move |suffix| name.strip_suffix(suffix))
+}
+
+#[test]
+fn the_page_of_metrics_lists_those_that_exist() {
+    let sources = metric_sources();
+    // A metric is registered by a call of several lines, the first argument on a line of its own.
+    let registered: BTreeSet<_> = sources
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix('"')?.strip_suffix("\","))
+        .filter(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
+        .collect();
+    assert!(registered.len() > 25, "{registered:?}");
+    let page = read("docs/metrics.md");
+    let listed = metric_names(&page);
+    for name in &listed {
+        let is_registered = bases(name).any(|base| registered.contains(base));
+        assert!(is_registered, "docs/metrics.md: no metric {name}");
+    }
+    for name in registered {
+        let is_listed = listed
+            .iter()
+            .any(|listed| bases(listed).any(|base| base == name));
+        assert!(is_listed, "docs/metrics.md does not list `{name}`");
+    }
+}
+
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_that_exist() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/telemetry/metrics");
-    let mut sources = read("src/telemetry/metrics.rs");
-    for entry in std::fs::read_dir(folder).unwrap() {
-        sources += &std::fs::read_to_string(entry.unwrap().path()).unwrap();
-    }
-    let exists = |name: &str| {
-        let name = name.strip_prefix("vap_").unwrap();
-        let suffixes = ["", "_total", "_bucket", "_info"];
-        let mut bases = suffixes
-            .iter()
-            .filter_map(|suffix| name.strip_suffix(suffix));
-        bases.any(|base| sources.contains(&format!("\"{base}\"")))
-    };
+    let sources = metric_sources();
+    let exists = |name: &str| bases(name).any(|base| sources.contains(&format!("\"{base}\"")));
     let dashboard = yaml("config/dashboards/vap-status-controller.json");
     let panels = dashboard["panels"].as_sequence().unwrap();
     let queries = panels

@@ -105,7 +105,7 @@ impl Group {
 }
 
 /// Answer of the API server to a dry run.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Answer {
     status: u16,
     body: Value,
@@ -276,6 +276,29 @@ async fn enforced(client: &Client, group: &Group) {
     }
 }
 
+/// The answers to all requests, once they are the same for longer than the API server takes to see bindings and
+/// params: it looks for new ones every second.
+async fn settled(client: &Client, group: &Group) -> Vec<(usize, Answer)> {
+    let deadline = Instant::now() + TIMEOUT;
+    let mut before: Option<Vec<(usize, Answer)>> = None;
+    loop {
+        let mut answers = Vec::new();
+        for (n, sample) in group.requests.iter().enumerate() {
+            answers.push((n, dry_run(client, group, sample).await));
+        }
+        if before.as_ref() == Some(&answers) {
+            return answers;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "{}: the answers go on changing: {answers:?}",
+            group.name
+        );
+        before = Some(answers);
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_find_what_the_api_server_does() {
     let control_plane = control_plane().await.unwrap();
@@ -300,12 +323,11 @@ async fn probes_find_what_the_api_server_does() {
     let mut n_denied = 0;
     for group in &groups {
         enforced(&client, group).await;
-        let mut answers = Vec::new();
-        for (n, sample) in group.requests.iter().enumerate() {
-            let answer = dry_run(&client, group, sample).await;
-            n_denied += usize::from(answer.is_denied());
-            answers.push((n, answer));
-        }
+        let answers = settled(&client, group).await;
+        n_denied += answers
+            .iter()
+            .filter(|(_, answer)| answer.is_denied())
+            .count();
         let probe = probe(&client, group, &user, &answers).await;
         probes.create(&PostParams::default(), &probe).await.unwrap();
     }

@@ -11,6 +11,7 @@ pub(crate) mod message;
 mod params;
 pub mod probes;
 pub mod stalled;
+mod type_checked;
 pub mod warnings;
 
 #[cfg(test)]

@@ -1,0 +1,190 @@
+//! The condition `TypeChecked`: what the analysis found, and what it could not see.
+
+use std::collections::BTreeSet;
+
+use super::compute::{
+    Checked, Compiled, Lacks, Observed, Typed, TypedByWildcard, Types, Verdict, when_evaluated,
+    worst,
+};
+use super::condition::{ConditionStatus, Reason};
+use super::message;
+use crate::policy::analysis::BEYOND;
+use crate::policy::compile::{CompileFinding, CompileFindingKind};
+
+/// The condition `TypeChecked`.
+pub(super) fn type_checked(observed: &Observed<'_>) -> Verdict {
+    let Checked::Done(Types {
+        outcome: types,
+        waiting,
+    }) = observed.types
+    else {
+        return Verdict::broken_off();
+    };
+    let uncompiled = uncompiled(observed);
+    let gaps = gaps(observed, types, &uncompiled);
+    let (n_checked, n_kinds) = (
+        types.n_checked + types.by_wildcard.n_checked,
+        types.n_checked
+            + types.unchecked.len()
+            + types.by_wildcard.n_checked
+            + types.by_wildcard.unchecked.len(),
+    );
+    let coverage = coverage(types);
+    let not_checked = if gaps.is_empty() {
+        String::new()
+    } else {
+        format!("; not checked: {}", message::list(&gaps))
+    };
+    // What does not compile has no types: the API server's words about it are among the warnings, and
+    // `Compiled` says it.
+    let of_types = || {
+        let all = types.warnings.iter();
+        all.filter(|warning| !uncompiled.contains(warning.field_ref.as_str()))
+    };
+    let failing = worst(of_types().filter(|warning| warning.fails), |warning| {
+        warning.consequence
+    });
+    if let Some(first) = failing.or(of_types().next()) {
+        let more = match of_types().count() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        let headline = first.headline.as_ref();
+        let text = if failing.is_some() {
+            let why = headline
+                .map(|(kind, what)| format!(" ({what} on {kind})"))
+                .unwrap_or_default();
+            format!(
+                "{}{more} may fail when evaluated{why}, {}",
+                first.field_ref,
+                when_evaluated(first.consequence),
+            )
+        } else {
+            let why = headline
+                .map(|(_, what)| format!(" ({what})"))
+                .unwrap_or_default();
+            format!("{}{more} may not do what is meant{why}", first.field_ref)
+        };
+        return Verdict::new(
+            ConditionStatus::False,
+            Reason::ExpressionWarnings,
+            format!("{text}; {coverage}{not_checked}"),
+        );
+    }
+    let (status, reason, text) = if n_kinds == 0 {
+        let text = "the rules name no kind whose objects could be checked";
+        (
+            ConditionStatus::Unknown,
+            Reason::NoTypesToCheck,
+            text.to_owned(),
+        )
+    } else if is_all_uncompiled(observed, &uncompiled) {
+        return Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::CompilationFailed,
+            "what does not compile has no types",
+        );
+    } else if n_checked == 0 {
+        let text = "no schema of a matched kind could be used";
+        (
+            ConditionStatus::Unknown,
+            Reason::SchemaUnavailable,
+            text.to_owned(),
+        )
+    } else {
+        let reason = if gaps.is_empty() {
+            Reason::NoWarnings
+        } else {
+            Reason::PartiallyChecked
+        };
+        (
+            ConditionStatus::True,
+            reason,
+            format!("no warnings; {coverage}"),
+        )
+    };
+    let verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
+    verdict.lacking(match observed.matches {
+        _ if !waiting.is_empty() => Lacks::Evidence,
+        Checked::Done(matches) if !matches.incomplete.is_empty() => Lacks::Detail,
+        Checked::Done(_) | Checked::BrokenOff => Lacks::Nothing,
+    })
+}
+
+/// The expressions that do not compile, by their places.
+pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
+    let Checked::Done(Compiled { findings, .. }) = observed.compiled else {
+        return BTreeSet::new();
+    };
+    let failed = |finding: &&CompileFinding| finding.kind == CompileFindingKind::Failed;
+    let findings = findings.iter().filter(failed);
+    findings.map(|finding| finding.field_ref.as_str()).collect()
+}
+
+/// Whether nothing is left of which types could be checked.
+fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
+    match observed.compiled {
+        Checked::Done(Compiled { n_expressions, .. }) => {
+            !uncompiled.is_empty() && uncompiled.len() >= n_expressions
+        }
+        Checked::BrokenOff => false,
+    }
+}
+
+/// What type checking did not see, each with its reason.
+fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> Vec<String> {
+    let expressions: Vec<&str> = uncompiled.iter().copied().collect();
+    let expressions = (!expressions.is_empty())
+        .then(|| format!("{} (not compiled)", message::list(&expressions)));
+    let unchecked = types.unchecked.iter().chain(&types.by_wildcard.unchecked);
+    let kinds = message::unchecked(unchecked).into_iter();
+    let params = types
+        .params
+        .iter()
+        .filter(|(_, has_schema)| !has_schema)
+        .map(|(gvk, _)| format!("params of kind {} (no schema)", message::kind(gvk)));
+    let groups = match observed.matches {
+        Checked::Done(matches) => matches.incomplete.as_slice(),
+        Checked::BrokenOff => &[],
+    };
+    let groups = groups
+        .iter()
+        .map(|(group, _)| format!("{group} (not discovered)"));
+    let others = types.by_wildcard.has_more;
+    let others = others.then(|| format!("others matched by wildcards ({BEYOND})"));
+    let rest = kinds.chain(others).chain(params).chain(groups);
+    expressions.into_iter().chain(rest).collect()
+}
+
+/// Which of the matched kinds were checked.
+///
+/// The kinds that wildcards match are counted only where one of them was not checked: each CRD that comes or
+/// goes would change the message, and cost a write of every policy with a wildcard.
+fn coverage(types: &Typed) -> String {
+    let share = |n_checked: usize, n_unchecked: usize| match n_unchecked {
+        0 => message::count(n_checked, "kind"),
+        n => format!("{n_checked} of {}", message::count(n_checked + n, "kind")),
+    };
+    let named = share(types.n_checked, types.unchecked.len());
+    let has_named = types.n_checked + types.unchecked.len() > 0;
+    let TypedByWildcard {
+        n_checked,
+        unchecked,
+        has_more,
+    } = &*types.by_wildcard;
+    let by_wildcard = match (unchecked.len(), has_more) {
+        (0, false) if *n_checked == 0 => return format!("{named} checked"),
+        (0, false) => "all kinds matched by wildcards".to_owned(),
+        (n, false) => format!("{} matched by wildcards", share(*n_checked, n)),
+        (0, true) => format!("{n_checked} of the kinds matched by wildcards"),
+        (n, true) => format!(
+            "{n_checked} of the first {} matched by wildcards",
+            message::count(n_checked + n, "kind")
+        ),
+    };
+    if has_named {
+        format!("{named} and {by_wildcard} checked")
+    } else {
+        format!("{by_wildcard} checked")
+    }
+}

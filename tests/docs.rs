@@ -1,0 +1,208 @@
+//! README.md and the pages below docs: their console sessions are run again, their links lead somewhere, and
+//! nothing that they show is wider than a page.
+//!
+//! A session of `kubectl vap check`, `test` or `explain` is run. Any other is of a cluster, and has the mark
+//! `<!-- cluster: COMMAND -->` on the line before its block, with the command that shows it.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The columns of the widest line that a page shows as it is, and of the terminal that sessions are run in.
+const MAX_COLUMNS: usize = 120;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All Markdown files below `folder`, in order.
+fn pages_below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            pages_below(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.insert(path);
+        }
+    }
+}
+
+/// The pages of docs, and those at the root that readers begin with.
+fn pages() -> BTreeSet<PathBuf> {
+    let names = ["README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY"];
+    let mut found = BTreeSet::from(names.map(|name| root().join(format!("{name}.md"))));
+    pages_below(&root().join("docs"), &mut found);
+    found
+}
+
+/// A ```` ```console ```` block of a page.
+struct Block {
+    place: String,
+    is_of_cluster: bool,
+    lines: Vec<String>,
+}
+
+impl Block {
+    /// Each command with what it printed.
+    fn commands(&self) -> Vec<(&str, String)> {
+        let mut commands: Vec<(&str, String)> = Vec::new();
+        for line in &self.lines {
+            if let Some(command) = line.strip_prefix("$ ") {
+                commands.push((command, String::new()));
+            } else {
+                let place = &self.place;
+                let last = commands.last_mut();
+                let (_, output) = last.unwrap_or_else(|| panic!("{place}: no command"));
+                output.push_str(line);
+                output.push('\n');
+            }
+        }
+        commands
+    }
+}
+
+fn blocks(path: &Path) -> Vec<Block> {
+    let text = fs::read_to_string(path).unwrap();
+    let mut blocks = Vec::new();
+    let mut before = "";
+    let mut lines = text.lines().enumerate();
+    while let Some((index, line)) = lines.next() {
+        if line == "```console" {
+            let body = lines.by_ref().map(|(_, line)| line);
+            blocks.push(Block {
+                place: format!("{}:{}", path.display(), index + 1),
+                is_of_cluster: before.starts_with("<!-- cluster: "),
+                lines: body
+                    .take_while(|line| *line != "```")
+                    .map(str::to_owned)
+                    .collect(),
+            });
+        }
+        before = line;
+    }
+    blocks
+}
+
+/// The arguments of a command that needs no cluster, where it is one.
+fn offline(command: &str) -> Option<Vec<&str>> {
+    let arguments: Vec<_> = command.strip_prefix("kubectl vap ")?.split(' ').collect();
+    ["check", "test", "explain"]
+        .contains(&arguments[0])
+        .then_some(arguments)
+}
+
+#[test]
+fn console_sessions_show_what_is_printed() {
+    let (mut n_run, mut n_of_cluster) = (0, 0);
+    for block in pages().iter().flat_map(|page| blocks(page)) {
+        let place = &block.place;
+        for (command, shown) in block.commands() {
+            let Some(arguments) = offline(command) else {
+                assert!(
+                    block.is_of_cluster,
+                    "{place}: `{command}` is not run, and its block is not marked as one of a cluster"
+                );
+                n_of_cluster += 1;
+                continue;
+            };
+            assert!(!block.is_of_cluster, "{place}: `{command}` can be run");
+            assert!(
+                !command.contains(['|', '<', '>', '\'', '"', '\\', '$']),
+                "{place}: `{command}` needs a shell"
+            );
+            let output = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+                .args(arguments)
+                .current_dir(root())
+                .env("COLUMNS", MAX_COLUMNS.to_string())
+                .output()
+                .unwrap();
+            assert_eq!(
+                String::from_utf8(output.stderr).unwrap(),
+                "",
+                "{place}: {command}"
+            );
+            let printed = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(printed, shown, "{place}: {command}");
+            n_run += 1;
+        }
+    }
+    // A session that a mark takes out of this test is a change of the second number.
+    assert!(n_run >= 5, "only {n_run} sessions were run");
+    assert_eq!(n_of_cluster, 3, "sessions of a cluster");
+}
+
+#[test]
+fn nothing_shown_is_wider_than_a_page() {
+    let mut n_lines = 0;
+    for page in pages() {
+        for block in blocks(&page) {
+            for line in &block.lines {
+                n_lines += 1;
+                assert!(
+                    line.chars().count() <= MAX_COLUMNS,
+                    "{}: {line}",
+                    block.place
+                );
+            }
+        }
+    }
+    assert!(n_lines > 50, "{n_lines}");
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for row in readme.lines().filter(|line| line.starts_with('|')) {
+        assert!(row.chars().count() <= MAX_COLUMNS, "README.md: {row}");
+    }
+}
+
+/// What `](…)` and `{{#include …}}` of a page name, without anchors and addresses elsewhere.
+fn targets(text: &str) -> Vec<&str> {
+    let links = text.split("](").skip(1).filter_map(|rest| {
+        let (target, _) = rest.split_once(')')?;
+        target.split('#').next()
+    });
+    let included = text.split("{{#include ").skip(1);
+    let included = included.filter_map(|rest| Some(rest.split_once("}}")?.0));
+    links
+        .chain(included)
+        .filter(|target| !target.is_empty() && !target.contains([':', ' ', '`']))
+        .collect()
+}
+
+#[test]
+fn links_lead_to_files() {
+    let mut n_links = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in targets(&text) {
+            n_links += 1;
+            assert!(
+                page.parent().unwrap().join(target).exists(),
+                "{} links to {target}, which does not exist",
+                page.display()
+            );
+        }
+    }
+    assert!(n_links > 50, "{n_links}");
+}
+
+#[test]
+fn each_page_is_in_the_summary() {
+    let summary = fs::read_to_string(root().join("docs/SUMMARY.md")).unwrap();
+    let listed: BTreeSet<_> = targets(&summary).into_iter().collect();
+    let mut pages = BTreeSet::new();
+    pages_below(&root().join("docs"), &mut pages);
+    for page in pages {
+        let name = page.strip_prefix(root().join("docs")).unwrap();
+        let name = name.to_str().unwrap();
+        assert!(
+            name == "SUMMARY.md" || listed.contains(name),
+            "docs/SUMMARY.md does not list {name}"
+        );
+    }
+}
