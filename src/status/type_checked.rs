@@ -121,7 +121,7 @@ pub(super) fn uncompiled<'a>(observed: &Observed<'a>) -> BTreeSet<&'a str> {
     findings.map(|finding| finding.field_ref.as_str()).collect()
 }
 
-/// Whether nothing is left of which types could be checked.
+/// Reports whether no expression is left whose types could be checked.
 fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bool {
     match observed.compiled {
         Checked::Done(Compiled { n_expressions, .. }) => {
@@ -131,7 +131,7 @@ fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bo
     }
 }
 
-/// What type checking did not see, each with its reason.
+/// Returns the parts that type checking did not see, each with its reason.
 fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> Vec<String> {
     let expressions: Vec<&str> = uncompiled.iter().copied().collect();
     let expressions = (!expressions.is_empty())
