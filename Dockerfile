@@ -13,10 +13,11 @@ RUN rustup target add "$(uname -m)-unknown-linux-musl"
 COPY Cargo.toml Cargo.lock ./
 COPY crates crates
 COPY src src
-# The manifest names a bench and the workspace another member: all that cargo wants of them is that they are there.
+# The manifest names benches and tests, and the workspace another member: all that cargo wants of them is that they are there.
 COPY benches benches
+COPY tests tests
 COPY e2e/Cargo.toml e2e/Cargo.toml
-RUN mkdir -p e2e/src && touch e2e/src/lib.rs
+RUN mkdir -p e2e/src e2e/tests && touch e2e/src/lib.rs e2e/tests/corpus.rs
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     target="$(uname -m)-unknown-linux-musl" \
