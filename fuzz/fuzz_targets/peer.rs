@@ -25,7 +25,9 @@ fuzz_target!(|text: &str| {
     {
         return;
     }
-    let peer = cel_rust::Env::default().with_optional_support(true).parser();
+    let peer = cel_rust::Env::default()
+        .with_optional_support(true)
+        .parser();
     let accepted = peer.parse_with_source_info(text).is_ok();
     assert_eq!(found.is_empty(), accepted, "{}", found.render(text));
 });

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vap_status_controller::cel::regex::Program;
+use regexp::Program;
 
 /// Constructs that the two syntaxes read in unlike ways: escapes, flags and groups, and the operators
 /// that classes of the `regex` crate have. That also has classes in classes.
