@@ -24,8 +24,9 @@ use serde_json::json;
 
 const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How long after the API server is back everything is followed again.
-const RECOVERED_AFTER: Duration = Duration::from_secs(15);
+/// How long after the API server is back everything is followed again: a watch rests for up to 10 s, and may do so
+/// once more where the API server answers before it serves the kinds of CRDs.
+const RECOVERED_AFTER: Duration = Duration::from_secs(25);
 
 async fn cluster() -> ControlPlane {
     let control_plane = control_plane().await.unwrap();
