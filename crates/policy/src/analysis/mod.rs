@@ -2,12 +2,12 @@
 //!
 //! One pass with four parts, in the order in which they are met:
 //!
-//! - [`requests`]: which requests differ for a kind (operations, resources), and what is known of each;
-//! - [`interpret`]: the abstract interpreter, which follows one expression for one sort of request;
-//! - [`driver`]: all expressions for one kind, as the API server comes to them;
-//! - [`report`]: from what was found for each kind to the findings of the policy.
+//! - `requests`: which requests differ for a kind (operations, resources), and what is known of each;
+//! - `interpret`: the abstract interpreter, which follows one expression for one sort of request;
+//! - `driver`: all expressions for one kind, as the API server comes to them;
+//! - `report`: from what was found for each kind to the findings of the policy.
 //!
-//! [`upstream`] gives the answers of upstream's own type checker in place of them, and [`differences`] says of each
+//! `upstream` gives the answers of upstream's own type checker in place of them, and [`differences`] says of each
 //! of those that the analysis does not share why.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`TypeChecker.Check`).
@@ -53,7 +53,7 @@ pub struct UncheckedKind {
     pub gvk: Gvk,
     /// Why: no schema published, the schema cannot be read, …
     pub reason: String,
-    /// Whether that may change by itself: the schema could not be had now.
+    /// True if that may change by itself: the schema could not be had now.
     pub unavailable: bool,
 }
 
@@ -74,7 +74,7 @@ pub struct TypeCheck {
     pub params: Option<(Gvk, bool)>,
 }
 
-/// What became of the kinds that rules match by wildcards only.
+/// The outcome for the kinds that rules match by wildcards only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WildcardKinds {
     /// The kinds that were checked, sorted.
