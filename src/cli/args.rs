@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::check::versions;
 use crate::cel::decls::Version;
+use crate::status::lease;
 
 /// Meanings of the exit statuses, for `--help`.
 const EXIT_HELP: &str = "\
@@ -133,10 +134,10 @@ pub struct StatusArgs {
     #[arg(long)]
     pub exit_zero: bool,
     /// The namespace of the controller's Lease, which tells when it was last in step
-    #[arg(long, value_name = "NAMESPACE", default_value = "vap-status-system")]
+    #[arg(long, value_name = "NAMESPACE", default_value = lease::DEFAULT_NAMESPACE)]
     pub controller_namespace: String,
     /// The name of the controller's Lease
-    #[arg(long, value_name = "NAME", default_value = "vap-status-controller")]
+    #[arg(long, value_name = "NAME", default_value = lease::DEFAULT_NAME)]
     pub lease_name: String,
     /// Which cluster to read.
     #[command(flatten)]

@@ -9,9 +9,6 @@ use serde::Serialize;
 use super::age;
 use crate::status::exclusion::Exclusion;
 
-/// The annotation of the Lease in which the controller says that it is in step.
-pub(crate) const IN_STEP_AT: &str = "vap-status.dev/in-step-at";
-
 /// For how long what the controller said of itself counts, in seconds. It says so every few.
 const MAX_AGE: i64 = 60;
 

@@ -13,9 +13,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::args::{Connection, StatusArgs};
-use super::controller::{IN_STEP_AT, LeaseFacts, Seen};
+use super::controller::{LeaseFacts, Seen};
 use super::error::CliError;
 use crate::status::exclusion::Exclusion;
+use crate::status::lease;
 
 /// Policies asked for at once, so that a large cluster is read in bounded pieces.
 const PAGE_SIZE: u32 = 500;
@@ -67,9 +68,6 @@ pub(crate) fn read(args: &StatusArgs) -> Result<Read, CliError> {
     })
 }
 
-/// How long a Lease holds that does not say it, in seconds: the controller's default.
-const DEFAULT_LEASE_SECONDS: i32 = 15;
-
 /// Reads the controller's Lease. A failure here is no reason not to show the policies.
 async fn lease(client: Client, args: &StatusArgs) -> Seen {
     let leases: Api<Lease> = Api::namespaced(client, &args.controller_namespace);
@@ -77,7 +75,7 @@ async fn lease(client: Client, args: &StatusArgs) -> Seen {
     match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
         Ok(Ok(Some(lease))) => {
             let annotations = lease.metadata.annotations.unwrap_or_default();
-            let in_step_at = annotations.get(IN_STEP_AT);
+            let in_step_at = annotations.get(lease::IN_STEP_AT);
             let spec = lease.spec.unwrap_or_default();
             Seen::Lease(LeaseFacts {
                 in_step_at: in_step_at.and_then(|text| text.parse().ok()),
@@ -85,7 +83,10 @@ async fn lease(client: Client, args: &StatusArgs) -> Seen {
                 is_held: spec
                     .holder_identity
                     .is_some_and(|holder| !holder.is_empty()),
-                holds_for: i64::from(spec.lease_duration_seconds.unwrap_or(DEFAULT_LEASE_SECONDS)),
+                holds_for: i64::from(
+                    spec.lease_duration_seconds
+                        .unwrap_or(lease::DEFAULT_DURATION_SECONDS),
+                ),
                 exclusion: Exclusion::of_annotations(&annotations),
             })
         }

@@ -13,10 +13,8 @@ use super::lease::Timing;
 use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::{Exclusion, LabelPattern, NamePattern};
+use crate::status::lease;
 use crate::telemetry::logging::{DEFAULT_FILTER, LogFormat};
-
-/// The namespace that the controller is installed in.
-const DEFAULT_NAMESPACE: &str = "vap-status-system";
 
 /// Gives every ValidatingAdmissionPolicy a status that is true, complete and alertable.
 #[derive(Debug, Parser)]
@@ -59,7 +57,7 @@ pub struct LeaseArguments {
     #[arg(
         long,
         env = "VAP_LEASE_NAME",
-        default_value = "vap-status-controller",
+        default_value = lease::DEFAULT_NAME,
         value_name = "NAME"
     )]
     pub lease_name: String,
@@ -78,7 +76,7 @@ impl LeaseArguments {
                 .filter(|name| !name.is_empty())
         };
         let namespace = self.lease_namespace.clone().or_else(of_pod);
-        namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned())
+        namespace.unwrap_or_else(|| lease::DEFAULT_NAMESPACE.to_owned())
     }
 }
 

@@ -7,6 +7,7 @@ pub mod bindings;
 pub mod compute;
 pub mod condition;
 pub mod exclusion;
+pub mod lease;
 pub(crate) mod message;
 mod params;
 pub mod probes;

@@ -14,10 +14,8 @@ use crate::controller::context::Context;
 use crate::controller::error::{Error, within};
 use crate::controller::lease::{Decision, Observed, Record, Timing, decide};
 use crate::controller::supervisor::Heartbeat;
+use crate::status::lease::IN_STEP_AT;
 use crate::telemetry::metrics::ErrorReason;
-
-/// Says when all needed sources were in step with the cluster the last time.
-const IN_STEP_AT: &str = "vap-status.dev/in-step-at";
 
 /// How much longer than the Lease holds the election may make no attempt before it is taken for hung.
 ///
