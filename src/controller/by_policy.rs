@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{Resource as _, ResourceExt};
 
-use super::event_source::EventSource;
+use super::event_source::{EventSource, ObjectState};
 use super::packed::{Identity, Packed};
 use super::probe::Probe;
 
@@ -31,8 +30,8 @@ pub(crate) trait RefersToPolicy: ResourceExt {
     /// The object that is kept.
     fn kept(kept: &Self::Kept) -> Arc<Self>;
 
-    /// As much of the metadata of the object that is kept as tells it from others.
-    fn kept_metadata(kept: &Self::Kept) -> ObjectMeta;
+    /// The state of the object that is kept.
+    fn kept_state(kept: &Self::Kept) -> ObjectState<'_>;
 
     /// The name of the policy.
     fn policy_name(&self) -> &str;
@@ -66,8 +65,8 @@ impl RefersToPolicy for ValidatingAdmissionPolicyBinding {
         })
     }
 
-    fn kept_metadata(kept: &PackedBinding) -> ObjectMeta {
-        kept.identity.metadata()
+    fn kept_state(kept: &PackedBinding) -> ObjectState<'_> {
+        kept.identity.state()
     }
 
     fn policy_name(&self) -> &str {
@@ -90,8 +89,8 @@ impl RefersToPolicy for Probe {
         Arc::clone(kept)
     }
 
-    fn kept_metadata(kept: &Arc<Self>) -> ObjectMeta {
-        kept.meta().clone()
+    fn kept_state(kept: &Arc<Self>) -> ObjectState<'_> {
+        kept.meta().into()
     }
 
     fn policy_name(&self) -> &str {
@@ -150,8 +149,8 @@ impl<K: RefersToPolicy> ByPolicy<K> {
         object.meta_mut().annotations = None;
         let policy = object.policy_name().to_owned();
         let mut state = self.lock();
-        let known = state.get(&name).map(K::kept_metadata);
-        if !from.supersedes(object.meta(), known.as_ref()) {
+        let known = state.get(&name).map(K::kept_state);
+        if !from.supersedes(object.meta().into(), known) {
             return Vec::new();
         }
         let before = state.policies.get(&*name).cloned();

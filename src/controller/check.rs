@@ -10,11 +10,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use tokio::time::Instant;
 
 use super::blocking;
 use super::compiled_policies::CompiledPolicies;
+use super::generation::Generation;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
 use super::world::World;
@@ -30,8 +30,7 @@ use crate::telemetry::Metrics;
 /// Result of checking one generation of a policy.
 #[derive(Debug)]
 pub(crate) struct Record {
-    uid: Option<String>,
-    generation: Option<i64>,
+    generation: Generation,
     /// The revision of the resources that it was matched with.
     revision: u64,
     /// The documents that it asked for, by group version; policies that ask for the same share them.
@@ -60,14 +59,14 @@ pub(crate) enum Outcome {
 }
 
 impl Record {
-    /// Reports whether it is about the very policy with this metadata.
-    pub(crate) fn is_of(&self, metadata: &ObjectMeta) -> bool {
-        self.uid == metadata.uid && self.generation == metadata.generation
+    /// Reports whether it is about this very generation of the policy.
+    pub(crate) fn is_of(&self, generation: &Generation) -> bool {
+        self.generation == *generation
     }
 
     /// Reports whether a check of `policy` in `world` would have the same result.
     pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
-        self.is_of(&policy.metadata)
+        self.is_of(&Generation::of_policy(policy))
             && self.missing.iter().all(Missing::is_still_missing)
             && self.is_current_in(world)
     }
@@ -122,8 +121,7 @@ pub(crate) async fn check(
     compiled_policies: Option<Arc<CompiledPolicies>>,
 ) -> Result<Option<Record>, Interrupted> {
     let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| Record {
-        uid: policy.metadata.uid.clone(),
-        generation: policy.metadata.generation,
+        generation: Generation::of_policy(policy),
         revision: world.revision,
         addresses: addresses(&group_versions, &world.index),
         group_versions: schemas.shared(group_versions),

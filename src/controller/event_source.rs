@@ -6,6 +6,22 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+/// One state of an object: enough of its metadata to tell it from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectState<'a> {
+    pub(crate) uid: Option<&'a str>,
+    pub(crate) resource_version: Option<&'a str>,
+}
+
+impl<'a> From<&'a ObjectMeta> for ObjectState<'a> {
+    fn from(metadata: &'a ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.as_deref(),
+            resource_version: metadata.resource_version.as_deref(),
+        }
+    }
+}
+
 /// How an object became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventSource {
@@ -23,16 +39,16 @@ impl EventSource {
     ///
     /// Resource versions of one resource are numbers that rise (KEP-5504). Where they are not, the watch
     /// is believed, and an answer is not.
-    pub(crate) fn supersedes(self, new: &ObjectMeta, known: Option<&ObjectMeta>) -> bool {
+    pub(crate) fn supersedes(self, new: ObjectState<'_>, known: Option<ObjectState<'_>>) -> bool {
         let Some(known) = known else {
             return self != Self::Answered;
         };
-        let number = |meta: &ObjectMeta| meta.resource_version.as_ref()?.parse::<u64>().ok();
+        let number = |state: ObjectState<'_>| state.resource_version?.parse::<u64>().ok();
         let is_newer = match (number(new), number(known)) {
             (Some(new), Some(known)) => Some(new > known),
             _ => None,
         };
-        let is_other = new.resource_version != known.resource_version || new.uid != known.uid;
+        let is_other = new != known;
         match self {
             Self::Listed => is_other,
             Self::Watched => is_newer.unwrap_or(is_other),
@@ -45,11 +61,10 @@ impl EventSource {
 mod tests {
     use super::*;
 
-    fn meta(uid: &str, version: &str) -> ObjectMeta {
-        ObjectMeta {
-            uid: Some(uid.to_owned()),
-            resource_version: Some(version.to_owned()),
-            ..ObjectMeta::default()
+    fn state<'a>((uid, version): (&'a str, &'a str)) -> ObjectState<'a> {
+        ObjectState {
+            uid: Some(uid),
+            resource_version: Some(version),
         }
     }
 
@@ -78,10 +93,9 @@ mod tests {
             (Watched, Some(("u", "x")), ("u", "x"), false),
             (Answered, Some(("u", "x")), ("u", "y"), false),
         ];
-        for (source, known, (uid, version), expect) in table {
-            let known = known.map(|(uid, version)| meta(uid, version));
-            let supersedes = source.supersedes(&meta(uid, version), known.as_ref());
-            assert_eq!(supersedes, expect, "{source:?} {known:?} {uid} {version}");
+        for (source, known, new, expect) in table {
+            let supersedes = source.supersedes(state(new), known.map(state));
+            assert_eq!(supersedes, expect, "{source:?} {known:?} {new:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::backoff::Backoff;
 use super::context::Context;
 use super::error::Error;
-use super::list_watch::{ListWatch, Plan, Sign};
+use super::list_watch::{ListWatch, Plan, Sign, full_name};
 use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 
@@ -109,12 +109,7 @@ pub(super) async fn follow<K>(
     }
 }
 
-/// The name of an object, with its namespace before it where it has one.
 fn name_of(object: &impl Resource) -> String {
     let metadata = object.meta();
-    let name = metadata.name.as_deref().unwrap_or_default();
-    match metadata.namespace.as_deref() {
-        Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-        _ => name.to_owned(),
-    }
+    full_name(metadata.namespace.as_deref(), metadata.name.as_deref())
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::ObjectMeta;
 use serde::Serialize;
 
+use super::packed::{Identity, Packed};
 use super::probe::Probe;
 
 /// A generation of an object, told from others of its name by the uid.
@@ -13,7 +14,7 @@ use super::probe::Probe;
 /// The spec counts too: an API server gives each its own generation, and what was received of it may have been
 /// mutilated on its way, or been read by a form that has changed since.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Generation {
+pub(crate) struct Generation {
     uid: Option<String>,
     number: Option<i64>,
     /// A hash of the spec.
@@ -21,24 +22,37 @@ pub(super) struct Generation {
 }
 
 impl Generation {
-    pub(super) fn of_policy(policy: &ValidatingAdmissionPolicy) -> Self {
+    pub(crate) fn of_policy(policy: &ValidatingAdmissionPolicy) -> Self {
         Self::new(&policy.metadata, &policy.spec)
     }
 
-    pub(super) fn of_probe(probe: &Probe) -> Self {
+    pub(crate) fn of_probe(probe: &Probe) -> Self {
         Self::new(&probe.metadata, &probe.spec)
     }
 
+    /// The generation of an object at rest.
+    pub(crate) fn of_packed<T>(identity: &Identity, spec: &Packed<T>) -> Self {
+        Self {
+            uid: identity.state().uid.map(str::to_owned),
+            number: identity.generation(),
+            spec: hash(spec.json()),
+        }
+    }
+
     fn new(metadata: &ObjectMeta, spec: &impl Serialize) -> Self {
-        let mut hasher = DefaultHasher::new();
-        // What cannot be written as JSON is as good as nothing: none of these can fail.
-        hasher.write(&serde_json::to_vec(spec).unwrap_or_default());
         Self {
             uid: metadata.uid.clone(),
             number: metadata.generation,
-            spec: hasher.finish(),
+            // What cannot be written as JSON is as good as nothing: none of these can fail.
+            spec: hash(&serde_json::to_vec(spec).unwrap_or_default()),
         }
     }
+}
+
+fn hash(json: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(json);
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -53,6 +67,14 @@ mod tests {
             "spec": {"validations": [{"expression": expression}]},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn at_rest_it_is_the_same() {
+        let policy = policy("u", 1, "true");
+        let identity = Identity::of(&policy.metadata);
+        let packed = Generation::of_packed(&identity, &Packed::new(&policy.spec));
+        assert_eq!(packed, Generation::of_policy(&policy));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::event_source::ObjectState;
+
 /// Identity of an object and of one state of it; of the metadata nothing else is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
@@ -32,9 +34,17 @@ impl Identity {
         }
     }
 
-    /// Reports whether it is that of a state of the object with this metadata.
-    pub(crate) fn is_of(&self, metadata: &ObjectMeta) -> bool {
-        self.uid.as_deref() == metadata.uid.as_deref()
+    /// The state of the object.
+    pub(crate) fn state(&self) -> ObjectState<'_> {
+        ObjectState {
+            uid: self.uid.as_deref(),
+            resource_version: self.resource_version.as_deref(),
+        }
+    }
+
+    /// The generation of the object.
+    pub(crate) fn generation(&self) -> Option<i64> {
+        self.generation
     }
 
     /// Metadata that has this and nothing else.
@@ -65,6 +75,13 @@ impl<T> PartialEq for Packed<T> {
 impl<T> fmt::Debug for Packed<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&String::from_utf8_lossy(&self.json))
+    }
+}
+
+impl<T> Packed<T> {
+    /// The value as JSON.
+    pub(crate) fn json(&self) -> &[u8] {
+        &self.json
     }
 }
 

@@ -140,7 +140,6 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
     // What was judged came by the watch; should it not be what is stored, that is judged next.
     let is_other = written.spec != entry.policy.spec;
     if context.store.put(written, EventSource::Answered) && is_other {
-        context.compiled_policies.forget(name);
         context.queue.add(name);
     }
     Ok(Action {

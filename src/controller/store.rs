@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::check::Record;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
+use super::generation::Generation;
 use super::mapper::Dependencies;
 use super::packed::{Identity, Packed};
 use super::world::Change;
@@ -101,8 +102,8 @@ impl Store {
         let packed = Arc::new(PackedPolicy::new(&policy));
         let mut entries = self.lock();
         let known = entries.get(&name);
-        let known = known.map(|known| known.policy.identity.metadata());
-        if !from.supersedes(&policy.metadata, known.as_ref()) {
+        let known = known.map(|known| known.policy.identity.state());
+        if !from.supersedes((&policy.metadata).into(), known) {
             return false;
         }
         let Some(known) = entries.get_mut(&name) else {
@@ -115,7 +116,7 @@ impl Store {
             entries.insert(name, kept);
             return true;
         };
-        let is_other = !known.policy.identity.is_of(&policy.metadata);
+        let is_other = known.policy.identity.state().uid != policy.metadata.uid.as_deref();
         if is_other || packed.spec != known.policy.spec {
             let mut dependencies = Dependencies::new(&policy);
             dependencies
@@ -175,7 +176,8 @@ impl Store {
         let Some(entry) = entries.get_mut(name) else {
             return;
         };
-        if !record.is_of(&entry.policy.identity.metadata()) {
+        let PackedPolicy { identity, spec, .. } = &*entry.policy;
+        if !record.is_of(&Generation::of_packed(identity, spec)) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);

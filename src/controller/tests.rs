@@ -329,6 +329,24 @@ async fn what_changes_during_a_check_is_looked_at_again() {
     assert_eq!(next.unwrap(), "a");
 }
 
+/// A check may end after the policy that it is about was received anew, with another spec of its generation.
+#[tokio::test(start_paused = true)]
+async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
+    let (context, _) = context(SOUND, healthy);
+    let late = loop {
+        reconcile(&context, "a").await.unwrap();
+        if let Some(record) = context.store.get("a").unwrap().record {
+            break record;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    let mut whole = policy("object.spec.replicsa <= 5");
+    whole.metadata.resource_version = Some("9".to_owned());
+    assert!(context.store.put(whole, EventSource::Watched));
+    context.store.note("a", &late);
+    assert!(context.store.get("a").unwrap().record.is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_the_watch_told_wrongly_is_judged_again() {
     // The answer to the write has the spec that is stored; the watch told another of the same generation.

@@ -31,14 +31,14 @@ use crate::policy::fails_closed;
 use crate::policy::matching::{Matches, UnservedResource};
 use crate::schema::Gvk;
 
-/// What was found out about a policy.
+/// The observations about a policy.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
     /// The policy, with the status that it has now.
     pub policy: &'a ValidatingAdmissionPolicy,
     /// Its expressions, without regard to schemas.
     pub compiled: Checked<Compiled<'a>>,
-    /// What its rules match.
+    /// The resources that its rules match.
     pub matches: Checked<&'a Matched>,
     /// The outcome of type checking.
     pub types: Checked<Types<'a>>,
@@ -73,14 +73,14 @@ pub struct Compiled<'a> {
 /// The outcome of type checking.
 #[derive(Clone, Copy, Debug)]
 pub struct Types<'a> {
-    /// What the checker found.
+    /// The outcome of type checking.
     pub outcome: &'a Typed,
     /// Group versions whose schemas are published and could not be had now, with the reason.
     pub waiting: &'a [(String, String)],
 }
 
-/// What rules match, without the names of all that they match: a wildcard matches hundreds of
-/// resources, and there may be hundreds of policies.
+/// The resources that rules match, without the names of all of them: a wildcard matches hundreds of resources,
+/// and there may be hundreds of policies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
     /// How many served resources that the policy is asked about.
@@ -115,7 +115,7 @@ impl From<Matches> for Matched {
     }
 }
 
-/// What type checking found, without the names of all that was checked.
+/// The outcome of type checking, without the names of all that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Typed {
     /// The warnings.
@@ -128,18 +128,18 @@ pub struct Typed {
     pub by_wildcard: Box<TypedByWildcard>,
     /// The kind of the params with whether its schema was found, where there is a paramKind.
     pub params: Option<(Gvk, bool)>,
-    /// Whether something beside Kubernetes itself has a say in the schemas of these kinds.
+    /// True if something beside Kubernetes itself has a say in the schemas of these kinds.
     pub has_foreign_kinds: bool,
 }
 
-/// What became of the kinds that rules match by wildcards only.
+/// The outcome for the kinds that rules match by wildcards only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypedByWildcard {
     /// How many were checked.
     pub n_checked: usize,
     /// Those that were not checked.
     pub unchecked: Vec<UncheckedKind>,
-    /// Whether there are more than are checked for one policy. There may be thousands, which each CRD changes.
+    /// True if there are more than are checked for one policy. There may be thousands, which each CRD changes.
     pub has_more: bool,
 }
 
@@ -186,7 +186,7 @@ pub struct DesiredStatus {
 }
 
 impl DesiredStatus {
-    /// Whether `live` says all of this already. Conditions of others do not matter.
+    /// Reports whether `live` says all of this already. Conditions of others do not matter.
     #[must_use]
     pub fn is_met_by(&self, live: Option<&ValidatingAdmissionPolicyStatus>) -> bool {
         let Some(live) = live else { return false };
@@ -212,8 +212,8 @@ impl DesiredStatus {
     }
 }
 
-/// Whether a `Stalled` stands that has a reason of ours. One of another manager is not ours to remove, and
-/// leaving it out would not remove it.
+/// Reports whether a `Stalled` stands that has a reason of ours. One of another manager is not ours to remove,
+/// and leaving it out would not remove it.
 fn is_stalled_by_us(live: &[Condition]) -> bool {
     let stalled = condition::find(live, ConditionType::Stalled);
     let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));
@@ -229,7 +229,7 @@ pub(super) struct Verdict {
     pub(super) lacks: Lacks,
 }
 
-/// What a verdict lacks that cannot be had now, so that it may change by waiting alone.
+/// The part of a verdict that cannot be had now, so that it may change by waiting alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lacks {
     /// Nothing.
@@ -277,6 +277,7 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default();
     let fails_closed = fails_closed(observed.policy);
+    let uncompiled = uncompiled(observed);
     // The order in which a failing condition is reported, see `ConditionType::ALL`.
     let found = [
         (ConditionType::Compiled, compiled(observed)),
@@ -285,7 +286,10 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
             ConditionType::ParamsResolved,
             params::verdict(&observed.params, fails_closed),
         ),
-        (ConditionType::TypeChecked, type_checked(observed)),
+        (
+            ConditionType::TypeChecked,
+            type_checked(observed, &uncompiled),
+        ),
         (
             ConditionType::ProbesPassed,
             probes::verdict(&observed.probes),
@@ -333,7 +337,6 @@ pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
     } else {
         found_warnings(observed)
     };
-    let uncompiled = uncompiled(observed);
     let is_of_types =
         |warning: &&ExpressionWarning| !uncompiled.contains(warning.field_ref.as_str());
     DesiredStatus {
@@ -374,7 +377,7 @@ fn standing(
     Some(Verdict::new(status, reason, last.message.clone()))
 }
 
-/// What an expression that fails does to a request.
+/// The effect on a request of an expression that fails.
 pub(super) fn when_evaluated(consequence: Consequence) -> &'static str {
     match consequence {
         Consequence::Denied => "with failurePolicy Fail a request that reaches it is denied",

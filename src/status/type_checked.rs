@@ -12,7 +12,7 @@ use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 
 /// The condition `TypeChecked`.
-pub(super) fn type_checked(observed: &Observed<'_>) -> Verdict {
+pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> Verdict {
     let Checked::Done(Types {
         outcome: types,
         waiting,
@@ -20,8 +20,7 @@ pub(super) fn type_checked(observed: &Observed<'_>) -> Verdict {
     else {
         return Verdict::broken_off();
     };
-    let uncompiled = uncompiled(observed);
-    let gaps = gaps(observed, types, &uncompiled);
+    let gaps = gaps(observed, types, uncompiled);
     let (n_checked, n_kinds) = (
         types.n_checked + types.by_wildcard.n_checked,
         types.n_checked
@@ -78,7 +77,7 @@ pub(super) fn type_checked(observed: &Observed<'_>) -> Verdict {
             Reason::NoTypesToCheck,
             text.to_owned(),
         )
-    } else if is_all_uncompiled(observed, &uncompiled) {
+    } else if is_all_uncompiled(observed, uncompiled) {
         return Verdict::new(
             ConditionStatus::Unknown,
             Reason::CompilationFailed,

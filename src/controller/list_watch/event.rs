@@ -168,18 +168,23 @@ fn outline(object: &RawValue) -> OutlineMetadata {
     outline.metadata.unwrap_or_default()
 }
 
+/// The name of an object, with its namespace before it where it has one.
+pub(crate) fn full_name(namespace: Option<&str>, name: Option<&str>) -> String {
+    let name = name.unwrap_or_default();
+    match namespace {
+        Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
+        _ => name.to_owned(),
+    }
+}
+
 /// Reads an object.
 fn object<K: DeserializeOwned>(object: &RawValue) -> Result<K, Unreadable> {
     serde_json::from_str(object.get()).map_err(|error| {
         let OutlineMetadata {
             name, namespace, ..
         } = outline(object);
-        let name = name.unwrap_or_default();
         Unreadable {
-            name: match namespace {
-                Some(namespace) if !namespace.is_empty() => format!("{namespace}/{name}"),
-                _ => name,
-            },
+            name: full_name(namespace.as_deref(), name.as_deref()),
             problem: error.to_string(),
         }
     })

@@ -27,8 +27,8 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
-pub(crate) use self::event::Unreadable;
 use self::event::{Page, Told};
+pub(crate) use self::event::{Unreadable, full_name};
 use self::lines::{Line, Lines};
 use super::error::{Error, empty_body};
 use super::http::{MAX_DOCUMENT_BYTES, MAX_ERROR_BYTES, message};
