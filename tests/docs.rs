@@ -160,7 +160,7 @@ fn nothing_shown_is_wider_than_a_page() {
     }
 }
 
-/// What `](…)` and `{{#include …}}` of a page name, without anchors and addresses elsewhere.
+/// The targets of `](…)` and `{{#include …}}` in a page, without anchors and addresses elsewhere.
 fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1).filter_map(|rest| {
         let (target, _) = rest.split_once(')')?;

@@ -395,12 +395,12 @@ async fn kcm_and_the_controller_come_to_rest() {
     controller.finish().await.unwrap();
 }
 
-/// How many times the controller has written a status, by its own count.
-/// What the alert on a controller that is not in step asks for, at rest.
+/// The value that the alert on a controller that is not in step looks at, at rest.
 async fn in_step(controller: &Controller) -> u64 {
     controller.total("vap_in_step").await.unwrap()
 }
 
+/// The number of status writes that the controller has counted.
 async fn n_writes(controller: &Controller) -> u64 {
     controller.total("vap_status_writes_total").await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! What the fuzz targets share: the properties that every expression has, as `tests/properties.rs` holds
+//! Parts that the fuzz targets share: the properties that every expression has, as `tests/properties.rs` holds
 //! them, and expressions made from a fuzzer's bytes.
 
 use std::sync::LazyLock;

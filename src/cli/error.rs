@@ -48,7 +48,7 @@ pub(crate) enum CliError {
     /// No rule has this id.
     #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all")]
     NoSuchRule {
-        /// What was asked for.
+        /// The id that was asked for.
         id: String,
         /// The rule that was probably meant, in a question, or nothing.
         hint: String,

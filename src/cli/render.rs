@@ -249,14 +249,14 @@ impl Column {
     }
 }
 
-/// What stands in one place of the table, already harmless.
+/// The content of one place of the table, already harmless.
 #[derive(Clone, Debug, Default)]
 struct Cell {
     text: String,
     paint: Paint,
 }
 
-/// What a cell means, and so its colour.
+/// The meaning of a cell, and so its colour.
 #[derive(Clone, Copy, Debug, Default)]
 enum Paint {
     #[default]
@@ -412,8 +412,8 @@ fn condition_types(report: &StatusReport) -> Vec<&str> {
 /// or probed.
 const TOLD_BY_COLUMN: [&str; 2] = ["NoBindings", "NoProbes"];
 
-/// What to know about a policy, a paragraph each: its state, then the conditions that are not True,
-/// those that are False first.
+/// The notes on a policy, a paragraph each: its state, then the conditions that are not True, those that are
+/// False first.
 fn notes(policy: &PolicyReport) -> Vec<String> {
     let mut notes: Vec<_> = state_note(policy).into_iter().collect();
     let mut conditions: Vec<_> = policy
@@ -525,7 +525,7 @@ fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     then.map_or_else(|| "-".to_owned(), |then| age::since(then, now))
 }
 
-/// What should be one word of moderate length, and is made so where it is not.
+/// Makes one word of moderate length of `text`, which should be one already.
 fn word(text: &str) -> String {
     let text = cut(&clean(text), MAX_WORD);
     if text.is_empty() {

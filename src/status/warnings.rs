@@ -132,7 +132,7 @@ const MIN_TOTAL_BYTES: usize = 4 * 1024;
 /// Source: etcd `server/embed/config.go`, `DefaultMaxRequestBytes` (1.5 MiB).
 const MAX_OBJECT_BYTES: usize = 1280 * 1024;
 
-/// What `field_ref` and the list's own overhead take for each warning, in bytes.
+/// The room that `field_ref` and the list's own overhead take for each warning, in bytes.
 const OVERHEAD_BYTES: usize = 64;
 
 /// How many bytes the warnings of `policy` may have.

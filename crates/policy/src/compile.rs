@@ -162,7 +162,7 @@ impl CompiledPolicy {
         &self.findings
     }
 
-    /// Whether the expression of the index `n` compiles without schemas.
+    /// Reports whether the expression of the index `n` compiles without schemas.
     #[must_use]
     pub fn compiles(&self, n: usize) -> bool {
         self.expressions

@@ -1,4 +1,4 @@
-//! What the expressions of a policy may cost for objects of one kind.
+//! Costs that the expressions of a policy may have for objects of one kind.
 //!
 //! The API server estimates the rules of CRDs only; the expressions of a policy it measures, and stops one
 //! that exceeds [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). An estimate with the schema of
@@ -26,7 +26,7 @@ pub struct KindTypes<'a> {
     pub params: Option<(&'a Gvk, &'a Arc<DeclType>)>,
 }
 
-/// What one expression may cost.
+/// The cost that one expression may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionCost {
     /// The field of the policy, `spec.validations[0].expression`.
@@ -159,7 +159,7 @@ impl Known {
     }
 }
 
-/// Whether `id` is a literal of nothing.
+/// Reports whether `id` is a literal of nothing.
 fn is_empty(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::List { elements, .. } => elements.is_empty(),

@@ -194,16 +194,16 @@ pub(super) fn authorizer_types() -> (Type, Type) {
     (AUTHORIZER.to_type(), RESOURCE_CHECK.to_type())
 }
 
-/// What an expression may name besides the variables that are always there.
+/// The names that an expression may use besides the variables that are always there.
 #[derive(Clone, Debug)]
 pub(super) struct Declared<'a> {
     /// The type of `object` and `oldObject`.
     pub(super) object: &'a Type,
     /// The type of `params`, where the policy has a paramKind.
     pub(super) params: Option<&'a Type>,
-    /// Whether `authorizer` is declared.
+    /// True if `authorizer` is declared.
     pub(super) authorizer: bool,
-    /// Whether `authorizer.requestResource` is declared; the type checker upstream leaves it out.
+    /// True if `authorizer.requestResource` is declared; the type checker upstream leaves it out.
     pub(super) request_resource: bool,
 }
 

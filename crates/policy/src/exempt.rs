@@ -36,7 +36,7 @@ const EXEMPT: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// Whether no policy of the API is asked about requests for `resource`, which may name a subresource.
+/// Reports whether no policy of the API is asked about requests for `resource`, which may name a subresource.
 #[must_use]
 pub fn is_exempt(resource: &Gvr) -> bool {
     let main = resource.resource.split('/').next().unwrap_or_default();

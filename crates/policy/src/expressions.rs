@@ -14,7 +14,7 @@ use cel::diagnostic::{Code, Diagnostic, Diagnostics};
 use cel::env::Env;
 use cel::{stack, syntax};
 
-/// What an expression is for.
+/// The purpose of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A match condition.
@@ -34,7 +34,7 @@ pub enum Role {
 pub struct PolicyExpression {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// What it is for.
+    /// The purpose of the expression.
     pub role: Role,
     /// The name of a variable or match condition; the key of an audit annotation.
     pub name: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct TextLeft(Cell<usize>);
 /// Several times what an object in the cluster can hold.
 const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
 
-/// What upstream writes at most about an expression of one line: a hundred findings for each of ten kinds, each
+/// The most that upstream writes about an expression of one line: a hundred findings for each of ten kinds, each
 /// with the line of 16,000 characters and a caret below it, and as much again.
 const MAX_UPSTREAM_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
@@ -78,7 +78,7 @@ impl TextLeft {
         Self(Cell::new(MAX_UPSTREAM_TEXT_BYTES))
     }
 
-    /// Whether there is none left.
+    /// Reports whether there is none left.
     pub(super) fn is_used_up(&self) -> bool {
         self.0.get() == 0
     }
@@ -150,7 +150,7 @@ impl PolicyExpression {
         self.parsed.as_ref().map_or(0, |ast| ast.len())
     }
 
-    /// Whether checking takes much of the stack.
+    /// Reports whether checking takes much of the stack.
     pub(super) fn is_deep(&self) -> bool {
         self.parsed.as_ref().is_ok_and(|ast| checker::is_deep(ast))
     }

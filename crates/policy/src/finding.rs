@@ -1,4 +1,4 @@
-//! What type checking finds about the expressions of a policy, as data.
+//! Findings of type checking about the expressions of a policy, as data.
 //!
 //! Nothing here is text but the message of each finding: how findings read in a status, in a terminal or in a
 //! file is for who shows them.

@@ -46,7 +46,7 @@ pub fn declared_param_kind(policy: &ValidatingAdmissionPolicy) -> Option<Gvk> {
     }))
 }
 
-/// Whether errors deny requests: failurePolicy Fail, the default.
+/// Reports whether errors deny requests: failurePolicy Fail, the default.
 #[must_use]
 pub fn fails_closed(policy: &ValidatingAdmissionPolicy) -> bool {
     let spec = policy.spec.as_ref();

@@ -22,7 +22,7 @@ pub struct MatchedResource {
     pub gvr: Gvr,
     /// The kind of the object in its requests.
     pub gvk: Gvk,
-    /// Whether it was matched by a wildcard only.
+    /// True if it was matched by a wildcard only.
     pub by_wildcard: bool,
 }
 
@@ -76,7 +76,7 @@ impl Operations {
 pub(super) struct Target<'a> {
     /// The resource.
     pub(super) resource: &'a ApiResource,
-    /// Whether it is matched by a wildcard only.
+    /// True if it is matched by a wildcard only.
     pub(super) by_wildcard: bool,
     /// The operations of the rules, those left out that no request has.
     pub(super) operations: Operations,
@@ -89,13 +89,13 @@ pub struct UnservedResource {
     pub field_ref: String,
     /// The index of the rule.
     pub index: usize,
-    /// What the rule says, `apps/v1 deployment`.
+    /// The words of the rule, `apps/v1 deployment`.
     pub rule: String,
     /// The name that it says, `deployment`.
     pub name: String,
-    /// What was probably meant, `deployments`.
+    /// The name that was probably meant, `deployments`.
     pub suggestion: Option<String>,
-    /// Whether that is of a group that the rule names, so that the name was most likely misspelt.
+    /// True if that is of a group that the rule names, so that the name was most likely misspelt.
     pub is_misspelt: bool,
 }
 
@@ -108,11 +108,11 @@ pub struct ExemptResource {
     pub field_ref: String,
     /// The name by which the rule matches it, `tokenreviews`.
     pub name: String,
-    /// Whether it was matched by wildcards only.
+    /// True if it was matched by wildcards only.
     pub by_wildcard: bool,
 }
 
-/// What the rules of a policy match.
+/// The resources that the rules of a policy match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     /// The served resources that the policy is asked about, sorted, without repeats.
@@ -174,7 +174,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Whether it has `value`, or `*`.
+    /// Reports whether it has `value`, or `*`.
     fn matches(&self, value: &str) -> bool {
         self.contains(value) || self.contains("*")
     }
@@ -260,8 +260,8 @@ impl<'a> Rule<'a> {
         }
     }
 
-    /// Whether it matches requests for `resource` by wildcards alone, which do not tell it from others; `None`
-    /// where it does not match. Hands on the names as [`Self::for_each_name`] does.
+    /// Reports whether it matches requests for `resource` by wildcards alone, which do not tell it from others;
+    /// `None` where it does not match. Hands on the names as [`Self::for_each_name`] does.
     fn by_wildcard(&self, resource: &ApiResource, mut each: impl FnMut(&str)) -> Option<bool> {
         let of_any_group = !self.groups.contains(&resource.gvr.group);
         let mut by_wildcard = None;
@@ -274,7 +274,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// What the rules of a policy take out again.
+/// The requests that the rules of a policy take out again.
 struct Exclusions<'a> {
     rules: Vec<Rule<'a>>,
     /// The operations taken out of requests for a resource, by its index.

@@ -49,7 +49,7 @@ pub(super) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'
     search.in_cycles
 }
 
-/// What is known of a name in the search for cycles.
+/// The knowledge of a name in the search for cycles.
 struct Order {
     /// When the search came by.
     index: usize,

@@ -113,7 +113,7 @@ struct Rule {
     reason: Option<String>,
 }
 
-/// What is printed for a case.
+/// The output for a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmitLine {
@@ -519,7 +519,7 @@ fn go_numbers(value: &mut Value) {
     }
 }
 
-/// Whether objects of a kind have namespaces: by what is served, or else by the params that there are.
+/// Reports whether objects of a kind have namespaces: by what is served, or else by the params that there are.
 fn is_namespaced(
     api_version: &str,
     kind: &str,

@@ -18,7 +18,7 @@ use vap_status_controller::policy::compile::{CompileMode, compile as compile_pol
 use super::schemas::Schemas;
 use super::{admit, compile, documents, eval, typecheck};
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Parsing, compiling and type-checking of each policy.
@@ -44,10 +44,10 @@ impl What {
     }
 }
 
-/// What is printed.
+/// The output of a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchLine {
-    /// What was measured.
+    /// The name of what was measured.
     pub bench: String,
     /// How many policies an iteration has.
     pub policies: usize,

@@ -9,7 +9,7 @@ use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, Co
 use super::documents::PolicyDoc;
 use super::guard::{Panic, guard};
 
-/// What is printed for a policy and a mode.
+/// The output for a policy and a mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CompileLine {
     /// The file.
@@ -21,7 +21,7 @@ pub struct CompileLine {
     pub name: String,
     /// `new` or `stored`.
     pub mode: &'static str,
-    /// Whether all expressions compile.
+    /// True if all expressions compile.
     pub ok: bool,
     /// The outcome of each expression.
     pub expressions: Vec<ExpressionLine>,

@@ -16,7 +16,7 @@ use super::write_line;
 #[path = "../../../tests/support/declared.rs"]
 mod declared;
 
-/// What is printed for a kind.
+/// The output for a kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct DeclLine<'a> {
     group: &'a str,

@@ -21,7 +21,7 @@ pub struct Document {
     pub file: String,
     /// The place of the document in its file, from 0.
     pub index: usize,
-    /// What it says.
+    /// The content of the document.
     pub value: Result<Value>,
 }
 

@@ -54,7 +54,7 @@ struct EvalCase {
     user_info: Option<Json>,
 }
 
-/// What is printed for a case.
+/// The output for a case.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvalLine {
@@ -444,7 +444,7 @@ fn key_order(key: &Value) -> String {
     }
 }
 
-/// What JSON can hold of a double, written as Go writes it.
+/// The value of a double as far as JSON can hold it, written as Go writes it.
 ///
 /// Source: Go `encoding/json/encode.go`, `floatEncoder.encode`.
 fn double(value: f64) -> Payload {

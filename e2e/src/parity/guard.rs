@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A panic inside the code under test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Panic {
-    /// What it said.
+    /// The message of the panic.
     pub value: String,
     /// The file and line.
     #[serde(rename = "where")]

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::bench::{BenchLine, What};
 use super::write_line;
 
-/// What is measured, and how.
+/// The subject and the settings of a paired measurement.
 #[derive(Clone, Debug)]
 pub struct Pair {
     /// The subcommand of both.
@@ -36,7 +36,7 @@ pub struct Pair {
 /// The outcome: medians over the rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct PairLine {
-    /// What was measured.
+    /// The name of what was measured.
     pub bench: &'static str,
     /// How often each of the two ran.
     pub rounds: usize,

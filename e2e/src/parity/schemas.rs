@@ -15,7 +15,7 @@ use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
 
 use super::documents;
 
-/// What is known of the types of a cluster.
+/// The knowledge of the types of a cluster.
 #[derive(Debug)]
 pub struct Schemas {
     /// The types.

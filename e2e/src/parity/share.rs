@@ -19,7 +19,7 @@ use super::bench::What;
 use super::schemas::Schemas;
 use super::{admit, compile, documents, eval, pair, typecheck};
 
-/// What is compared, and with what.
+/// The subject and the settings of a comparison.
 #[derive(Clone, Debug)]
 pub struct Share {
     /// The subcommand of both.
@@ -243,7 +243,7 @@ fn difference(
     format!("   {name} {field}\n     upstream {theirs}\n     ours     {ours}{panic}")
 }
 
-/// Whether an answer finds fault with anything.
+/// Reports whether an answer finds fault with anything.
 fn has_findings(line: &Value) -> bool {
     let warned = line
         .get("warnings")
@@ -403,7 +403,7 @@ fn text_facets(of: &str, text: &str) -> Vec<Facet> {
     }
 }
 
-/// What stands before the first syntax error, and its line and column.
+/// The text before the first syntax error, and the line and column of the error.
 fn split_syntax_error(text: &str) -> Option<(&str, &str)> {
     const START: &str = "ERROR: <input>:";
     text.match_indices(START).find_map(|(at, _)| {

@@ -16,7 +16,7 @@ use super::documents::PolicyDoc;
 use super::guard::{Panic, guard};
 use super::schemas::Schemas;
 
-/// What is printed for a policy.
+/// The output for a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TypecheckLine {
     /// The file.
@@ -157,7 +157,7 @@ pub struct DifferenceLine {
     pub field_ref: String,
     /// The kind.
     pub kind: String,
-    /// What upstream says.
+    /// Upstream's message.
     pub message: String,
     /// The rule that says why it is no trouble.
     pub rule: Option<&'static str>,

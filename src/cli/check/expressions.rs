@@ -1,4 +1,4 @@
-//! What is found about the expressions of a policy, with its place in the file.
+//! Findings about the expressions of a policy, with their places in the file.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! What the check finds, as data.
+//! Findings of the check, as data.
 
 use std::sync::Arc;
 
@@ -39,9 +39,9 @@ pub struct Finding {
     pub severity: Severity,
     /// The rule that it belongs to, by its id.
     pub rule: Rule,
-    /// What is wrong, in one line.
+    /// The fault, in one line.
     pub message: String,
-    /// What follows, or what to do; in one line.
+    /// The consequence, or the remedy; in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// Where.

@@ -1,4 +1,4 @@
-//! What is known without a cluster: Kubernetes' own APIs, and the CRDs of the input.
+//! Knowledge that needs no cluster: Kubernetes' own APIs, and the CRDs of the input.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ pub struct Known {
     crds: Vec<LazyCrd>,
     /// For each kind of a CRD the index of the first that defines it.
     crd_kinds: HashMap<Gvk, usize>,
-    /// What is served, and the groups that a policy names and nothing is known of.
+    /// The served resources, and the groups that a policy names and nothing is known of.
     pub mapper: RestMapper,
     /// The groups that are Kubernetes' own.
     complete: BTreeSet<String>,
@@ -97,8 +97,8 @@ impl Known {
         version.rsplit_once('.').map_or(version, |(minor, _)| minor)
     }
 
-    /// Whether all that the group serves is known: it is one of Kubernetes' own. Of any other group
-    /// there may be more CRDs than the input has.
+    /// Reports whether all that the group serves is known: it is one of Kubernetes' own. Of any other group there
+    /// may be more CRDs than the input has.
     #[must_use]
     pub fn is_complete(&self, group: &str) -> bool {
         self.complete.contains(group)
@@ -148,7 +148,7 @@ impl Known {
         unknown.into_iter().map(reason).collect()
     }
 
-    /// What is known of the paramKind of `policy`.
+    /// The known state of the paramKind of `policy`.
     #[must_use]
     pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
         let Some(gvk) = policy::declared_param_kind(policy) else {

@@ -26,7 +26,7 @@ use super::input::{Input, Wanted};
 use known::Known;
 use report::CheckReport;
 
-/// What to check, and how.
+/// The subject and the settings of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Files and directories; `-` is standard input.

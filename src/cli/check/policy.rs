@@ -36,14 +36,14 @@ const TOLD: [ConditionType; 4] = [
 /// The most groups of a rule that are named in what is said of it.
 const MAX_GROUPS: usize = 5;
 
-/// What was found out about one policy.
+/// The findings about one policy.
 #[derive(Debug)]
 pub struct Outcome {
     /// The status that the controller would give it in a cluster that serves what is known here.
     pub status: DesiredStatus,
-    /// What type checking found.
+    /// The outcome of type checking.
     pub typed: TypeCheck,
-    /// What is to be said about it.
+    /// The findings to report about the policy.
     pub findings: Vec<Finding>,
 }
 
@@ -362,7 +362,7 @@ fn params(
     });
 }
 
-/// What type checking did not see.
+/// Adds the findings about the parts that type checking did not see.
 fn coverage(
     policy: &Object<ValidatingAdmissionPolicy>,
     known: &Known,

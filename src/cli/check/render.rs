@@ -107,7 +107,7 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
     }
 }
 
-/// What is said below the source: whose expression it is, on which kinds, and what to do.
+/// The notes below the source: whose expression it is, on which kinds, and what to do.
 fn notes(found: &Finding) -> Vec<String> {
     let mut about: Vec<String> = Vec::new();
     about.extend(

@@ -15,7 +15,7 @@ use crate::policy::rule::Rule;
 use crate::status::message;
 use crate::status::warnings::{Warning, warnings};
 
-/// What `kubectl vap check -o json` prints.
+/// The output of `kubectl vap check -o json`.
 ///
 /// The shape is stable: fields may be added, none is removed or changes its meaning while
 /// `apiVersion` stays.
@@ -35,7 +35,7 @@ pub struct CheckReport {
     pub profile: &'static str,
     /// How much there was, and how much is wrong.
     pub summary: Summary,
-    /// What was found, sorted by file and place.
+    /// The findings, sorted by file and place.
     pub findings: Vec<Finding>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyReport>,
@@ -101,7 +101,7 @@ pub struct ConditionReport {
 pub struct WarningReport {
     /// `spec.validations[0].expression` and the like.
     pub field_ref: String,
-    /// What is wrong, with the lines that point at it.
+    /// The fault, with the lines that point at it.
     pub warning: String,
 }
 
@@ -235,7 +235,7 @@ impl CheckReport {
         self.summary.notes = count(Severity::Note);
     }
 
-    /// What the report means to the shell; with `is_strict`, a note that something could not be
+    /// The exit status that the report means to the shell; with `is_strict`, a note that something could not be
     /// checked counts as a finding.
     #[must_use]
     pub fn exit(&self, is_strict: bool) -> Exit {
@@ -260,7 +260,7 @@ pub const NOT_CHECKED: [Rule; 4] = [
     Rule::UnsupportedExpression,
 ];
 
-/// Whether the check is not complete for it.
+/// Reports whether the check is not complete for it.
 fn is_fatal(kind: ProblemKind) -> bool {
     matches!(
         kind,

@@ -48,7 +48,7 @@ const ALLOWED: [(&str, &[&str]); 7] = [
     ("parameterNotFoundAction", &["Allow", "Deny"]),
 ];
 
-/// What is wrong with the shape of a document.
+/// Checks the shape of a document; returns its faults.
 #[must_use]
 pub fn check<T>(object: &Object<T>, known: &Known) -> Vec<Finding> {
     let kind = object.document.node.nearest("kind").as_str();
@@ -67,7 +67,7 @@ pub fn check<T>(object: &Object<T>, known: &Known) -> Vec<Finding> {
     walk.findings
 }
 
-/// What is wrong with a document that does not have the shape of its kind.
+/// The faults of a document that does not have the shape of its kind.
 #[must_use]
 pub fn invalid(object: &Object<String>, known: &Known) -> Vec<Finding> {
     let findings = check(object, known);

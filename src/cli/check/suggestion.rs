@@ -1,4 +1,4 @@
-//! What was probably meant by a name that nothing has.
+//! Suggestions of the name that was probably meant where nothing has the name.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
@@ -50,7 +50,7 @@ impl Suggestions {
     }
 }
 
-/// What to do about a name that nothing declares.
+/// The advice about a name that nothing declares.
 pub(super) fn reference(name: &str, is_match_condition: bool) -> Option<String> {
     const NAMES: [&str; 7] = [
         "object",

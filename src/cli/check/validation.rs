@@ -1,5 +1,5 @@
-//! What the API server refuses of a policy or binding besides its expressions and its shape: what is
-//! required, and values that exclude each other.
+//! Refusals by the API server of a policy or binding for other reasons than its expressions and its shape:
+//! missing values that are required, and values that exclude each other.
 //!
 //! Selectors and the syntax of names are left to the API server.
 //!
@@ -52,7 +52,7 @@ impl<T> Refused<'_, T> {
     }
 }
 
-/// What the API server refuses of a policy.
+/// The faults for which the API server refuses a policy.
 #[must_use]
 pub fn policy(policy: &Object<ValidatingAdmissionPolicy>) -> Vec<Finding> {
     let mut refused = Refused {
@@ -171,7 +171,7 @@ fn audit_annotations(
     }
 }
 
-/// What the API server refuses of a binding.
+/// The faults for which the API server refuses a binding.
 #[must_use]
 pub fn binding(binding: &Object<ValidatingAdmissionPolicyBinding>) -> Vec<Finding> {
     let mut refused = Refused {
@@ -305,7 +305,7 @@ fn resources<T>(refused: &mut Refused<'_, T>, rule: &NamedRuleWithOperations, pa
     }
 }
 
-/// Whether a variable may have the name.
+/// Reports whether a variable may have the name.
 ///
 /// Source: `validation.go`, `isCELIdentifier`.
 fn is_identifier(name: &str) -> bool {

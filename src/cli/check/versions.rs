@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<Version, String> {
         .ok_or_else(|| format!("known are {OLDEST} to {LATEST}"))
 }
 
-/// What an API server of `version` refuses of a policy whose expressions a newer one takes.
+/// The faults for which an API server of `version` refuses a policy whose expressions a newer one takes.
 #[must_use]
 pub fn check(policy: &Object<ValidatingAdmissionPolicy>, version: Version) -> Vec<Finding> {
     let compiled = CompiledPolicy::new(&policy.value);

@@ -38,7 +38,7 @@ impl Binding {
         &self.spec.policy_name
     }
 
-    /// What is done about a denial.
+    /// The actions taken on a denial.
     #[must_use]
     pub fn validation_actions(&self) -> &[String] {
         &self.spec.validation_actions
@@ -48,7 +48,7 @@ impl Binding {
         self.spec.param_ref.as_ref()
     }
 
-    /// What narrows the requests further than the policy does.
+    /// The constraints that narrow the requests further than the policy does.
     pub(super) fn constraints(&self) -> Option<&Constraints> {
         self.constraints.as_ref()
     }

@@ -33,16 +33,16 @@ pub(super) struct Evaluator {
     programs: Arc<Programs>,
 }
 
-/// What a validation says beside its expressions.
+/// The parts of a validation beside its expressions.
 #[derive(Debug)]
 struct Validation {
     /// The reason, `Invalid` where none is given.
     reason: String,
-    /// What a denial says without a message expression.
+    /// The message of a denial without a message expression.
     message: String,
 }
 
-/// What the match conditions came to, and what follows.
+/// The outcome of the match conditions, and its consequence.
 enum Conditions {
     Met,
     /// The evaluation ends with these decisions.

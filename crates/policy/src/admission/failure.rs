@@ -1,8 +1,8 @@
-//! What is made of errors.
+//! Handling of errors by the failure policy.
 
 use super::outcome::{Action, AuditAnnotationAction, Decision, EvaluationResult};
 
-/// What a policy says is to be made of errors.
+/// The handling of errors that a policy asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FailurePolicy {
     /// They deny.
@@ -23,7 +23,7 @@ impl FailurePolicy {
         }
     }
 
-    /// What is done about an error of a validation.
+    /// The action taken on an error of a validation.
     ///
     /// Source: `validator.go`, `policyDecisionActionForError`.
     pub(super) fn action(&self) -> Action {
@@ -43,7 +43,7 @@ impl FailurePolicy {
         }
     }
 
-    /// What is done about an error of an audit annotation.
+    /// The action taken on an error of an audit annotation.
     ///
     /// Source: `validator.go`, `auditAnnotationEvaluationForError`.
     pub(super) fn audit_annotation_action(&self) -> AuditAnnotationAction {

@@ -1,4 +1,4 @@
-//! What is wrong with the keys and values of labels, in apimachinery's words.
+//! Faults of the keys and values of labels, in apimachinery's words.
 //!
 //! Source: apimachinery `pkg/api/validate/content/kube.go`, `dns.go`, `errors.go`.
 
@@ -22,7 +22,7 @@ const MAX_LENGTH: usize = 63;
 /// Source: `DNS1123SubdomainMaxLength`.
 const SUBDOMAIN_MAX_LENGTH: usize = 253;
 
-/// What is wrong with the key of a label; empty where nothing is.
+/// The faults of the key of a label; empty where it has none.
 pub(super) fn label_key_errors(key: &str) -> Vec<String> {
     let format_error = || {
         let examples = ["MyName", "my.name", "123-abc"];
@@ -61,7 +61,7 @@ pub(super) fn label_key_errors(key: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with the value of a label; empty where nothing is.
+/// The faults of the value of a label; empty where it has none.
 pub(super) fn label_value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > MAX_LENGTH {
@@ -95,13 +95,13 @@ fn subdomain_errors(value: &str) -> Vec<String> {
     errors
 }
 
-/// Whether `text` has the form of the name in a label's key.
+/// Reports whether `text` has the form of the name in a label's key.
 fn is_name(text: &str) -> bool {
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     is_framed(text, |byte| byte.is_ascii_alphanumeric(), is_inner)
 }
 
-/// Whether the first and last byte are `outer`, and all between them `inner`.
+/// Reports whether the first and last byte are `outer`, and all between them `inner`.
 fn is_framed(text: &str, outer: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(|first| outer(*first))

@@ -14,7 +14,7 @@ pub(super) fn trim(text: &str) -> &str {
     text.trim()
 }
 
-/// What a denial says without a message expression: the message, or else the expression.
+/// The text of a denial without a message expression: the message, or else the expression.
 pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     match trim(message.unwrap_or_default()) {
         "" => format!("failed expression: {}", trim(expression)),
@@ -22,7 +22,7 @@ pub(super) fn fixed(message: Option<&str>, expression: &str) -> String {
     }
 }
 
-/// What a message expression evaluated to, if it can be used: one line that is not empty nor too long.
+/// The result of a message expression, if it can be used: one line that is neither empty nor too long.
 pub(super) fn evaluated(result: Evaluated) -> Option<String> {
     let Some(Ok(Value::String(text))) = result else {
         return None;

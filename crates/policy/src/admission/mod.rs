@@ -65,7 +65,7 @@ pub struct Admission {
     evaluator: Evaluator,
 }
 
-/// What a review asks besides the policy and the request.
+/// The sources that a review asks besides the policy and the request.
 #[derive(Clone)]
 pub struct Surroundings<'a> {
     /// The objects of the policy's paramKind, or why they cannot be told, which is an error of the policy.

@@ -12,9 +12,9 @@ use cel::value::Value;
 #[derive(Clone, Debug)]
 pub struct Namespace {
     object: Object,
-    /// What validations and messages see.
+    /// The value that validations and messages see.
     visible: Value,
-    /// What audit annotations see.
+    /// The value that audit annotations see.
     whole: Value,
 }
 

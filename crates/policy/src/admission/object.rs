@@ -79,7 +79,7 @@ impl Object {
         &self.0.name
     }
 
-    /// What the name begins with where the API server makes it; may be empty.
+    /// The beginning of the name where the API server makes it; may be empty.
     #[must_use]
     pub fn generate_name(&self) -> &str {
         &self.0.generate_name

@@ -1,4 +1,4 @@
-//! What an admission decided and why, in the words of the API server.
+//! The decisions of an admission and their reasons, in the words of the API server.
 //!
 //! Source: `k8s.io/apiserver` `plugin/policy/validating/policy_decision.go`, `interface.go`.
 
@@ -12,9 +12,9 @@ pub struct Outcome {
     /// Why the policy was not asked at all, where it was not. A review never says so: it is what asking comes
     /// to.
     pub not_asked: Option<String>,
-    /// Whether the constraints of the policy match the request.
+    /// The match of the request with the constraints of the policy.
     pub definition: DefinitionMatch,
-    /// Whether each binding matches, in the order of bindings; empty where the policy does not match.
+    /// The match of each binding, in the order of bindings; empty where the policy does not match.
     pub bindings: Vec<BindingMatch>,
     /// The evaluations, one for each of the params of each binding that matches.
     pub evaluations: Vec<Evaluation>,
@@ -27,7 +27,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// What a request comes to that the policy is not asked about.
+    /// The outcome for a request that the policy is not asked about.
     #[must_use]
     pub fn not_asked(why: String) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Outcome {
         }
     }
 
-    /// Whether the request is allowed.
+    /// Reports whether the request is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.denial.is_none()
@@ -52,13 +52,13 @@ pub struct Status {
     pub reason: String,
     /// The whole message, as the client is shown it.
     pub message: String,
-    /// What the policy alone said, without the words around it.
+    /// The policy's own part of the message, without the words around it.
     pub cause: String,
     /// The binding under which the request was denied, where there is one.
     pub binding: Option<String>,
 }
 
-/// Whether the constraints of a policy match a request.
+/// The result of matching a request with the constraints of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefinitionMatch {
     /// Where they match, the resource and kind as which the request is evaluated.
@@ -67,12 +67,12 @@ pub struct DefinitionMatch {
     pub error: Option<String>,
 }
 
-/// Whether a binding matches a request.
+/// The result of matching a request with a binding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingMatch {
     /// The name of the binding.
     pub name: String,
-    /// Whether it matches.
+    /// True if it matches.
     pub matches: bool,
     /// Why it could not be told.
     pub error: Option<String>,
@@ -85,20 +85,20 @@ pub struct Evaluation {
     pub binding: Option<String>,
     /// The namespace and name of the params, `default/limits`; `None` without params.
     pub params: Option<String>,
-    /// What the match conditions came to, where the policy has some.
+    /// The outcome of the match conditions, where the policy has some.
     pub match_conditions: Option<ConditionsMatch>,
     /// The decisions in the order of validations; a single one where a stage as a whole failed.
     pub decisions: Vec<Decision>,
     /// The audit annotations, in the order of the policy.
     pub audit_annotations: Vec<AuditAnnotation>,
-    /// What the stages cost.
+    /// The costs of the stages.
     pub costs: Costs,
 }
 
-/// What the match conditions came to.
+/// The outcome of the match conditions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConditionsMatch {
-    /// Whether the validations are evaluated.
+    /// True if the validations are evaluated.
     pub matches: bool,
     /// The name of the condition that is false.
     pub failed_condition: Option<String>,
@@ -106,7 +106,7 @@ pub struct ConditionsMatch {
     pub error: Option<String>,
 }
 
-/// What is done about a request because of one validation.
+/// The action taken on a request because of one validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing.
@@ -126,7 +126,7 @@ impl Action {
     }
 }
 
-/// What a validation evaluated to.
+/// The result of evaluating a validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationResult {
     /// True.
@@ -152,9 +152,9 @@ impl EvaluationResult {
 /// The decision of a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// What is done.
+    /// The action taken.
     pub action: Action,
-    /// What the validation evaluated to.
+    /// The result of evaluating the validation.
     pub evaluation: EvaluationResult,
     /// The message; empty where the validation is true.
     pub message: String,
@@ -175,7 +175,7 @@ impl Decision {
     }
 }
 
-/// What is done about an audit annotation.
+/// The action taken on an audit annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditAnnotationAction {
     /// It is published.
@@ -203,7 +203,7 @@ impl AuditAnnotationAction {
 pub struct AuditAnnotation {
     /// The key, without the policy's name.
     pub key: String,
-    /// What is done.
+    /// The action taken.
     pub action: AuditAnnotationAction,
     /// The value to publish.
     pub value: String,
@@ -211,7 +211,7 @@ pub struct AuditAnnotation {
     pub error: String,
 }
 
-/// What the stages of an evaluation cost; `None` for one that did not run.
+/// The costs of the stages of an evaluation; `None` for one that did not run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Costs {
     /// The match conditions.
@@ -246,6 +246,6 @@ impl Costs {
 pub struct StageCost {
     /// The budget.
     pub budget: u64,
-    /// What was used, or why the stage failed.
+    /// The cost used, or why the stage failed.
     pub used: Result<u64, String>,
 }

@@ -10,7 +10,7 @@ use super::selector::Selector;
 
 /// Where the objects of a policy's paramKind are looked up.
 pub trait ParamSource {
-    /// Whether objects of the paramKind have namespaces.
+    /// Reports whether objects of the paramKind have namespaces.
     fn is_namespaced(&self) -> bool;
 
     /// The object `name` in `namespace`, which is `None` where they have none.

@@ -48,7 +48,7 @@ pub(super) struct Programs {
     pub(super) variables: Vec<Variable>,
     /// The places of the variables by their names.
     by_name: HashMap<String, usize>,
-    /// What the expressions read.
+    /// The inputs that the expressions read.
     pub(super) reads: Reads,
     /// The match conditions, with their names.
     pub(super) match_conditions: Vec<(String, Expression)>,

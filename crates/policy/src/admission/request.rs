@@ -8,7 +8,7 @@ use super::object::Object;
 use crate::exempt;
 use kubernetes::schema::{Gvk, Gvr};
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// An object is created.
@@ -73,7 +73,7 @@ pub struct UserInfo {
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
-    /// What else the authenticator knows; a list that is absent is null to expressions.
+    /// Anything else that the authenticator knows; a list that is absent is null to expressions.
     pub extra: BTreeMap<String, Option<Vec<String>>>,
 }
 
@@ -92,7 +92,7 @@ pub struct Equivalent {
 /// plugins: built-in objects with defaults set and unknown fields gone.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionRequest {
-    /// What the request does.
+    /// The operation of the request.
     pub operation: Operation,
     /// The kind of the object.
     pub gvk: Gvk,
@@ -110,11 +110,11 @@ pub struct AdmissionRequest {
     pub old_object: Option<Object>,
     /// The options, `None` for those that are empty.
     pub options: Option<Object>,
-    /// Whether nothing is stored.
+    /// True if nothing is stored.
     pub dry_run: bool,
     /// Who makes the request.
     pub user_info: UserInfo,
-    /// What else serves the same objects, for `matchPolicy: Equivalent`. Objects are converted by
+    /// Other resources that serve the same objects, for `matchPolicy: Equivalent`. Objects are converted by
     /// replacing their apiVersion and kind.
     pub equivalents: Vec<Equivalent>,
 }
@@ -134,7 +134,7 @@ impl AdmissionRequest {
         }
     }
 
-    /// Whether no policy of the API is asked about such a request, [`exempt::is_exempt`].
+    /// Reports whether no policy of the API is asked about such a request, [`exempt::is_exempt`].
     ///
     /// [`Admission::review`](super::Admission::review) does not ask this: it stands for the dispatcher, and
     /// the API server leaves exempt requests out before it calls that.

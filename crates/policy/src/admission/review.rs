@@ -32,7 +32,7 @@ struct Denial {
     reason: String,
 }
 
-/// What a review has come to so far.
+/// The state of a review so far.
 struct Review<'a> {
     admission: &'a Admission,
     request: &'a AdmissionRequest,
@@ -285,7 +285,7 @@ impl Review<'_> {
     }
 }
 
-/// What a denial is put into the audit event as.
+/// The form in which a denial is put into the audit event.
 ///
 /// Source: `dispatcher.go`, `ValidationFailureValue`.
 fn validation_failure(binding: &Binding, n: usize, decision: &Decision) -> String {

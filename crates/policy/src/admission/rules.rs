@@ -1,4 +1,4 @@
-//! Whether match constraints match a request.
+//! Matching of requests with match constraints.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/matching/matching.go`,
 //! `pkg/admission/plugin/policy/generic/policy_matcher.go`,
@@ -36,7 +36,7 @@ impl Constraints {
         }
     }
 
-    /// Whether the constraints match `request`.
+    /// Reports whether the constraints match `request`.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Whether `rule` matches `request` as one for `resource`.
+/// Reports whether `rule` matches `request` as one for `resource`.
 ///
 /// Source: `rules.go`, `Matcher.Matches`.
 fn rule_matches(

@@ -33,9 +33,9 @@ pub(super) struct Inputs {
     pub(super) namespace: Value,
     /// `authorizer` and `authorizer.requestResource`, in stages that have them.
     pub(super) authorizer: Option<(Value, Value)>,
-    /// What the comparisons of all expressions may look at.
+    /// The work that the comparisons of all expressions may do.
     pub(super) work: Arc<Work>,
-    /// Whether to end the evaluation.
+    /// True if the evaluation is to end.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
 }
 
@@ -48,22 +48,22 @@ const VARIABLES: &str = "kubernetes.variables";
 pub(super) struct Scope {
     programs: Arc<Programs>,
     inputs: Arc<Inputs>,
-    /// What is known of each variable.
+    /// The knowledge of each variable.
     values: Box<[Memo]>,
     /// How deep the expressions nest that are being evaluated: one, and the variables on the way to it.
     depth: AtomicU32,
-    /// What variables have cost that was not yet taken.
+    /// The cost of variables that was not yet taken.
     variables_cost: AtomicU64,
     /// The map `variables`, where it is read as a whole.
     variables: OnceLock<Arc<Variables>>,
     this: Weak<Self>,
 }
 
-/// What is known of a variable.
+/// The knowledge of a variable.
 #[derive(Debug, Default)]
 struct Memo {
     value: OnceLock<Result<Value, EvalError>>,
-    /// Whether it is being evaluated.
+    /// True while it is being evaluated.
     is_pending: AtomicBool,
 }
 
@@ -112,7 +112,7 @@ impl Scope {
         (evaluation.result, evaluation.cost)
     }
 
-    /// What variables have cost since this was asked last.
+    /// Takes the cost of variables since the last call.
     pub(super) fn take_variables_cost(&self) -> u64 {
         self.variables_cost.swap(0, Ordering::Relaxed)
     }

@@ -58,13 +58,13 @@ impl Selector {
         Ok(Self(requirements))
     }
 
-    /// Whether everything matches, because nothing is required.
+    /// Reports whether everything matches, because nothing is required.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether an object with `labels` is selected.
+    /// Reports whether an object with `labels` is selected.
     #[must_use]
     pub fn matches(&self, labels: &Labels) -> bool {
         self.0.iter().all(|requirement| requirement.matches(labels))

@@ -14,17 +14,17 @@ use cel::value::Value;
 pub(super) const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What an expression evaluated to; `None` where there is no expression.
+/// The result of evaluating an expression; `None` where there is no expression.
 pub(super) type Evaluated = Option<Result<Value, String>>;
 
 /// The outcome of a stage.
 #[derive(Debug)]
 pub(super) struct StageOutcome {
-    /// What each expression evaluated to, or why the stage ended.
+    /// The result of each expression, or why the stage ended.
     pub(super) evaluated: Result<Vec<Evaluated>, String>,
     /// The cost.
     pub(super) cost: StageCost,
-    /// What is left of the budget; nothing where the stage has ended.
+    /// The rest of the budget; nothing where the stage has ended.
     pub(super) remaining: Option<u64>,
 }
 

@@ -131,7 +131,7 @@ fn user_info(user: &UserInfo) -> Value {
     fields.into_value()
 }
 
-/// What a field of options holds, and whether it is there where it is empty.
+/// The content of a field of options, and whether the field is there where it is empty.
 enum Field {
     /// A text, there if it is not empty.
     Text,

@@ -28,21 +28,21 @@ struct Rule {
     applies: fn(&Diagnostic, &CheckedAst) -> bool,
 }
 
-/// What is not evaluated.
+/// Parts that are not evaluated.
 const NOT_REACHED: (&str, &str) = (
     "not-reached",
     "for one kind and operation `object.kind`, `request.resource`, `oldObject == null`, `has()` of a field that \
      the kind lacks and the like are constants; what they keep from being evaluated is no trouble",
 );
 
-/// What is evaluated to no effect.
+/// Parts that are evaluated to no effect.
 const NO_EFFECT: (&str, &str) = (
     "no-effect",
     "the other operand of `&&` or `||` decides the whole, whatever this one fails with; or the value only \
      stands in for one that is absent, or is itself absent",
 );
 
-/// What is not come to, as an operand fails.
+/// Parts that are not come to, as an operand fails.
 const OPERAND_FAILS: (&str, &str) = (
     "operand-fails",
     "the expression is warned of: another of its parts fails, which this one depends on",
@@ -217,7 +217,7 @@ pub struct Difference {
     pub field_ref: String,
     /// The kind.
     pub gvk: Gvk,
-    /// What upstream says.
+    /// Upstream's message.
     pub message: String,
     /// The rule that says why it is no trouble; `None` would be an error of ours.
     pub rule: Option<&'static str>,
@@ -301,12 +301,12 @@ fn expr<'a>(finding: &Diagnostic, checked: &'a CheckedAst) -> Option<&'a Expr> {
     finding.expr.map(|id| checked.ast().expr(id))
 }
 
-/// Whether the finding is about a call of one of `functions`.
+/// Reports whether the finding is about a call of one of `functions`.
 fn is_function(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     matches!(expr(finding, checked), Some(Expr::Call { function, .. }) if functions.contains(&&**function))
 }
 
-/// Whether no overload of one of `functions` was found.
+/// Reports whether no overload of one of `functions` was found.
 fn is_call(finding: &Diagnostic, checked: &CheckedAst, functions: &[&str]) -> bool {
     finding.code == Code::NoMatchingOverload && is_function(finding, checked, functions)
 }
@@ -323,7 +323,7 @@ fn arg_types(finding: &Diagnostic, checked: &CheckedAst) -> Vec<Type> {
     }
 }
 
-/// What is selected from, and the field, where the finding is about a selection.
+/// The type selected from, and the field, where the finding is about a selection.
 fn selection(finding: &Diagnostic, checked: &CheckedAst) -> Option<(Type, String)> {
     match expr(finding, checked)? {
         Expr::Select { operand, field, .. } => Some((checked.type_of(*operand), field.to_string())),

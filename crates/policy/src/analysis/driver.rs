@@ -45,7 +45,7 @@ pub(super) struct Driver<'a> {
     keeps_traces: bool,
 }
 
-/// What an expression came by.
+/// The parts of an expression that its evaluation came by.
 #[derive(Debug)]
 pub(super) struct Trace {
     n: usize,
@@ -54,18 +54,18 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// Whether `id` is evaluated.
+    /// Reports whether `id` is evaluated.
     pub(super) fn is_visited(&self, id: ExprId) -> bool {
         self.visited.get(id.index()).copied().unwrap_or(false)
     }
 
-    /// Whether `id` cannot be evaluated, to no effect.
+    /// Reports whether `id` cannot be evaluated, to no effect.
     pub(super) fn is_suppressed(&self, id: ExprId) -> bool {
         self.suppressed.contains(&id)
     }
 }
 
-/// What was found for one kind.
+/// The findings for one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindAnalysis {
     /// By the index of the expression.
@@ -76,18 +76,18 @@ pub(super) struct KindAnalysis {
     pub(super) present: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
-    /// What is evaluated of each expression, by its index.
+    /// The parts of each expression that are evaluated, by its index.
     pub(super) visited: BTreeMap<usize, Vec<bool>>,
-    /// What the expressions came by, where that was asked for.
+    /// The traces of the expressions, where they were asked for.
     traces: Option<Vec<Trace>>,
 }
 
-/// What is wrong with an expression for one kind.
+/// The fault of an expression for one kind.
 #[derive(Clone, Debug)]
 pub(super) enum Finding {
-    /// What cannot be evaluated.
+    /// Parts that cannot be evaluated.
     Issues(Vec<Issue>),
-    /// What the API server refuses.
+    /// A refusal by the API server.
     Refused {
         /// Why.
         found: Diagnostics,
@@ -121,12 +121,12 @@ impl<'a> Driver<'a> {
         self
     }
 
-    /// Whether there are no steps left.
+    /// Reports whether there are no steps left.
     pub(super) fn is_exhausted(&self) -> bool {
         self.budget == 0
     }
 
-    /// What is wrong for objects of `gvk`, which `targets` hold.
+    /// Finds the faults for objects of `gvk`, which `targets` hold.
     pub(super) fn analyse(
         &mut self,
         gvk: &Gvk,
@@ -342,7 +342,7 @@ impl KindAnalysis {
         }
     }
 
-    /// What the expression of the index `n` came by, for each sort of request.
+    /// The traces of the expression of the index `n`, for each sort of request.
     pub(super) fn traces(&self, n: usize) -> impl Iterator<Item = &Trace> {
         self.traces
             .iter()
@@ -350,12 +350,12 @@ impl KindAnalysis {
             .filter(move |trace| trace.n == n)
     }
 
-    /// Whether something is wrong with the expression of the index `n`.
+    /// Reports whether something is wrong with the expression of the index `n`.
     pub(super) fn fails(&self, n: usize) -> bool {
         self.found.contains_key(&n)
     }
 
-    /// Whether something at `id` in the expression of the index `n` is told.
+    /// Reports whether something at `id` in the expression of the index `n` is told.
     pub(super) fn tells(&self, n: usize, id: Option<ExprId>) -> bool {
         self.found.get(&n).is_some_and(|finding| match finding {
             Finding::Refused { .. } => true,

@@ -37,15 +37,15 @@ const MAX_SHOWN_BYTES: usize = 32 * 1024;
 /// How many places in the source are remembered.
 const MAX_PLACES: usize = 8;
 
-/// What was found for all kinds.
+/// The findings for all kinds.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     kinds: Vec<Kind>,
-    /// What kinds of wildcards come to without trouble: by the index of the expression, what is evaluated.
+    /// The parts that kinds of wildcards evaluate without trouble, by the index of the expression.
     sound: BTreeMap<usize, Vec<bool>>,
 }
 
-/// What was found for one kind.
+/// The findings for one kind.
 #[derive(Debug)]
 struct Kind {
     gvk: Gvk,
@@ -81,7 +81,7 @@ impl Report {
         }
     }
 
-    /// Whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
+    /// Reports whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.
     fn is_evaluated_by_some(&self, n: usize, id: ExprId) -> bool {
         let visited = self.sound.get(&n);
         visited.is_some_and(|visited| visited.get(id.index()).copied().unwrap_or(false))
@@ -161,8 +161,8 @@ impl Report {
         (found, notes)
     }
 
-    /// What is told of `kind` about the expression of the index `n`: of a kind of wildcards what fails
-    /// wherever it is evaluated, and only where all kinds are known.
+    /// The finding told of `kind` about the expression of the index `n`: of a kind of wildcards only the parts
+    /// that fail wherever they are evaluated, and only where all kinds are known.
     fn told<'a>(&self, kind: &'a Kind, n: usize, scope: Scope) -> Option<Cow<'a, Finding>> {
         match kind.analysis.found.get(&n)? {
             Finding::Issues(issues) if kind.is_by_wildcard => {
@@ -230,7 +230,7 @@ impl Kind {
     }
 }
 
-/// What is shown of one expression for the kinds of wildcards.
+/// The findings shown of one expression for the kinds of wildcards.
 #[derive(Default)]
 struct Shown {
     n_failing: usize,
@@ -240,7 +240,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether there is no room for another kind.
+    /// Reports whether there is no room for another kind.
     fn is_full(&self) -> bool {
         self.n_bytes > MAX_SHOWN_BYTES
     }

@@ -15,7 +15,7 @@ use crate::matching::{Operations, Target};
 /// The most resources of one kind that are told apart.
 const MAX_RESOURCES: usize = 8;
 
-/// What the expressions of a policy ask for.
+/// The needs of the expressions of a policy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Needs {
     operations: bool,

@@ -126,7 +126,7 @@ impl<'a> KindContext<'a> {
     }
 }
 
-/// What upstream says of the expression.
+/// Upstream's findings about the expression.
 fn findings(
     expression: &PolicyExpression,
     checked: Checked<'_>,

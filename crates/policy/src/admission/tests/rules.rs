@@ -1,4 +1,4 @@
-//! Whether match constraints match.
+//! Tests of matching by match constraints.
 
 use super::*;
 

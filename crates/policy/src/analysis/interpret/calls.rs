@@ -14,7 +14,7 @@ use super::value::{Choice, Const, Shape, Value};
 /// The longest constant text and list that are put together.
 const MAX_CONST_LEN: usize = 1024;
 
-/// Whether a shape among `n_choices` does not count: it stands in for an absent value.
+/// Reports whether a shape among `n_choices` does not count: it stands in for an absent value.
 fn is_weak(choice: &Choice, n_choices: usize) -> bool {
     choice.is_default || choice.shape.is_null() && n_choices > 1
 }
@@ -470,7 +470,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// What a value is compared as, where that is certain; numbers are compared with each other.
+/// The category as which a value is compared, where that is certain; numbers are compared with each other.
 fn category(value: &Value) -> Option<&'static str> {
     let [only] = value.choices() else { return None };
     match &only.shape {
@@ -482,8 +482,8 @@ fn category(value: &Value) -> Option<&'static str> {
     }
 }
 
-/// Whether the values are of types whose values are never equal. What the schema declares may be null all
-/// the same, which is unequal too.
+/// Reports whether the values are of types whose values are never equal. Values that the schema declares may be
+/// null all the same, which is unequal too.
 fn are_unlike(left: &Value, right: &Value) -> bool {
     matches!((category(left), category(right)), (Some(left), Some(right)) if left != right)
 }
@@ -497,8 +497,8 @@ const STRICT: [&str; 5] = [
     "net.CIDR",
 ];
 
-/// Whether values of a type of Kubernetes' own, on the left, may be asked whether they equal the right: they
-/// fail where it is of another type.
+/// Reports whether values of a type of Kubernetes' own, on the left, may be asked whether they equal the right:
+/// they fail where it is of another type.
 ///
 /// Source: `k8s.io/apiserver` `pkg/cel/url.go`, `URL.Equal`, and the like.
 fn is_comparable(left: &Value, right: &Value) -> bool {
@@ -537,7 +537,7 @@ fn flattened(function: &str, values: &[Value]) -> Option<Value> {
         .then(|| list.clone().with_constant(None))
 }
 
-/// Whether an optional of a map has no value at `index`, as all keys are strings and it is none.
+/// Reports whether an optional of a map has no value at `index`, as all keys are strings and it is none.
 fn has_no_such_key(container: &Value, index: &Value) -> bool {
     let is_keyed = |value: &Value| matches!(value.choices(), [only] if !value.is_unknown() && matches!(only.shape, Shape::Map(_, true)));
     let is_other = category(index).is_some_and(|category| category != "string");
@@ -551,7 +551,7 @@ fn has_no_such_key(container: &Value, index: &Value) -> bool {
         }
 }
 
-/// Whether the values are equal, where that is certain.
+/// Reports whether the values are equal, where that is certain.
 fn equals(left: &Value, right: &Value) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_const(), right.as_const()) {
         return Some(left == right);
@@ -574,7 +574,7 @@ fn equals(left: &Value, right: &Value) -> Option<bool> {
     (left.is_null() && is_root(right) || right.is_null() && is_root(left)).then_some(false)
 }
 
-/// Whether a value of the shape can be indexed by `index`.
+/// Reports whether a value of the shape can be indexed by `index`.
 fn is_indexable(shape: &Shape, index: &Value) -> bool {
     let number =
         |shape: &Shape| matches!(shape, Shape::Plain(Type::Int | Type::Uint | Type::Double));
@@ -591,7 +591,7 @@ fn is_indexable(shape: &Shape, index: &Value) -> bool {
     }
 }
 
-/// What an index gives, whichever it is.
+/// The result of an index, whichever it is.
 fn indexed(container: &Value) -> Value {
     if container.is_unknown() {
         return Value::unknown();

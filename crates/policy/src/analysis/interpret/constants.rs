@@ -72,7 +72,7 @@ pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
     read(&evaluation.result.ok()?, 2)
 }
 
-/// Whether a function is called by its name.
+/// Reports whether a function is called by its name.
 fn is_name(function: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     !function.starts_with('_') && function.chars().all(fits)

@@ -20,7 +20,7 @@ pub(super) struct Interpreter<'a> {
     steps_left: u32,
     /// How many conditions the current expression depends on.
     pub(super) n_conditions: u32,
-    /// What the conditions tell of values, the latest last.
+    /// The knowledge of values that the conditions give, the latest last.
     pub(super) narrowed: Vec<Narrowed>,
     pub(super) outcome: Outcome,
 }
@@ -31,7 +31,7 @@ const MAX_ENTRIES: usize = 32;
 /// How many of the variables that were read last are looked through for one of the same name.
 const MAX_LOOKED_AT: usize = 64;
 
-/// What a selection makes of one shape.
+/// The result of a selection from one shape.
 enum Selected {
     Value(Value),
     /// Nothing: the value is null.
@@ -120,13 +120,13 @@ impl<'a> Interpreter<'a> {
         drop_range(&mut outcome.null, start.null, end.null);
     }
 
-    /// Whether something was found from `start` to `end`.
+    /// Reports whether something was found from `start` to `end`.
     pub(super) fn has_issues_between(&self, start: Mark, end: Mark) -> bool {
         let last = end.issues.min(self.outcome.issues.len());
         start.issues < last
     }
 
-    /// Whether a value of the shape has the key `field`, where that is certain.
+    /// Reports whether a value of the shape has the key `field`, where that is certain.
     pub(super) fn holds(shape: &Shape, field: &str) -> Option<bool> {
         test_shape(shape, field).ok().flatten()
     }
@@ -248,7 +248,7 @@ impl<'a> Interpreter<'a> {
         self.scopes.iter().any(|(known, _)| **known == *name)
     }
 
-    /// Whether `id` is `variables`.
+    /// Reports whether `id` is `variables`.
     fn is_variables(&self, id: ExprId) -> bool {
         matches!(self.ast.expr(id), Expr::Ident(name)
             if name.trim_start_matches('.') == "variables" && !self.is_scoped(name))
@@ -530,7 +530,7 @@ fn unfit(code: Code, message: String) -> Selected {
     })
 }
 
-/// What `field` of a value of the shape is.
+/// Selects `field` of a value of the shape.
 fn select_shape(shape: &Shape, field: &str) -> Selected {
     match shape {
         Shape::Object(object) => {
@@ -577,8 +577,8 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
     }
 }
 
-/// What an optional selection of `field` from `value` gives, and what is wrong with it: only lists do not
-/// know fields; other values just do not have them.
+/// The result of an optional selection of `field` from `value`, and its fault: only lists do not know fields;
+/// other values just do not have them.
 fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
     if value.is_unknown() {
         return (Value::unknown(), None);
@@ -596,7 +596,7 @@ fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
     (result, wrong)
 }
 
-/// Whether a value of the shape has `field`, where that is certain.
+/// Reports whether a value of the shape has `field`, where that is certain.
 fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
     match shape {
         Shape::Object(object) => {

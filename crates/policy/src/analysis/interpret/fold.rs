@@ -110,7 +110,7 @@ impl Interpreter<'_> {
         accu
     }
 
-    /// Whether the accumulator decides the whole, whatever failed on the way.
+    /// Reports whether the accumulator decides the whole, whatever failed on the way.
     fn is_absorbed(&self, step: ExprId, accu: &Value) -> bool {
         match self.ast.expr(step) {
             Expr::Call { function, .. } => match &**function {
@@ -215,7 +215,7 @@ fn is_logical(step: &Expr) -> bool {
     matches!(step, Expr::Call { function, .. } if matches!(&**function, "_&&_" | "_||_"))
 }
 
-/// Whether the value is a scalar of which nothing is known but its type: another round changes nothing.
+/// Reports whether the value is a scalar of which nothing is known but its type: another round changes nothing.
 fn is_plain_scalar(value: &Value) -> bool {
     value.as_const().is_none()
         && matches!(value.choices(), [only] if matches!(only.shape, Shape::Plain(Type::Bool | Type::Int)))

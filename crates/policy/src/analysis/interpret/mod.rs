@@ -1,5 +1,5 @@
-//! What happens to an expression when it is evaluated for one kind: which parts are reached, which types
-//! the values have there, and what cannot be evaluated.
+//! Abstract evaluation of an expression for one kind: which parts are reached, which types the values have
+//! there, and what cannot be evaluated.
 //!
 //! The checker asks whether an expression is well typed; this asks whether it fails. It follows the
 //! evaluator, which is more lenient than the checker (unlike types compare as unequal, objects are maps),
@@ -33,7 +33,7 @@ use cel::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 
 use value::Value;
 
-/// What is known of all requests that an expression is evaluated for.
+/// The facts known of all requests that an expression is evaluated for.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     /// The functions and the names of types.
@@ -56,7 +56,7 @@ impl Facts<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) value: Value,
-    /// Whether it tells that something is there, or that it is not.
+    /// Its meaning as a test of presence: that something is there, or that it is not.
     pub(super) presence: Option<bool>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Issue {
     pub(super) hint: Option<Hint>,
 }
 
-/// What was found out about an expression.
+/// The findings about an expression.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) value: Value,
@@ -82,12 +82,12 @@ pub(super) struct Outcome {
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request comes to.
     pub(super) null: Vec<ExprId>,
-    /// What was come by, by the index of the expression.
+    /// The nodes that were come by, by the index of the expression.
     pub(super) visited: Vec<bool>,
     /// Where something cannot be evaluated without effect: another operand decides the whole, or the value
     /// only stands in for one that is absent.
     pub(super) suppressed: Vec<ExprId>,
-    /// Whether the work was given up.
+    /// True if the work was given up.
     pub(super) gave_up: bool,
 }
 

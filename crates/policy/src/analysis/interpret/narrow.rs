@@ -1,4 +1,4 @@
-//! What a condition tells of the values that it is about, where it is known to hold or not to.
+//! Facts that a condition tells of the values that it is about, where it is known to hold or not to.
 //!
 //! A value that may be of several shapes, such as the elements of a list that was put together, has those
 //! only that pass the test: `has(s.template) ? s.template.spec : s`. Conditions in other expressions are not
@@ -47,7 +47,7 @@ enum Test {
 }
 
 impl Test {
-    /// Whether a value of the shape passes, where that is certain.
+    /// Reports whether a value of the shape passes, where that is certain.
     fn passes(&self, shape: &Shape) -> Option<bool> {
         match self {
             Self::Has(field) => Interpreter::holds(shape, field),
@@ -63,7 +63,7 @@ impl Test {
 }
 
 impl Interpreter<'_> {
-    /// What is known more of the value at `id`.
+    /// The value at `id` with all that the conditions add to what is known of it.
     pub(super) fn narrowed_value(&self, id: ExprId) -> Option<Value> {
         if self.narrowed.is_empty() {
             return None;
@@ -86,7 +86,7 @@ impl Interpreter<'_> {
         self.narrowed.truncate(outer);
     }
 
-    /// Whether the last assumption told something.
+    /// Reports whether the last assumption told something.
     pub(super) fn knows_more_than(&self, outer: usize) -> bool {
         self.narrowed.len() > outer
     }

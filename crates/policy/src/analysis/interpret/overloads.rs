@@ -17,7 +17,7 @@ const MAX_COMBINATIONS: usize = 24;
 /// One shape for each argument; `None` is one that nothing is known of.
 type Combination<'a> = Vec<Option<&'a Shape>>;
 
-/// What the type parameters of a signature stand for.
+/// The values that the type parameters of a signature stand for.
 type Bindings = Vec<(&'static str, Value)>;
 
 impl Interpreter<'_> {
@@ -177,7 +177,7 @@ fn bind_unknown(param: &Type, bindings: &mut Bindings) {
     }
 }
 
-/// Whether a parameter of type `param` takes a value of the shape.
+/// Reports whether a parameter of type `param` takes a value of the shape.
 fn takes(param: &Type, shape: &Shape, bindings: &mut Bindings) -> bool {
     match (param, shape) {
         (Type::Param(TypeParam::Declared(name)), shape) => {
@@ -217,7 +217,7 @@ fn takes_strings(key: &Type, bindings: &mut Bindings) -> bool {
     takes(key, &Shape::Plain(Type::String), bindings)
 }
 
-/// Whether a part of type `param` takes all that a value may be.
+/// Reports whether a part of type `param` takes all that a value may be.
 fn takes_value(param: &Type, value: &Value, bindings: &mut Bindings) -> bool {
     if let Type::Param(TypeParam::Declared(name)) = param {
         bind(bindings, name, value.clone());

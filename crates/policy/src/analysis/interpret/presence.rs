@@ -11,7 +11,7 @@ use super::Variable;
 /// How deep conditions are looked into.
 const MAX_DEPTH: u8 = 12;
 
-/// Whether `id` is true where something is there, or where it is not; `None` where it tells neither.
+/// Reports whether `id` is true where something is there, or where it is not; `None` where it tells neither.
 pub(crate) fn presence(
     ast: &Ast,
     id: ExprId,
@@ -61,7 +61,7 @@ fn look(ast: &Ast, id: ExprId, variables: &HashMap<String, Variable>, depth: u8)
     }
 }
 
-/// Whether `id` is what stands for nothing: null, zero, an empty text, list or map.
+/// Reports whether `id` stands for nothing: null, zero, an empty text, list or map.
 pub(crate) fn is_nothing(ast: &Ast, id: ExprId) -> bool {
     match ast.expr(id) {
         Expr::Literal(Literal::Null | Literal::Int(0)) => true,
@@ -72,7 +72,7 @@ pub(crate) fn is_nothing(ast: &Ast, id: ExprId) -> bool {
     }
 }
 
-/// Whether `id` is written out: a literal, or an empty list or map.
+/// Reports whether `id` is written out: a literal, or an empty list or map.
 pub(crate) fn is_literal(ast: &Ast, id: ExprId) -> bool {
     matches!(ast.expr(id), Expr::Literal(_)) || is_nothing(ast, id)
 }

@@ -1,5 +1,5 @@
-//! What is known of a value before any request: which shapes it may have, and the value itself where it
-//! is a constant.
+//! Knowledge of a value before any request: which shapes it may have, and the value itself where it is a
+//! constant.
 //!
 //! A value is a set of alternatives, because an expression may give values of unlike types: a default, the
 //! other branch of a condition, the elements of lists that were joined. Values are shared and bounded in
@@ -22,7 +22,7 @@ pub(crate) enum Const {
 }
 
 impl Const {
-    /// Whether lists in it are short, and nest no deeper than `depth`: as they are shared, a few variables
+    /// Reports whether lists in it are short, and nest no deeper than `depth`: as they are shared, a few variables
     /// can make one that takes forever to walk.
     fn is_small(&self, depth: u32) -> bool {
         match self {
@@ -157,7 +157,7 @@ const MAX_CONST_LIST: usize = 64;
 /// How deep lists nest that are kept as constants.
 const MAX_CONST_DEPTH: u32 = 2;
 
-/// What is known of a value.
+/// The knowledge of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Value {
     choices: Vec<Choice>,
@@ -290,7 +290,7 @@ impl Value {
         self.is_unknown
     }
 
-    /// Whether there is no such value.
+    /// Reports whether there is no such value.
     pub(crate) fn is_never(&self) -> bool {
         !self.is_unknown && self.choices.is_empty()
     }
@@ -338,7 +338,7 @@ impl Value {
         self
     }
 
-    /// What is either this value or `other`.
+    /// Either this value or `other`.
     pub(crate) fn or(&self, other: &Self) -> Self {
         if self.is_never() {
             return other.clone();
