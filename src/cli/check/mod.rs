@@ -12,6 +12,7 @@ pub mod render;
 pub mod report;
 pub mod shape;
 pub(super) mod suggestion;
+mod types;
 pub mod validation;
 pub mod versions;
 
@@ -57,11 +58,11 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     for invalid in input.invalid.iter().chain(&crds.invalid) {
-        report.findings.extend(shape::invalid(invalid, &known));
+        report.findings.extend(shape::invalid(invalid));
     }
     for policy in &input.policies {
         let mut outcome = policy::check(policy, &known, options.profile);
-        outcome.findings.extend(shape::check(policy, &known));
+        outcome.findings.extend(shape::check(policy));
         outcome.findings.extend(validation::policy(policy));
         if let Some(version) = options.version {
             outcome.findings.extend(versions::check(policy, version));
@@ -69,7 +70,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
         report.add(policy, outcome);
     }
     for binding in &input.bindings {
-        report.findings.extend(shape::check(binding, &known));
+        report.findings.extend(shape::check(binding));
         report.findings.extend(validation::binding(binding));
     }
     report.add_bindings(&input);

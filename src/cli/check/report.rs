@@ -285,7 +285,9 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
             place: None,
             length: 1,
         },
+        refused: false,
         policy: None,
+        binding: None,
         field_ref: None,
         kinds: Vec::new(),
     })
@@ -299,6 +301,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         ProblemKind::Doubtful => (Severity::Note, Rule::InvalidYaml),
         ProblemKind::NotAnObject => (Severity::Error, Rule::NotAnObject),
         ProblemKind::WrongApiVersion => (Severity::Error, Rule::WrongApiVersion),
+        ProblemKind::UnknownKind => (Severity::Error, Rule::UnknownKind),
     };
     Finding {
         severity,
@@ -311,8 +314,21 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
             place: problem.place,
             length: 1,
         },
+        refused: is_refused(problem.kind),
         policy: None,
+        binding: None,
         field_ref: None,
         kinds: Vec::new(),
     }
+}
+
+/// Reports whether the API server takes nothing of what could not be read.
+fn is_refused(kind: ProblemKind) -> bool {
+    matches!(
+        kind,
+        ProblemKind::InvalidYaml
+            | ProblemKind::NotAnObject
+            | ProblemKind::WrongApiVersion
+            | ProblemKind::UnknownKind
+    )
 }

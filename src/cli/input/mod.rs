@@ -110,6 +110,8 @@ pub enum ProblemKind {
     NotAnObject,
     /// A policy or binding under the apiVersion of another API.
     WrongApiVersion,
+    /// An object of the group of policies, of a kind that the group does not have.
+    UnknownKind,
 }
 
 impl Input {
