@@ -4,9 +4,11 @@
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
 pub mod annotations;
+mod cascade;
 mod expressions;
 pub mod finding;
 pub mod known;
+mod names;
 pub mod policy;
 pub mod render;
 pub mod report;
@@ -49,6 +51,11 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
+    let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
+    let mut of_input = names::duplicates(&input, &all_crds);
+    of_input.extend(names::passed_over(&input.dropped));
+    let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
+    of_input.extend(names::empty_input(&input, reads_stdin));
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let known = Known::new(
@@ -67,14 +74,18 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
         if let Some(version) = options.version {
             outcome.findings.extend(versions::check(policy, version));
         }
+        cascade::without(&mut outcome.findings);
         report.add(policy, outcome);
     }
     for binding in &input.bindings {
-        report.findings.extend(shape::check(binding));
-        report.findings.extend(validation::binding(binding));
+        let mut findings = shape::check(binding);
+        findings.extend(validation::binding(binding));
+        cascade::without(&mut findings);
+        report.findings.extend(findings);
     }
     report.add_bindings(&input);
     report.findings.extend(no_crds);
+    report.findings.extend(of_input);
     report.finish();
     Ok(report)
 }

@@ -136,6 +136,20 @@ impl<T> Walk<'_, T> {
             );
             self.help(Some("remove one of the two".to_owned()));
         }
+        if !entry.merged.is_empty() {
+            let message = format!("`{name}` is given twice, by a merge key (`<<`) and beside it");
+            let place = self.object.place_of_bytes(&entry.key);
+            self.add(
+                Rule::DuplicateKey,
+                &message,
+                place,
+                path,
+                length(&entry.key, name),
+            );
+            self.help(Some(
+                "write out what differs instead of merging it".to_owned(),
+            ));
+        }
     }
 
     /// Holds what is no object of an object type, and no list of a list type, against its type.
@@ -275,7 +289,7 @@ fn is_time(text: &str) -> bool {
             [b'+' | b'-', ..] if rest.len() == 6 => {
                 let at = bytes.len() - 6;
                 let (hours, minutes) = (number(at + 1, 2)?, number(at + 4, 2)?);
-                sign(at + 3, b':') && hours <= 24 && minutes < 60
+                sign(at + 3, b':') && hours <= 24 && minutes <= 60
             }
             _ => false,
         };
@@ -306,6 +320,9 @@ mod tests {
             ("2006-01-02T15:04:05Z", true),
             ("2006-01-02T15:04:05.123+01:00", true),
             ("2006-01-02T15:04:05,1-23:59", true),
+            ("2006-01-02T15:04:05+24:60", true),
+            ("2006-01-02T15:04:05+25:00", false),
+            ("2006-01-02T15:04:05+00:61", false),
             ("2024-02-29T00:00:00Z", true),
             ("2023-02-29T00:00:00Z", false),
             ("2006-01-02t15:04:05Z", false),

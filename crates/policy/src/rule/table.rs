@@ -61,8 +61,8 @@ rules! {
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
         "Remove one of the two.";
     DuplicateName "duplicate-name":
-        "a probe is given twice, or a policy that a probe is about",
-        words("Two files that `kubectl vap test` reads hold a PolicyProbe of the same name."),
+        "two objects of one kind have the same name",
+        words("Two files of the input hold a ValidatingAdmissionPolicy of the same name."),
         "Name the file once, or rename one of the two objects.";
     DuplicateValue "duplicate-value":
         "a value is given twice where values must differ",
@@ -71,6 +71,10 @@ rules! {
             "matchConditions:\n- {name: a, expression: 'true'}\n- {name: b, expression: 'false'}",
         ),
         "Remove or rename one of the two.";
+    EmptyInput "empty-input":
+        "standard input holds no object",
+        words("`helm template chart | kubectl vap check -`, where helm fails and prints nothing."),
+        "Look at the command before the pipe.";
     ExemptResource "exempt-resource":
         "a rule matches a resource that no API server asks a policy about",
         spec(
@@ -181,6 +185,14 @@ rules! {
         ),
         "Write apiVersion and kind of a resource that the cluster serves: while there is none, no request can be \
          judged.";
+    PassedOver "passed-over":
+        "objects of kinds that are not checked",
+        file(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+             spec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  versions: []",
+        ),
+        "Nothing, unless the kind is misspelt.";
     Required "required":
         "something that the API server requires is missing",
         expression("", "true"),

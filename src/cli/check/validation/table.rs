@@ -22,6 +22,7 @@ pub(super) struct Row {
     /// The demand.
     pub(super) asks: Ask,
     /// The function of upstream.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a note, which a test reads"))]
     pub(super) source: &'static str,
 }
 
