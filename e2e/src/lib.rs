@@ -18,6 +18,7 @@ pub mod live;
 pub mod parity;
 pub mod policies;
 pub mod random;
+pub mod refusals;
 pub mod soak;
 pub mod trouble;
 

@@ -27,6 +27,7 @@ use args::{
     Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, Output,
     StatusArgs, TestArgs, TestOutput,
 };
+use check::finding::Finding;
 use controller::ControllerReport;
 use error::CliError;
 use exit::Exit;
@@ -116,7 +117,8 @@ fn run_check(
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
     };
     write(out, &text)?;
-    if report.summary.policies == 0 && report.findings.is_empty() {
+    let is_told = |found: &Finding| found.rule != Rule::PassedOver;
+    if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy among the input");
         if options.paths.iter().any(|path| path.as_os_str() == "-") {
             // Most likely the command before the pipe has failed.

@@ -36,7 +36,11 @@ pub fn github(report: &CheckReport) -> String {
         let title = format!(
             "{} ({})",
             found.rule.id(),
-            found.policy.as_deref().unwrap_or("kubectl vap")
+            found
+                .policy
+                .as_deref()
+                .or(found.binding.as_deref())
+                .unwrap_or("kubectl vap")
         );
         let _ = writeln!(
             out,
@@ -114,7 +118,7 @@ fn sarif_result(found: &Finding) -> Value {
     }
     let mut location = Map::new();
     location.insert("physicalLocation".to_owned(), physical.into());
-    if let Some(policy) = &found.policy {
+    if let Some(policy) = found.policy.as_ref().or(found.binding.as_ref()) {
         let name = match &found.field_ref {
             Some(field_ref) => format!("{policy}: {field_ref}"),
             None => policy.clone(),

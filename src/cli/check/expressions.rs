@@ -56,6 +56,7 @@ pub(super) fn errors(
                 mark(&mut found, text, issue.location, &places);
             }
             found.field_ref = Some(field_ref.clone());
+            found.refused = *kind == CompileFindingKind::Failed;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             let hint = match (rule, issue.hint) {

@@ -47,9 +47,15 @@ pub struct Finding {
     /// Where.
     #[serde(flatten)]
     pub location: Location,
+    /// True if the API server refuses the object because of it when it is created.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
     /// The name of the policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// The name of the binding, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
     /// The field of the policy, `spec.validations[0].expression`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,

@@ -4,14 +4,17 @@
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
 pub mod annotations;
+mod cascade;
 mod expressions;
 pub mod finding;
 pub mod known;
+mod names;
 pub mod policy;
 pub mod render;
 pub mod report;
 pub mod shape;
 pub(super) mod suggestion;
+mod types;
 pub mod validation;
 pub mod versions;
 
@@ -48,6 +51,11 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
+    let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
+    let mut of_input = names::duplicates(&input, &all_crds);
+    of_input.extend(names::passed_over(&input.dropped));
+    let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
+    of_input.extend(names::empty_input(&input, reads_stdin));
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let known = Known::new(
@@ -57,23 +65,27 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     for invalid in input.invalid.iter().chain(&crds.invalid) {
-        report.findings.extend(shape::invalid(invalid, &known));
+        report.findings.extend(shape::invalid(invalid));
     }
     for policy in &input.policies {
         let mut outcome = policy::check(policy, &known, options.profile);
-        outcome.findings.extend(shape::check(policy, &known));
+        outcome.findings.extend(shape::check(policy));
         outcome.findings.extend(validation::policy(policy));
         if let Some(version) = options.version {
             outcome.findings.extend(versions::check(policy, version));
         }
+        cascade::without(&mut outcome.findings);
         report.add(policy, outcome);
     }
     for binding in &input.bindings {
-        report.findings.extend(shape::check(binding, &known));
-        report.findings.extend(validation::binding(binding));
+        let mut findings = shape::check(binding);
+        findings.extend(validation::binding(binding));
+        cascade::without(&mut findings);
+        report.findings.extend(findings);
     }
     report.add_bindings(&input);
     report.findings.extend(no_crds);
+    report.findings.extend(of_input);
     report.finish();
     Ok(report)
 }

@@ -424,10 +424,11 @@ pub(in crate::cli) fn finding<T>(
         let node = object.document.node.nearest(field_ref);
         node.as_str().filter(|text| !text.is_empty())
     };
-    let policy = match text("kind") {
-        Some("ValidatingAdmissionPolicy") => text("metadata.name"),
-        Some("ValidatingAdmissionPolicyBinding") => text("spec.policyName"),
-        _ => None,
+    let name = text("metadata.name").map(str::to_owned);
+    let (policy, binding) = match text("kind") {
+        Some("ValidatingAdmissionPolicy") => (name, None),
+        Some("ValidatingAdmissionPolicyBinding") => (None, name),
+        _ => (None, None),
     };
     Finding {
         severity,
@@ -440,7 +441,9 @@ pub(in crate::cli) fn finding<T>(
             place: Some(place),
             length: 1,
         },
-        policy: policy.map(str::to_owned),
+        refused: false,
+        policy,
+        binding,
         field_ref: None,
         kinds: Vec::new(),
     }

@@ -116,6 +116,12 @@ fn notes(found: &Finding) -> Vec<String> {
             .as_deref()
             .map(|name| format!("policy {}", clean(name))),
     );
+    about.extend(
+        found
+            .binding
+            .as_deref()
+            .map(|name| format!("binding {}", clean(name))),
+    );
     about.extend(found.field_ref.as_deref().map(clean));
     if !found.kinds.is_empty() {
         let shown: Vec<_> = found

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::finding::{Finding, Location, Severity};
 use super::policy::{Outcome, finding};
+use super::suggestion::nearest;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::policy::analysis::Profile;
@@ -187,14 +188,23 @@ impl CheckReport {
             if !name.is_empty() && !policies.contains(name) {
                 let message = format!("the policy `{name}` is not among the input");
                 let place = binding.place_of_field("spec.policyName");
-                let mut found = finding(
-                    binding,
-                    Severity::Note,
-                    Rule::UnknownPolicy,
-                    &message,
-                    place,
-                );
+                // Beside policies it is most likely misspelt; alone it may be bound to one of a cluster.
+                let severity = if policies.is_empty() {
+                    Severity::Note
+                } else {
+                    Severity::Warning
+                };
+                let rule = Rule::UnknownPolicy;
+                let mut found = finding(binding, severity, rule, &message, place);
                 found.field_ref = Some("spec.policyName".to_owned());
+                let node = binding.document.node.nearest("spec.policyName");
+                found.location.length = binding.length_of(node);
+                let meant = nearest(name, policies.iter().map(String::as_str));
+                let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
+                found.help = Some(format!(
+                    "{}while there is no such policy, the binding does nothing",
+                    meant.unwrap_or_default()
+                ));
                 self.findings.push(found);
             }
         }
@@ -242,7 +252,8 @@ impl CheckReport {
         let counts = |found: &Finding| {
             found.severity < Severity::Note || is_strict && NOT_CHECKED.contains(&found.rule)
         };
-        if self.summary.unreadable > 0 {
+        let is_empty = |found: &Finding| found.rule == Rule::EmptyInput;
+        if self.summary.unreadable > 0 || self.findings.iter().any(is_empty) {
             Exit::WrongUse
         } else if self.findings.iter().any(counts) {
             Exit::Findings
@@ -285,7 +296,9 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
             place: None,
             length: 1,
         },
+        refused: false,
         policy: None,
+        binding: None,
         field_ref: None,
         kinds: Vec::new(),
     })
@@ -299,6 +312,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         ProblemKind::Doubtful => (Severity::Note, Rule::InvalidYaml),
         ProblemKind::NotAnObject => (Severity::Error, Rule::NotAnObject),
         ProblemKind::WrongApiVersion => (Severity::Error, Rule::WrongApiVersion),
+        ProblemKind::UnknownKind => (Severity::Error, Rule::UnknownKind),
     };
     Finding {
         severity,
@@ -311,8 +325,21 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
             place: problem.place,
             length: 1,
         },
+        refused: is_refused(problem.kind),
         policy: None,
+        binding: None,
         field_ref: None,
         kinds: Vec::new(),
     }
+}
+
+/// Reports whether the API server takes nothing of what could not be read.
+fn is_refused(kind: ProblemKind) -> bool {
+    matches!(
+        kind,
+        ProblemKind::InvalidYaml
+            | ProblemKind::NotAnObject
+            | ProblemKind::WrongApiVersion
+            | ProblemKind::UnknownKind
+    )
 }

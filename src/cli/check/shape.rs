@@ -1,80 +1,44 @@
-//! The document of a policy or binding held against the schema of its kind: fields that the kind does
-//! not have, values of the wrong type, what is required and missing.
+//! The document of a policy or binding decoded as strictly as the API server does it: fields that the kind does
+//! not have, keys given twice, values of the wrong type.
 //!
-//! It walks what is written, so that each finding has its place; null is as good as left out.
+//! It walks what is written, so that each finding has its place; null is as good as left out. What a value that
+//! can be decoded has to be is told in [`super::validation`].
+//!
+//! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json/json.go` (`Serializer.unmarshal`);
+//! `sigs.k8s.io/json`, `UnmarshalStrict`; `sigs.k8s.io/yaml`, `YAMLToJSONStrict`.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use super::finding::{Finding, Severity};
-use super::known::Known;
 use super::policy::finding;
 use super::suggestion::nearest;
+use super::types::{self, Type};
+use super::validation::REFUSED;
 use crate::cli::input::Object;
-use crate::cli::input::yaml::{Data, Node};
+use crate::cli::input::yaml::{Data, Entry, Node};
 use crate::policy::rule::Rule;
-use crate::schema::resolver::{Resolution, SchemaResolver as _};
-use crate::schema::{DeclKind, DeclType, Gvk, escape};
 
 /// The most findings about the shape of one document.
 const MAX_FINDINGS: usize = 20;
 
-/// The fields of a document that are no part of its spec and may hold what others wrote.
-const PASSED_OVER: [&str; 2] = ["status", "metadata.managedFields"];
-
-/// The fields of a spec that take one of a few texts, which the schemas do not tell.
-///
-/// Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`
-/// (`supportedFailurePolicies`, `supportedMatchPolicies`, `supportedOperations`,
-/// `supportedValidationPolicyReason`, `validateResourceRules`, `validateValidationActions`,
-/// `validateParamRef`).
-const ALLOWED: [(&str, &[&str]); 7] = [
-    ("failurePolicy", &["Fail", "Ignore"]),
-    ("matchPolicy", &["Exact", "Equivalent"]),
-    ("scope", &["*", "Cluster", "Namespaced"]),
-    (
-        "operations",
-        &["*", "CREATE", "UPDATE", "DELETE", "CONNECT"],
-    ),
-    (
-        "reason",
-        &[
-            "Forbidden",
-            "Invalid",
-            "RequestEntityTooLarge",
-            "Unauthorized",
-        ],
-    ),
-    ("validationActions", &["Deny", "Warn", "Audit"]),
-    ("parameterNotFoundAction", &["Allow", "Deny"]),
-];
-
 /// Checks the shape of a document; returns its faults.
 #[must_use]
-pub fn check<T>(object: &Object<T>, known: &Known) -> Vec<Finding> {
-    let kind = object.document.node.nearest("kind").as_str();
-    let gvk = Gvk::new(
-        "admissionregistration.k8s.io",
-        "v1",
-        kind.unwrap_or_default(),
-    );
+pub fn check<T>(object: &Object<T>) -> Vec<Finding> {
     let mut walk = Walk {
         object,
         findings: Vec::new(),
     };
-    if let Resolution::Found(type_) = known.resolve(&gvk) {
-        walk.node(&object.document.node, &type_, "");
+    if let Some(type_) = types::of_kind(object.kind()) {
+        walk.node(&object.document.node, type_, "");
     }
     walk.findings
 }
 
 /// The faults of a document that does not have the shape of its kind.
 #[must_use]
-pub fn invalid(object: &Object<String>, known: &Known) -> Vec<Finding> {
-    let findings = check(object, known);
-    if findings
-        .iter()
-        .any(|found| found.rule == Rule::InvalidObject)
-    {
+pub fn invalid(object: &Object<String>) -> Vec<Finding> {
+    let findings = check(object);
+    if findings.iter().any(|found| found.refused) {
         return findings;
     }
     let message = &object.value;
@@ -100,70 +64,96 @@ struct Walk<'a, T> {
 
 impl<T> Walk<'_, T> {
     /// Holds `node`, at `path`, against its type. Types nest in bounds, and so does what is read.
-    fn node(&mut self, node: &Node, type_: &DeclType, path: &str) {
-        if node.is_null() || PASSED_OVER.contains(&path) {
+    fn node(&mut self, node: &Node, type_: Type, path: &str) {
+        if node.is_null() {
             return;
         }
-        match (&type_.kind, &node.data) {
-            (DeclKind::Object(object), Data::Map(entries)) => {
+        match (type_, &node.data) {
+            (Type::Object(fields), Data::Map(entries)) => {
                 for (name, entry) in entries.iter() {
                     let path = joined(path, name);
-                    let escaped = escape::escape(name);
-                    let field = escaped.and_then(|name| type_.declared_field(&name));
-                    for repeat in &entry.repeats {
-                        let message = format!("`{name}` is given twice; the last one counts");
-                        let place = self.object.place_of_bytes(repeat);
-                        self.add(
-                            Severity::Warning,
-                            Rule::DuplicateKey,
-                            &message,
-                            place,
-                            &path,
-                            name,
-                        );
-                    }
-                    match field {
-                        Some(field) => self.node(&entry.node, &field.type_, &path),
-                        None if object.is_open => {}
+                    self.repeats(entry, name, &path);
+                    match fields.iter().find(|(field, _)| *field == name) {
+                        Some((_, type_)) => self.node(&entry.node, *type_, &path),
                         None => {
-                            let place = self.object.place_of_bytes(&entry.key);
                             let message = format!("unknown field `{path}`");
-                            let error = Severity::Error;
-                            self.add(error, Rule::UnknownField, &message, place, &path, name);
-                            let names = type_.declared_fields().iter();
-                            let names = names.map(|field| &*field.name);
+                            let place = self.object.place_of_bytes(&entry.key);
+                            self.add(
+                                Rule::UnknownField,
+                                &message,
+                                place,
+                                &path,
+                                length(&entry.key, name),
+                            );
+                            let names = fields.iter().map(|(field, _)| *field);
                             self.help(nearest(name, names).map(did_you_mean));
+                            self.node(&entry.node, Type::Any, &path);
                         }
                     }
                 }
-                for field in type_.declared_fields() {
-                    let name = escape::unescape(&field.name);
-                    let name = name.as_deref().unwrap_or(&field.name);
-                    let is_missing = node.get(name).is_none_or(Node::is_null);
-                    if field.required && is_missing {
-                        let path = joined(path, name);
-                        let message = format!("`{path}` is required");
-                        let place = self.object.place_of(node);
-                        self.add(Severity::Error, Rule::Required, &message, place, &path, "");
-                    }
-                }
             }
-            (DeclKind::List(item), Data::List(items)) => {
+            (Type::List(item), Data::List(items)) => {
                 for (n, node) in items.iter().enumerate() {
-                    self.node(node, item, &format!("{path}[{n}]"));
+                    self.node(node, *item, &format!("{path}[{n}]"));
                 }
             }
-            (DeclKind::Map(value), Data::Map(entries)) => {
+            (Type::Texts, Data::Map(entries)) => {
                 for (name, entry) in entries.iter() {
-                    self.node(&entry.node, value, &joined(path, name));
+                    let path = joined(path, name);
+                    self.repeats(entry, name, &path);
+                    self.node(&entry.node, Type::Text, &path);
                 }
             }
-            _ => self.scalar(node, type_, path),
+            // Keys count wherever they are.
+            (Type::Any, Data::Map(entries)) => {
+                for (name, entry) in entries.iter() {
+                    let path = joined(path, name);
+                    self.repeats(entry, name, &path);
+                    self.node(&entry.node, Type::Any, &path);
+                }
+            }
+            (Type::Any, Data::List(items)) => {
+                for (n, node) in items.iter().enumerate() {
+                    self.node(node, Type::Any, &format!("{path}[{n}]"));
+                }
+            }
+            (Type::Any, Data::Scalar(..)) => {}
+            _ => self.value(node, type_, path),
+        }
+    }
+
+    /// Adds the repetitions of a key.
+    fn repeats(&mut self, entry: &Entry, name: &str, path: &str) {
+        for repeat in &entry.repeats {
+            let message = format!("`{name}` is given twice");
+            let place = self.object.place_of_bytes(repeat);
+            self.add(
+                Rule::DuplicateKey,
+                &message,
+                place,
+                path,
+                length(repeat, name),
+            );
+            self.help(Some("remove one of the two".to_owned()));
+        }
+        if !entry.merged.is_empty() {
+            let message = format!("`{name}` is given twice, by a merge key (`<<`) and beside it");
+            let place = self.object.place_of_bytes(&entry.key);
+            self.add(
+                Rule::DuplicateKey,
+                &message,
+                place,
+                path,
+                length(&entry.key, name),
+            );
+            self.help(Some(
+                "write out what differs instead of merging it".to_owned(),
+            ));
         }
     }
 
     /// Holds what is no object of an object type, and no list of a list type, against its type.
-    fn scalar(&mut self, node: &Node, type_: &DeclType, path: &str) {
+    fn value(&mut self, node: &Node, type_: Type, path: &str) {
         let found = match &node.data {
             Data::Scalar(Value::Bool(_), _) => "a boolean",
             Data::Scalar(Value::Number(_), _) => "a number",
@@ -171,67 +161,141 @@ impl<T> Walk<'_, T> {
             Data::List(_) => "a list",
             Data::Map(_) => "an object",
         };
-        let wanted = match &type_.kind {
-            DeclKind::Bool => "a boolean",
-            DeclKind::Int | DeclKind::Double => "a number",
-            DeclKind::String | DeclKind::Bytes | DeclKind::Duration | DeclKind::Timestamp => {
-                "a string"
-            }
-            DeclKind::List(_) => "a list",
-            DeclKind::Map(_) | DeclKind::Object(_) => "an object",
-            DeclKind::IntOrString | DeclKind::Cel(_) | DeclKind::Quantity | DeclKind::Unknown => {
-                return;
-            }
+        let wanted = match type_ {
+            Type::Bool => "a boolean",
+            Type::Int => "a number",
+            Type::Text | Type::Time => "a string",
+            Type::List(_) => "a list",
+            Type::Texts | Type::Object(_) => "an object",
+            Type::Any => return,
         };
         let place = self.object.place_of(node);
-        let text = node.as_str().unwrap_or_default();
-        let error = Severity::Error;
+        let length = self.object.length_of(node);
+        let invalid = Rule::InvalidObject;
         if found != wanted {
+            let path = if path.is_empty() {
+                "the document"
+            } else {
+                path
+            };
             let message = format!("`{path}` must be {wanted}, and is {found}");
-            self.add(error, Rule::InvalidObject, &message, place, path, text);
-            if wanted == "a string" && matches!(node.data, Data::Scalar(..)) {
-                self.help(Some("put it in quotation marks".to_owned()));
-            }
+            self.add(invalid, &message, place, path, length);
+            let is_scalar = matches!(node.data, Data::Scalar(..));
+            self.help(match wanted {
+                "a string" if is_scalar => Some("put it in quotation marks".to_owned()),
+                "a list" => Some("put it in a list: `- ` before it".to_owned()),
+                _ => None,
+            });
             return;
         }
-        let field = path.rsplit('.').next().unwrap_or(path);
-        let field = field.split('[').next().unwrap_or(field);
-        let is_spec = path.starts_with("spec.");
-        let allowed = ALLOWED.iter().find(|(of, _)| is_spec && *of == field);
-        let names = allowed.map_or(&[][..], |(_, names)| names);
-        if !names.is_empty() && !names.contains(&text) {
-            let message = format!(
-                "`{path}` is `{text}`, and must be one of {}",
-                names.join(", ")
-            );
-            self.add(error, Rule::InvalidValue, &message, place, path, text);
-            self.help(nearest(text, names.iter().copied()).map(did_you_mean));
+        match (type_, &node.data) {
+            (Type::Int, Data::Scalar(Value::Number(number), _)) if !is_integer(number) => {
+                let message = format!("`{path}` must be an integer of 64 bits, and is {number}");
+                self.add(invalid, &message, place, path, length);
+            }
+            (Type::Time, Data::Scalar(Value::String(text), _)) if !is_time(text) => {
+                let message = format!("`{path}` is no time by RFC 3339");
+                self.add(invalid, &message, place, path, length);
+                self.help(Some("write it as 2006-01-02T15:04:05Z".to_owned()));
+            }
+            _ => {}
         }
     }
 
     fn add(
         &mut self,
-        severity: Severity,
         rule: Rule,
         message: &str,
         place: crate::cli::input::Place,
         path: &str,
-        marked: &str,
+        length: usize,
     ) {
         if self.findings.len() < MAX_FINDINGS {
-            let mut found = finding(self.object, severity, rule, message, place);
+            let mut found = finding(self.object, Severity::Error, rule, message, place);
             found.field_ref = Some(path.to_owned());
-            found.location.length = marked.chars().count().max(1);
+            found.location.length = length;
+            found.refused = true;
+            found.help = Some(REFUSED.to_owned());
             self.findings.push(found);
         }
     }
 
     /// Adds what to do to the last finding.
-    fn help(&mut self, help: Option<String>) {
-        if let Some(last) = self.findings.last_mut() {
-            last.help = help;
+    fn help(&mut self, advice: Option<String>) {
+        if let (Some(last), Some(advice)) = (self.findings.last_mut(), advice) {
+            last.help = Some(format!("{advice}; {REFUSED}"));
         }
     }
+}
+
+/// How many code points a key has as it is written.
+fn length(key: &std::ops::Range<usize>, name: &str) -> usize {
+    let quotes = key.len().saturating_sub(name.len());
+    let quotes = if quotes == 2 { 2 } else { 0 };
+    (name.chars().count() + quotes).max(1)
+}
+
+/// Reports whether Go decodes the number, as it is written in JSON, as an `int64`.
+fn is_integer(number: &Number) -> bool {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    number.is_i64()
+        || number.is_f64()
+            && number
+                .as_f64()
+                .is_some_and(|number| number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number))
+}
+
+/// Reports whether Go reads the text as a time.
+///
+/// Source: Go's `time.Parse` with `RFC3339`; `pkg/apis/meta/v1/time.go`, `Time.UnmarshalJSON`.
+fn is_time(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let number = |from: usize, n: usize| -> Option<u32> {
+        let part = bytes.get(from..from + n)?;
+        let is_number = part.iter().all(u8::is_ascii_digit);
+        is_number.then(|| {
+            part.iter()
+                .fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0'))
+        })
+    };
+    let sign = |at: usize, wanted: u8| bytes.get(at) == Some(&wanted);
+    let read = || -> Option<bool> {
+        let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let n_days = match month {
+            2 if is_leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        let is_date = sign(4, b'-') && sign(7, b'-') && (1..=12).contains(&month);
+        let is_date = is_date && (1..=n_days).contains(&day) && sign(10, b'T');
+        let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
+        let is_clock = sign(13, b':') && sign(16, b':') && hour < 24 && minute < 60 && second < 60;
+        let mut rest = bytes.get(19..)?;
+        // Go takes a comma as well as a point.
+        if let Some((b'.' | b',', digits)) = rest.split_first() {
+            let n = digits
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit())
+                .count();
+            if n == 0 {
+                return Some(false);
+            }
+            rest = digits.get(n..)?;
+        }
+        let is_zone = match rest {
+            b"Z" => true,
+            [b'+' | b'-', ..] if rest.len() == 6 => {
+                let at = bytes.len() - 6;
+                let (hours, minutes) = (number(at + 1, 2)?, number(at + 4, 2)?);
+                sign(at + 3, b':') && hours <= 24 && minutes <= 60
+            }
+            _ => false,
+        };
+        Some(is_date && is_clock && is_zone)
+    };
+    read().unwrap_or(false)
 }
 
 fn joined(path: &str, name: &str) -> String {
@@ -244,4 +308,51 @@ fn joined(path: &str, name: &str) -> String {
 
 fn did_you_mean(name: &str) -> String {
     format!("did you mean `{name}`?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_go_reads_them() {
+        for (text, wanted) in [
+            ("2006-01-02T15:04:05Z", true),
+            ("2006-01-02T15:04:05.123+01:00", true),
+            ("2006-01-02T15:04:05,1-23:59", true),
+            ("2006-01-02T15:04:05+24:60", true),
+            ("2006-01-02T15:04:05+25:00", false),
+            ("2006-01-02T15:04:05+00:61", false),
+            ("2024-02-29T00:00:00Z", true),
+            ("2023-02-29T00:00:00Z", false),
+            ("2006-01-02t15:04:05Z", false),
+            ("2006-01-02T15:04:05z", false),
+            ("2006-01-02T15:04:05", false),
+            ("2006-01-02T15:04:05.Z", false),
+            ("2006-01-02 15:04:05Z", false),
+            ("2006-13-02T15:04:05Z", false),
+            ("2006-01-02T24:04:05Z", false),
+            ("2006-01-02T15:04:60Z", false),
+            ("2006-01-02T15:04:05+0100", false),
+            ("2006-01-02", false),
+            ("", false),
+        ] {
+            assert_eq!(is_time(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_are_of_64_bits() {
+        for (text, wanted) in [
+            ("1", true),
+            ("-9223372036854775808", true),
+            ("9223372036854775808", false),
+            ("1.5", false),
+            ("1e18", true),
+            ("1e19", false),
+        ] {
+            let number: Number = serde_json::from_str(text).unwrap();
+            assert_eq!(is_integer(&number), wanted, "{text}");
+        }
+    }
 }

@@ -53,6 +53,7 @@ pub fn check(policy: &Object<ValidatingAdmissionPolicy>, version: Version) -> Ve
                     "the API server refuses the policy; Kubernetes {} takes it",
                     usable_since(call.introduced)
                 ));
+                found.refused = true;
                 found.field_ref = Some(field_ref);
                 found
             },

@@ -7,6 +7,7 @@
 pub mod decode;
 pub mod files;
 pub mod object;
+pub mod passed_over;
 pub mod place;
 pub mod scalar;
 pub mod yaml;
@@ -68,6 +69,8 @@ pub struct Input {
     pub namespaces: Vec<Object<Value>>,
     /// All other objects, as written: params may be among them.
     pub others: Vec<Object<Value>>,
+    /// The objects of other kinds that were dropped.
+    pub dropped: passed_over::ByKind,
     /// Problems in the input, in order.
     pub problems: Vec<Problem>,
     /// How many files were read, standard input among them.
@@ -110,6 +113,8 @@ pub enum ProblemKind {
     NotAnObject,
     /// A policy or binding under the apiVersion of another API.
     WrongApiVersion,
+    /// An object of the group of policies, of a kind that the group does not have.
+    UnknownKind,
 }
 
 impl Input {
@@ -243,8 +248,45 @@ impl Input {
                 self.keep(document, source, |input| &mut input.namespaces);
             }
             _ if all => self.keep(document, source, |input| &mut input.others),
+            _ if wanted == Wanted::Policies => {
+                let kind = (api_version.to_owned(), kind.to_owned());
+                self.pass_over(kind, &document, source);
+            }
             _ => {}
         }
+    }
+
+    /// Counts an object of another kind, or tells that there is no such kind.
+    fn pass_over(
+        &mut self,
+        (api_version, kind): (String, String),
+        document: &Document,
+        source: &Arc<SourceText>,
+    ) {
+        let node = document.node.nearest("kind");
+        let place = document.place(source, node);
+        if let Some(meant) = passed_over::misspelt(&api_version, &kind) {
+            let advice = meant.map(|meant| format!("did you mean `{meant}`? "));
+            self.problems.push(Problem {
+                kind: ProblemKind::UnknownKind,
+                file: source.name.clone(),
+                place: Some(place),
+                source: Some(Arc::clone(source)),
+                message: format!("no API has kind `{kind}` under apiVersion `{api_version}`"),
+                help: Some(format!(
+                    "{}the API server refuses it",
+                    advice.unwrap_or_default()
+                )),
+            });
+            return;
+        }
+        let of_kind = self.dropped.entry((api_version, kind));
+        let of_kind = of_kind.or_insert_with(|| passed_over::PassedOver {
+            n: 0,
+            source: Arc::clone(source),
+            place,
+        });
+        of_kind.n += 1;
     }
 
     fn keep(

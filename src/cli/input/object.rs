@@ -101,6 +101,21 @@ impl<T> Object<T> {
         self.source.place(self.document.base + bytes.start)
     }
 
+    /// How many code points a part of the object takes on the line on which it begins; 1 where it is a collection
+    /// of several lines.
+    #[must_use]
+    pub fn length_of(&self, node: &Node) -> usize {
+        let bytes = self.document.base + node.span.start..self.document.base + node.span.end;
+        let text = self.source.text().get(bytes).unwrap_or_default().trim_end();
+        let is_scalar = matches!(node.data, Data::Scalar(..));
+        match text.lines().next() {
+            Some(line) if is_scalar || line.len() == text.len() => {
+                line.trim_end().chars().count().max(1)
+            }
+            _ => 1,
+        }
+    }
+
     /// The place of the field that `field_ref` names, or of what is nearest to it.
     #[must_use]
     pub fn place_of_field(&self, field_ref: &str) -> Place {

@@ -116,6 +116,8 @@ pub struct Entry {
     pub node: Node,
     /// The bytes of the keys of the same name before it, whose values do not count.
     pub repeats: Vec<Range<usize>>,
+    /// The bytes of the keys of the same name that a merge key has brought in or replaced, in order.
+    pub merged: Vec<Range<usize>>,
     /// True if it comes from a merge key, and may be replaced.
     is_merged: bool,
 }
@@ -126,6 +128,7 @@ impl Entry {
             key,
             node,
             repeats: Vec::new(),
+            merged: Vec::new(),
             is_merged: false,
         }
     }
@@ -475,7 +478,9 @@ fn insert(entries: &mut BTreeMap<String, Entry>, name: String, key: Range<usize>
     match entries.get_mut(&name) {
         Some(entry) => {
             let before = std::mem::replace(&mut entry.key, key);
-            if !std::mem::take(&mut entry.is_merged) {
+            if std::mem::take(&mut entry.is_merged) {
+                entry.merged.push(before);
+            } else {
                 entry.repeats.push(before);
             }
             entry.node = node;
@@ -498,14 +503,22 @@ fn merge(entries: &mut BTreeMap<String, Entry>, node: Node) -> Result<(), String
             (name, entry)
         })
     };
+    let add = |entries: &mut BTreeMap<String, Entry>, of: Entries| {
+        for (name, mut entry) in merged(of) {
+            if let Some(before) = entries.remove(&name) {
+                entry.merged.push(before.key);
+            }
+            entries.insert(name, entry);
+        }
+    };
     match node.data {
-        Data::Map(of) => entries.extend(merged(of)),
+        Data::Map(of) => add(entries, of),
         Data::List(items) => {
             for item in items.into_iter().rev() {
                 let Data::Map(of) = item.data else {
                     return Err(WRONG.to_owned());
                 };
-                entries.extend(merged(of));
+                add(entries, of);
             }
         }
         Data::Scalar(..) => return Err(WRONG.to_owned()),

@@ -48,7 +48,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut findings: Vec<Finding> = no_crds.into_iter().collect();
     findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
     for invalid in input.invalid.iter().chain(&crds.invalid) {
-        let found = shape::invalid(invalid, &known).into_iter();
+        let found = shape::invalid(invalid).into_iter();
         // Whether it is good style is the affair of `check`.
         findings.extend(found.filter(|found| found.severity == Severity::Error));
     }

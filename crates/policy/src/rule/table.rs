@@ -57,13 +57,24 @@ rules! {
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),
         "Read the message: the expression is well typed, and cannot be made ready to be evaluated.";
     DuplicateKey "duplicate-key":
-        "a key is given twice; the last one counts",
+        "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
         "Remove one of the two.";
     DuplicateName "duplicate-name":
-        "a probe is given twice, or a policy that a probe is about",
-        words("Two files that `kubectl vap test` reads hold a PolicyProbe of the same name."),
+        "two objects of one kind have the same name",
+        words("Two files of the input hold a ValidatingAdmissionPolicy of the same name."),
         "Name the file once, or rename one of the two objects.";
+    DuplicateValue "duplicate-value":
+        "a value is given twice where values must differ",
+        spec(
+            "matchConditions:\n- {name: a, expression: 'true'}\n- {name: a, expression: 'false'}",
+            "matchConditions:\n- {name: a, expression: 'true'}\n- {name: b, expression: 'false'}",
+        ),
+        "Remove or rename one of the two.";
+    EmptyInput "empty-input":
+        "standard input holds no object",
+        words("`helm template chart | kubectl vap check -`, where helm fails and prints nothing."),
+        "Look at the command before the pipe.";
     ExemptResource "exempt-resource":
         "a rule matches a resource that no API server asks a policy about",
         spec(
@@ -87,6 +98,14 @@ rules! {
         ),
         "Give the macro what its form asks for: has() a selection, all(), exists(), map() and filter() a plain name \
          first.";
+    InvalidName "invalid-name":
+        "a name, key or label that does not have the form that the API server asks for",
+        spec(
+            "matchConditions:\n- {name: is a pod, expression: 'true'}",
+            "matchConditions:\n- {name: is-a-pod, expression: 'true'}",
+        ),
+        "Write it as the message says: names of objects have lower-case letters, digits, hyphens and points; keys and \
+         values of labels capitals and underscores too, and 63 bytes at most.";
     InvalidObject "invalid-object":
         "the document does not have the shape of its kind",
         spec("validations:\n  expression: 'true'", "validations:\n- expression: 'true'"),
@@ -166,6 +185,14 @@ rules! {
         ),
         "Write apiVersion and kind of a resource that the cluster serves: while there is none, no request can be \
          judged.";
+    PassedOver "passed-over":
+        "objects of kinds that are not checked",
+        file(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\n\
+             spec:\n  group: example.com\n  names: {kind: Widget, plural: widgets}\n  versions: []",
+        ),
+        "Nothing, unless the kind is misspelt.";
     Required "required":
         "something that the API server requires is missing",
         expression("", "true"),
@@ -179,6 +206,10 @@ rules! {
         "the expression is not CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
         "Mend the expression at the place that is marked.";
+    TooLarge "too-large":
+        "something is longer, larger or more than the API server takes",
+        words("A policy has 21 audit annotations, or a valueExpression has more than 5,120 bytes."),
+        "Split it: several policies, or variables for what expressions share.";
     TypeMismatch "type-mismatch":
         "a type other than the expected one",
         expression(
@@ -204,6 +235,13 @@ rules! {
         "a field that the kind does not have",
         spec("failurepolicy: Fail", "failurePolicy: Fail"),
         "Write the name as the API has it: an unknown field is dropped, or the object refused.";
+    UnknownKind "unknown-kind":
+        "a kind that no API has",
+        file(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmisionPolicy\nmetadata: {name: p}\nspec: {}",
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}",
+        ),
+        "Write ValidatingAdmissionPolicy or ValidatingAdmissionPolicyBinding.";
     UnknownParamKind "unknown-param-kind":
         "nothing is known of the paramKind; name its CRD with --crds",
         spec(

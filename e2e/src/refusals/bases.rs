@@ -1,0 +1,103 @@
+//! Sound policies and bindings, from which mutants are made.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use vap_status_controller::cli::input::{Input, Wanted};
+
+/// A policy and a binding that have all fields, and those of `e2e/policies`.
+///
+/// # Errors
+/// When those of `e2e/policies` cannot be read.
+pub fn bases() -> Result<Vec<Value>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("policies");
+    let input = Input::load(&[folder], Wanted::Policies, &mut std::io::empty());
+    ensure!(
+        input.problems.is_empty() && input.invalid.is_empty(),
+        "{:?}",
+        input.problems
+    );
+    let policies = input.policies.iter().map(|policy| &policy.document);
+    let bindings = input.bindings.iter().map(|binding| &binding.document);
+    let documents = policies.chain(bindings);
+    let own = [policy(), binding()].into_iter();
+    // The own ones have more to change: they stand for half of all.
+    let n_own = documents.clone().count() / 2 + 1;
+    let own = own.cycle().take(2 * n_own);
+    Ok(own
+        .chain(documents.map(|document| document.node.to_json()))
+        .collect())
+}
+
+fn selector() -> Value {
+    json!({
+        "matchLabels": {"example.com/team": "A_b"},
+        "matchExpressions": [
+            {"key": "a", "operator": "In", "values": ["b", "c"]},
+            {"key": "b", "operator": "DoesNotExist"},
+        ],
+    })
+}
+
+fn match_resources() -> Value {
+    json!({
+        "resourceRules": [{
+            "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+            "resources": ["deployments", "deployments/scale"], "resourceNames": ["a", "b"], "scope": "Namespaced",
+        }],
+        "excludeResourceRules": [{
+            "apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods/*"],
+        }],
+        "matchPolicy": "Exact",
+        "namespaceSelector": selector(),
+        "objectSelector": selector(),
+    })
+}
+
+fn metadata(name: &str) -> Value {
+    json!({
+        "name": name,
+        "labels": {"a": "b", "example.com/a": ""},
+        "annotations": {"a": "b c"},
+        "finalizers": ["example.com/a"],
+        "ownerReferences": [{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "u", "controller": true,
+            "blockOwnerDeletion": false,
+        }],
+    })
+}
+
+fn policy() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": metadata("policy"),
+        "spec": {
+            "failurePolicy": "Ignore",
+            "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+            "matchConstraints": match_resources(),
+            "matchConditions": [{"name": "a", "expression": "true"}, {"name": "example.com/b", "expression": "params != null"}],
+            "variables": [{"name": "a", "expression": "object.spec.replicas"}, {"name": "b", "expression": "variables.a"}],
+            "validations": [
+                {"expression": "variables.b > 1", "message": "too few", "messageExpression": "'too few'", "reason": "Invalid"},
+                {"expression": "true"},
+            ],
+            "auditAnnotations": [{"key": "a", "valueExpression": "'a'"}, {"key": "B_c", "valueExpression": "null"}],
+        },
+    })
+}
+
+fn binding() -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": metadata("binding"),
+        "spec": {
+            "policyName": "no-such-policy",
+            "paramRef": {"name": "a", "namespace": "b", "parameterNotFoundAction": "Deny"},
+            "matchResources": match_resources(),
+            "validationActions": ["Deny", "Audit"],
+        },
+    })
+}

@@ -1,0 +1,246 @@
+//! Mutants: sound objects in which something is changed, from a seed.
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::bases::bases;
+use super::tree::Tree;
+use super::values::value;
+use crate::random::Random;
+
+/// What an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// A policy.
+    Policy,
+    /// A binding.
+    Binding,
+}
+
+impl Sort {
+    /// The resource, as paths name it.
+    #[must_use]
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Policy => "validatingadmissionpolicies",
+            Self::Binding => "validatingadmissionpolicybindings",
+        }
+    }
+}
+
+/// An object with a mistake, perhaps.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// What it is.
+    pub sort: Sort,
+    /// The object.
+    pub text: String,
+}
+
+/// The fields that a document may have, by the field that they are in; the first is the document itself.
+const FIELDS: [(&str, &[&str]); 12] = [
+    ("", &["metadata", "spec", "status", "data"]),
+    (
+        "metadata",
+        &[
+            "name",
+            "generateName",
+            "namespace",
+            "labels",
+            "annotations",
+            "finalizers",
+            "ownerReferences",
+            "resourceVersion",
+            "uid",
+            "generation",
+            "creationTimestamp",
+            "deletionTimestamp",
+            "deletionGracePeriodSeconds",
+            "selfLink",
+            "managedFields",
+            "Name",
+            "unknown",
+        ],
+    ),
+    (
+        "spec",
+        &[
+            "failurePolicy",
+            "paramKind",
+            "matchConstraints",
+            "matchConditions",
+            "variables",
+            "validations",
+            "auditAnnotations",
+            "policyName",
+            "paramRef",
+            "matchResources",
+            "validationActions",
+            "failurepolicy",
+        ],
+    ),
+    ("paramKind", &["apiVersion", "kind", "name"]),
+    (
+        "paramRef",
+        &[
+            "name",
+            "namespace",
+            "selector",
+            "parameterNotFoundAction",
+            "kind",
+        ],
+    ),
+    (
+        "matchConstraints",
+        &[
+            "resourceRules",
+            "excludeResourceRules",
+            "matchPolicy",
+            "namespaceSelector",
+            "objectSelector",
+            "rules",
+        ],
+    ),
+    (
+        "matchResources",
+        &[
+            "resourceRules",
+            "excludeResourceRules",
+            "matchPolicy",
+            "namespaceSelector",
+            "objectSelector",
+        ],
+    ),
+    (
+        "resourceRules",
+        &[
+            "apiGroups",
+            "apiVersions",
+            "operations",
+            "resources",
+            "resourceNames",
+            "scope",
+            "verbs",
+        ],
+    ),
+    ("matchExpressions", &["key", "operator", "values", "value"]),
+    (
+        "validations",
+        &[
+            "expression",
+            "message",
+            "messageExpression",
+            "reason",
+            "mesage",
+        ],
+    ),
+    ("auditAnnotations", &["key", "valueExpression", "value"]),
+    ("matchConditions", &["name", "expression", "Expression"]),
+];
+
+/// `n` mutants, always the same ones of a seed.
+///
+/// # Errors
+/// When there is nothing to make them of.
+pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
+    let bases = bases()?;
+    (0..n)
+        .map(|n| {
+            let mut random = Random::of(seed, "refusals", n);
+            let base = random.choose(&bases).context("no bases")?;
+            let sort =
+                if base.get("kind").and_then(Value::as_str) == Some("ValidatingAdmissionPolicy") {
+                    Sort::Policy
+                } else {
+                    Sort::Binding
+                };
+            let mut tree = Tree::from(base.clone());
+            // One in ten stays sound, and some have two mistakes.
+            let n_changes = match random.below(20) {
+                0 => 0,
+                1..=15 => 1,
+                _ => 2,
+            };
+            for _ in 0..n_changes {
+                change(&mut tree, &mut random);
+            }
+            Ok(Mutant {
+                sort,
+                text: tree.to_string(),
+            })
+        })
+        .collect()
+}
+
+/// Changes something, but for what says which kind it is.
+fn change(tree: &mut Tree, random: &mut Random) {
+    let is_of_kind = |name: &str| name == "apiVersion" || name == "kind";
+    let at = usize::try_from(random.below(tree.count().try_into().unwrap_or(1))).unwrap_or(0);
+    let is_top = match &*tree {
+        // The first values of the document are those of its own fields.
+        Tree::Map(fields) => {
+            let mut start = 1;
+            fields.iter().any(|(name, field)| {
+                let is_here = start == at && is_of_kind(name);
+                start += field.count();
+                is_here
+            })
+        }
+        _ => false,
+    };
+    let Some((name, node)) = tree.nth(at) else {
+        return;
+    };
+    if is_top {
+        return;
+    }
+    let name = name.to_owned();
+    let is_document = at == 0;
+    match node {
+        Tree::Map(fields) => match random.below(10) {
+            0 if !fields.is_empty() => {
+                let n = index(fields.len(), random);
+                if !(is_document && fields.get(n).is_some_and(|(name, _)| is_of_kind(name))) {
+                    fields.remove(n);
+                }
+            }
+            1 if !fields.is_empty() => {
+                let n = index(fields.len(), random);
+                if let Some(field) = fields.get(n).cloned() {
+                    fields.push(field);
+                }
+            }
+            2..=7 => {
+                let known = FIELDS
+                    .iter()
+                    .find(|(of, _)| *of == name || of.is_empty() && is_document);
+                let names = known.map_or(&["a"][..], |(_, names)| names);
+                let field = random.choose(names).copied().unwrap_or("a");
+                let value = value(field, random);
+                node.set(field, value.into());
+            }
+            _ if !is_document => *node = value(&name, random).into(),
+            _ => {}
+        },
+        Tree::List(items) => match random.below(6) {
+            0 if !items.is_empty() => {
+                let n = index(items.len(), random);
+                items.remove(n);
+            }
+            1 if !items.is_empty() => {
+                let n = index(items.len(), random);
+                if let Some(item) = items.get(n).cloned() {
+                    items.push(item);
+                }
+            }
+            2 => items.push(value("", random).into()),
+            _ => *node = value(&name, random).into(),
+        },
+        Tree::Scalar(_) => *node = value(&name, random).into(),
+    }
+}
+
+fn index(len: usize, random: &mut Random) -> usize {
+    let n = random.below(len.try_into().unwrap_or(1));
+    usize::try_from(n).unwrap_or(0)
+}

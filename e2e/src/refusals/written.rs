@@ -1,0 +1,119 @@
+//! Texts that no mutant is: other versions, what YAML alone can say, and sizes.
+
+use super::mutate::{Mutant, Sort};
+
+const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: written}
+spec:
+  matchConstraints:
+    resourceRules:
+    - &rule {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+  - expression: 'true'
+";
+
+const BINDING: &str = "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: written}
+spec:
+  policyName: no-such-policy
+  validationActions: [Deny]
+";
+
+/// The texts.
+#[must_use]
+pub fn written() -> Vec<Mutant> {
+    let mut texts = Vec::new();
+    let mut policy = |text: String| texts.push((Sort::Policy, text));
+    // Older versions are a matter of what a cluster serves, and have endpoints of their own.
+    for version in ["v2", "V1", "v1/x"] {
+        policy(POLICY.replace("k8s.io/v1", &format!("k8s.io/{version}")));
+    }
+    policy(POLICY.replace("admissionregistration.k8s.io/v1", "v1"));
+    // Merge keys: what is merged in must not be set beside it.
+    for rule in [
+        "    - <<: *rule",
+        "    - {<<: *rule, scope: Namespaced}",
+        "    - {<<: *rule, resources: [pods]}",
+        "    - {resources: [pods], <<: *rule}",
+        "    - {<<: [*rule, {scope: '*'}]}",
+        "    - {<<: [*rule, {resources: [pods]}]}",
+        "    - {<<: [{resources: [pods]}, *rule]}",
+        "    - {<<: [*rule, *rule]}",
+        "    - {<<: *rule, <<: {scope: '*'}}",
+        "    - *rule",
+    ] {
+        policy(POLICY.replace("  validations:", &format!("{rule}\n  validations:")));
+    }
+    // Scalars and keys as YAML reads them.
+    for metadata in [
+        "{name: 1}",
+        "{name: 1e3}",
+        "{name: yes}",
+        "{name: 'yes'}",
+        "{name: ~}",
+        "{name: ~, generateName: a-}",
+        "{name: 2024-01-02}",
+        "{name: !!str 1}",
+        "{name: a, labels: {1: a, true: b}}",
+        "{name: a, labels: {a: 1}}",
+        "{name: a, labels: {a: 2024-01-02}}",
+        "{name: a, labels: {a: !!str 1}}",
+        "{name: a, creationTimestamp: 2024-01-02T03:04:05Z}",
+        "{name: a, creationTimestamp: 2024-01-02}",
+        "{name: a, generation: 1.0}",
+        "{name: a, generation: 0x10}",
+        "{name: a, generation: 1e3}",
+        "{name: a, generation: 9.3e18}",
+        "{name: a, name: b}",
+        "{name: a, \"name\": b}",
+        "{name: a, labels: {a: b, a: b}}",
+        "{name: a, labels: {a: b, 'a': c}}",
+        "{name: a, managedFields: [{fieldsV1: {a: {}, a: {}}}]}",
+        "{name: a, unknown: {a: 1, a: 2}}",
+        "[]",
+        "~",
+        "{}",
+        "{name: a}\nmetadata: {name: b}",
+        "{name: a}\nstatus: {unknown: 1}",
+        "{name: a}\nextra: 1",
+        "{name: a}\n? b\n: c",
+    ] {
+        policy(POLICY.replace("{name: written}", metadata));
+    }
+    for (from, to) in [
+        ("'true'", "true"),
+        ("'true'", "1 == 1"),
+        ("'true'", "|\n      true\n"),
+        ("- expression", "expression"),
+        ("- expression: 'true'", "- 'true'"),
+        ("[CREATE]", "CREATE"),
+        ("[v1]", "[1]"),
+        ("spec:", "spec: {}\nspec:"),
+        (
+            "  validations:",
+            "  variables: [{name: a, expression: 'object'}, {name: a, expression: 'variables.a'}]\n  validations:",
+        ),
+    ] {
+        policy(POLICY.replace(from, to));
+    }
+    // Sizes: an expression has 100,000 code points at most, a request and etcd so many bytes.
+    for n in [99_998, 99_999, 100_000] {
+        policy(POLICY.replace("'true'", &format!("\"'{}' == ''\"", "x".repeat(n - 6))));
+    }
+    for n in [14, 18, 40] {
+        let group = "g".repeat(100_000);
+        let groups = vec![group; n].join(", ");
+        policy(POLICY.replace("[apps]", &format!("[{groups}]")));
+    }
+    let mut binding = |text: String| texts.push((Sort::Binding, text));
+    binding(BINDING.to_owned());
+    binding(BINDING.replace("k8s.io/v1", "k8s.io/v2"));
+    binding(BINDING.to_owned() + "  paramRef: {name: a}\n");
+    binding(BINDING.replace("no-such-policy", "1.0"));
+    binding(BINDING.replace("[Deny]", "Deny"));
+    binding(BINDING.replace("[Deny]", "[Deny, Warn]"));
+    let texts = texts.into_iter();
+    texts.map(|(sort, text)| Mutant { sort, text }).collect()
+}

@@ -1,0 +1,45 @@
+//! One cause, one finding: what only follows from something else that is told of the same object is left out.
+
+use std::collections::BTreeSet;
+
+use super::finding::Finding;
+use crate::policy::rule::Rule;
+
+/// The field that holds the rules of a policy.
+const RULES: &str = "spec.matchConstraints";
+
+/// Removes findings that only follow from others of the same object.
+pub(super) fn without(findings: &mut Vec<Finding>) {
+    // What is wrong in shape or missing is told once.
+    let is_cause = |found: &Finding| {
+        found.refused && matches!(found.rule, Rule::Required | Rule::InvalidObject)
+    };
+    let field = |found: &Finding| found.field_ref.clone().unwrap_or_default();
+    let mut causes = BTreeSet::new();
+    let mut firsts = BTreeSet::new();
+    for found in findings.iter().filter(|found| is_cause(found)) {
+        causes.insert(field(found));
+    }
+    // No rule is complete that lacks something, or has something wrong in it.
+    let rules: Vec<String> = findings
+        .iter()
+        .filter(|found| found.refused)
+        .map(field)
+        .filter(|field| field.starts_with(RULES))
+        .collect();
+    findings.retain(|found| {
+        let field_ref = field(found);
+        if is_cause(found) {
+            return firsts.insert(field_ref);
+        }
+        match found.rule {
+            // The parser goes on behind the first error, and takes the rest for what it is not.
+            Rule::Syntax => !causes.contains(&field_ref) && firsts.insert(field_ref),
+            Rule::UnservedResource | Rule::ExemptResource | Rule::UnknownResource => !rules
+                .iter()
+                .any(|of| of.starts_with(&field_ref) || field_ref.starts_with(of.as_str())),
+            Rule::NotChecked => rules.is_empty(),
+            _ => true,
+        }
+    });
+}

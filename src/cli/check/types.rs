@@ -1,0 +1,195 @@
+//! The types that the API server decodes policies and bindings into: their fields, and the values that each takes.
+//!
+//! It is not the published schema: what that requires, decoding does not ask for, and what it leaves open,
+//! such as times, decoding reads.
+//!
+//! Source: `k8s.io/api` `admissionregistration/v1/types.go`; `k8s.io/apimachinery` `pkg/apis/meta/v1/types.go`.
+
+/// The type of a field.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Type {
+    /// A text.
+    Text,
+    /// True or false.
+    Bool,
+    /// An integer of 64 bits.
+    Int,
+    /// A time by RFC 3339.
+    Time,
+    /// Anything.
+    Any,
+    /// Texts by name.
+    Texts,
+    /// A list.
+    List(&'static Type),
+    /// An object with these fields and no others.
+    Object(&'static [Field]),
+}
+
+/// The name of a field, and its type.
+pub(super) type Field = (&'static str, Type);
+
+use Type::{Any, Bool, Int, List, Object, Text, Texts, Time};
+
+/// The type of a kind of the group, if it is one that is checked.
+pub(super) fn of_kind(kind: &str) -> Option<Type> {
+    match kind {
+        "ValidatingAdmissionPolicy" => Some(Object(POLICY)),
+        "ValidatingAdmissionPolicyBinding" => Some(Object(BINDING)),
+        _ => None,
+    }
+}
+
+const TEXT_LIST: Type = List(&Text);
+
+/// Source: `ValidatingAdmissionPolicy`, `TypeMeta`.
+const POLICY: &[Field] = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Object(OBJECT_META)),
+    ("spec", Object(POLICY_SPEC)),
+    ("status", Object(POLICY_STATUS)),
+];
+
+/// Source: `ValidatingAdmissionPolicyBinding`, `TypeMeta`.
+const BINDING: &[Field] = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Object(OBJECT_META)),
+    ("spec", Object(BINDING_SPEC)),
+];
+
+/// Source: `ObjectMeta`.
+const OBJECT_META: &[Field] = &[
+    ("annotations", Texts),
+    ("creationTimestamp", Time),
+    ("deletionGracePeriodSeconds", Int),
+    ("deletionTimestamp", Time),
+    ("finalizers", TEXT_LIST),
+    ("generateName", Text),
+    ("generation", Int),
+    ("labels", Texts),
+    ("managedFields", List(&Object(MANAGED_FIELDS))),
+    ("name", Text),
+    ("namespace", Text),
+    ("ownerReferences", List(&Object(OWNER_REFERENCE))),
+    ("resourceVersion", Text),
+    ("selfLink", Text),
+    ("uid", Text),
+];
+
+/// Source: `ManagedFieldsEntry`.
+const MANAGED_FIELDS: &[Field] = &[
+    ("apiVersion", Text),
+    ("fieldsType", Text),
+    ("fieldsV1", Any),
+    ("manager", Text),
+    ("operation", Text),
+    ("subresource", Text),
+    ("time", Time),
+];
+
+/// Source: `OwnerReference`.
+const OWNER_REFERENCE: &[Field] = &[
+    ("apiVersion", Text),
+    ("blockOwnerDeletion", Bool),
+    ("controller", Bool),
+    ("kind", Text),
+    ("name", Text),
+    ("uid", Text),
+];
+
+/// Source: `ValidatingAdmissionPolicySpec`.
+const POLICY_SPEC: &[Field] = &[
+    ("auditAnnotations", List(&Object(AUDIT_ANNOTATION))),
+    ("failurePolicy", Text),
+    ("matchConditions", List(&Object(NAMED_EXPRESSION))),
+    ("matchConstraints", Object(MATCH_RESOURCES)),
+    ("paramKind", Object(PARAM_KIND)),
+    ("validations", List(&Object(VALIDATION))),
+    ("variables", List(&Object(NAMED_EXPRESSION))),
+];
+
+/// Source: `MatchCondition`, `Variable`.
+const NAMED_EXPRESSION: &[Field] = &[("expression", Text), ("name", Text)];
+
+/// Source: `AuditAnnotation`.
+const AUDIT_ANNOTATION: &[Field] = &[("key", Text), ("valueExpression", Text)];
+
+/// Source: `Validation`.
+const VALIDATION: &[Field] = &[
+    ("expression", Text),
+    ("message", Text),
+    ("messageExpression", Text),
+    ("reason", Text),
+];
+
+/// Source: `ParamKind`.
+const PARAM_KIND: &[Field] = &[("apiVersion", Text), ("kind", Text)];
+
+/// Source: `MatchResources`.
+const MATCH_RESOURCES: &[Field] = &[
+    ("excludeResourceRules", List(&Object(RULE))),
+    ("matchPolicy", Text),
+    ("namespaceSelector", Object(LABEL_SELECTOR)),
+    ("objectSelector", Object(LABEL_SELECTOR)),
+    ("resourceRules", List(&Object(RULE))),
+];
+
+/// Source: `NamedRuleWithOperations`, `RuleWithOperations`, `Rule`.
+const RULE: &[Field] = &[
+    ("apiGroups", TEXT_LIST),
+    ("apiVersions", TEXT_LIST),
+    ("operations", TEXT_LIST),
+    ("resourceNames", TEXT_LIST),
+    ("resources", TEXT_LIST),
+    ("scope", Text),
+];
+
+/// Source: `LabelSelector`.
+const LABEL_SELECTOR: &[Field] = &[
+    ("matchExpressions", List(&Object(REQUIREMENT))),
+    ("matchLabels", Texts),
+];
+
+/// Source: `LabelSelectorRequirement`.
+const REQUIREMENT: &[Field] = &[("key", Text), ("operator", Text), ("values", TEXT_LIST)];
+
+/// Source: `ValidatingAdmissionPolicyBindingSpec`.
+const BINDING_SPEC: &[Field] = &[
+    ("matchResources", Object(MATCH_RESOURCES)),
+    ("paramRef", Object(PARAM_REF)),
+    ("policyName", Text),
+    ("validationActions", TEXT_LIST),
+];
+
+/// Source: `ParamRef`.
+const PARAM_REF: &[Field] = &[
+    ("name", Text),
+    ("namespace", Text),
+    ("parameterNotFoundAction", Text),
+    ("selector", Object(LABEL_SELECTOR)),
+];
+
+/// Source: `ValidatingAdmissionPolicyStatus`.
+const POLICY_STATUS: &[Field] = &[
+    ("conditions", List(&Object(CONDITION))),
+    ("observedGeneration", Int),
+    ("typeChecking", Object(TYPE_CHECKING)),
+];
+
+/// Source: `TypeChecking`.
+const TYPE_CHECKING: &[Field] = &[("expressionWarnings", List(&Object(EXPRESSION_WARNING)))];
+
+/// Source: `ExpressionWarning`.
+const EXPRESSION_WARNING: &[Field] = &[("fieldRef", Text), ("warning", Text)];
+
+/// Source: `Condition`.
+const CONDITION: &[Field] = &[
+    ("lastTransitionTime", Time),
+    ("message", Text),
+    ("observedGeneration", Int),
+    ("reason", Text),
+    ("status", Text),
+    ("type", Text),
+];

@@ -1,0 +1,360 @@
+//! Demands of the API server that are not told of one field alone, or not by one of the common forms.
+
+use std::collections::BTreeSet;
+
+use super::syntax::{Form, split_group_version};
+use super::walk::{Spot, form, present, quoted, text, violation};
+use super::{Fault, Faults};
+use crate::cli::input::yaml::{Data, Node};
+use crate::policy::rule::Rule;
+
+/// The most bytes of the keys and values of all annotations.
+///
+/// Source: `objectmeta.go`, `TotalAnnotationSizeLimitB`.
+const MAX_ANNOTATIONS: usize = 256 * 1024;
+
+/// The most bytes of `generateName` that a name begins with.
+///
+/// Source: `k8s.io/apiserver` `pkg/storage/names/generate.go`, `MaxGeneratedNameLength`.
+const MAX_GENERATED: usize = 58;
+
+/// A name, or one to be made, is required.
+///
+/// Source: `ValidateObjectMetaAccessor`.
+pub(super) fn name(spot: &Spot<'_>, faults: &mut Faults) {
+    let metadata = spot.root.get("metadata");
+    let is_generated = !text(metadata.and_then(|metadata| metadata.get("generateName"))).is_empty();
+    let is_empty = spot.node.is_none_or(|node| node.as_str() == Some(""));
+    if is_empty && !is_generated {
+        let message = "`metadata.name` is required".to_owned();
+        let advice = "write a name, or `generateName` to have one made".to_owned();
+        faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+    }
+}
+
+/// The beginning of a name has its form, but for a hyphen at its end, and so has the name that is made of it.
+///
+/// Source: `ValidateObjectMetaAccessor`, `maskTrailingDash`; `names/generate.go`, `GenerateName`.
+pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
+    let base = spot.text();
+    if base.is_empty() {
+        return;
+    }
+    let mut masked = base.to_owned();
+    if masked.len() > 1 && masked.ends_with('-') {
+        // Upstream takes two bytes away, and adds one.
+        masked.pop();
+        masked.pop();
+        masked.push('a');
+    }
+    let metadata = spot.root.get("metadata");
+    let has_name = !text(metadata.and_then(|metadata| metadata.get("name"))).is_empty();
+    let mut made = base.to_owned();
+    while made.len() > MAX_GENERATED {
+        made.pop();
+    }
+    made.push_str("xxxxx");
+    let fault = Form::Subdomain.violated(&masked);
+    let fault = fault.or_else(|| Form::Subdomain.violated(&made).filter(|_| !has_name));
+    if let Some(fault) = fault {
+        let message = violation(spot.field_ref, base, &fault);
+        let meant = Form::Subdomain.meant(base);
+        let advice = meant.map(|meant| format!("did you mean `{meant}-`?"));
+        faults.add(Rule::InvalidName, spot.field_ref, message, advice);
+    }
+}
+
+/// What is created has no version yet.
+///
+/// Source: `k8s.io/apiserver` `pkg/storage/etcd3/store.go`, `store.Create`.
+pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
+    let version = spot.text();
+    let is_number = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number && version.parse::<u64>().is_ok_and(|version| version != 0) {
+        let message = format!(
+            "`{}` must not be set on what is to be created",
+            spot.field_ref
+        );
+        let advice = "remove it: the API server sets it".to_owned();
+        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+    }
+}
+
+/// Each entry of a map of texts: its name, its value, the bytes of its key.
+fn entries<'a>(
+    spot: &Spot<'a>,
+) -> impl Iterator<Item = (&'a str, &'a Node, std::ops::Range<usize>)> {
+    let entries = spot.node.into_iter().flat_map(Node::entries);
+    entries.map(|(name, entry)| (name, &entry.node, entry.key.clone()))
+}
+
+fn keys(spot: &Spot<'_>, form: Form, noun: &str, faults: &mut Faults) {
+    for (name, _, key) in entries(spot) {
+        if let Some(fault) = form.violated(name) {
+            let meant = form.meant(name);
+            faults.push(Fault {
+                rule: Rule::InvalidName,
+                field_ref: spot.field_ref.to_owned(),
+                key: Some(key),
+                message: format!("the key {} of {noun} must {fault}", quoted(name)),
+                advice: meant.map(|meant| format!("did you mean `{meant}`?")),
+            });
+        }
+    }
+}
+
+/// Keys and values of labels.
+///
+/// Source: `ValidateLabels`.
+pub(super) fn labels(spot: &Spot<'_>, faults: &mut Faults) {
+    keys(spot, Form::LabelKey, "a label", faults);
+    for (name, node, _) in entries(spot) {
+        let field_ref = format!("{}.{name}", spot.field_ref);
+        let value = Spot {
+            field_ref: &field_ref,
+            node: present(Some(node)),
+            root: spot.root,
+        };
+        form(&value, Form::LabelValue, faults);
+    }
+}
+
+/// Keys of annotations, and how much they are together.
+///
+/// Source: `ValidateAnnotations`, `ValidateAnnotationsSize`.
+pub(super) fn annotations(spot: &Spot<'_>, faults: &mut Faults) {
+    keys(spot, Form::AnnotationKey, "an annotation", faults);
+    let n = entries(spot).map(|(name, node, _)| name.len() + text(Some(node)).len());
+    let n: usize = n.sum();
+    if n > MAX_ANNOTATIONS {
+        let message =
+            format!("annotations must not have more than {MAX_ANNOTATIONS} bytes together: {n}");
+        faults.add(Rule::TooLarge, spot.field_ref, message, None);
+    }
+}
+
+/// Owners are complete, and one of them controls at most. Those that are equal count once.
+///
+/// Source: `ValidateOwnerReferences`, `validateOwnerReference`, `BannedOwners`; `k8s.io/apiserver`
+/// `pkg/endpoints/handlers/rest.go`, `dedupOwnerReferences`.
+pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
+    let mut controllers = BTreeSet::new();
+    for (n, owner) in spot.items().iter().enumerate() {
+        let owner_ref = format!("{}[{n}]", spot.field_ref);
+        let field = |name: &str| text(owner.get(name));
+        for name in ["kind", "name", "uid"] {
+            let is_other = present(owner.get(name)).is_some_and(|node| node.as_str().is_none());
+            if field(name).is_empty() && !is_other {
+                let field_ref = format!("{owner_ref}.{name}");
+                let message = format!("`{field_ref}` is required");
+                faults.add(Rule::Required, &field_ref, message, None);
+            }
+        }
+        let api_version = field("apiVersion");
+        let is_versioned =
+            split_group_version(api_version).is_some_and(|(_, version)| !version.is_empty());
+        if !is_versioned {
+            let field_ref = format!("{owner_ref}.apiVersion");
+            let message = format!("`{field_ref}` must have a version");
+            faults.add(Rule::Required, &field_ref, message, None);
+        }
+        let group_version = split_group_version(api_version);
+        if group_version == Some(("", "v1")) && field("kind") == "Event" {
+            let message = "an Event must not be an owner".to_owned();
+            faults.add(Rule::InvalidValue, &owner_ref, message, None);
+        }
+        let flag = |name: &str| match owner.get(name).map(|node| &node.data) {
+            Some(Data::Scalar(value, _)) => value.as_bool(),
+            _ => None,
+        };
+        if flag("controller") == Some(true) {
+            let blocks = flag("blockOwnerDeletion");
+            controllers.insert((
+                field("uid"),
+                field("kind"),
+                field("name"),
+                api_version,
+                blocks,
+            ));
+        }
+    }
+    if controllers.len() > 1 {
+        let message = format!(
+            "only one of `{}` may have `controller: true`",
+            spot.field_ref
+        );
+        faults.add(Rule::InvalidValue, spot.field_ref, message, None);
+    }
+}
+
+/// Two finalizers exclude each other.
+///
+/// Source: `ValidateFinalizers`.
+pub(super) fn finalizers(spot: &Spot<'_>, faults: &mut Faults) {
+    let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
+    if has("orphan") && has("foregroundDeletion") {
+        let message = "`orphan` and `foregroundDeletion` exclude each other".to_owned();
+        faults.add(Rule::InvalidValue, spot.field_ref, message, None);
+    }
+}
+
+/// The name of a variable is there, and an identifier of CEL.
+///
+/// Source: `validateVariable`.
+pub(super) fn variable_name(spot: &Spot<'_>, faults: &mut Faults) {
+    if spot.node.is_some_and(|node| node.as_str().is_none()) {
+        return;
+    }
+    if spot.text().trim().is_empty() {
+        let message = format!("`{}` is required", spot.field_ref);
+        let advice = "give it a name, by which expressions read it".to_owned();
+        faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+    } else {
+        form(spot, Form::Identifier, faults);
+    }
+}
+
+/// The expression of a variable is not empty.
+///
+/// Source: `validateVariable`.
+pub(super) fn not_only_blank(spot: &Spot<'_>, faults: &mut Faults) {
+    let is_other = spot.node.is_some_and(|node| node.as_str().is_none());
+    if !is_other && spot.text().trim().is_empty() {
+        let message = format!("`{}` is required", spot.field_ref);
+        let advice = "write an expression, or remove the variable".to_owned();
+        faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+    }
+}
+
+/// A policy validates something, or writes something to the audit log.
+///
+/// Source: `validateValidatingAdmissionPolicySpec`.
+pub(super) fn validations_or_annotations(spot: &Spot<'_>, faults: &mut Faults) {
+    let is_empty = |name: &str| match spot.get(name).map(|node| &node.data) {
+        None => true,
+        Some(Data::List(items)) => items.is_empty(),
+        Some(_) => false,
+    };
+    if is_empty("validations") && is_empty("auditAnnotations") {
+        let field_ref = format!("{}.validations", spot.field_ref);
+        let message = "validations or auditAnnotations must contain at least one item".to_owned();
+        let advice = "write `validations` with an expression that is true for what is allowed";
+        faults.add(Rule::Required, &field_ref, message, Some(advice.to_owned()));
+    }
+}
+
+/// A paramRef names a param or selects some.
+///
+/// Source: `validateParamRef`.
+pub(super) fn param_ref(spot: &Spot<'_>, faults: &mut Faults) {
+    let Some(node) = spot.node else { return };
+    let has_name = present(node.get("name")).is_some_and(|name| name.as_str() != Some(""));
+    let has_selector = present(node.get("selector")).is_some();
+    match (has_name, has_selector) {
+        (true, true) => {
+            let field_ref = format!("{}.name", spot.field_ref);
+            let message = format!(
+                "`name` and `selector` of `{}` exclude each other",
+                spot.field_ref
+            );
+            let advice = "remove one of the two".to_owned();
+            faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
+        }
+        (false, false) => {
+            let message = "one of `name` and `selector` must be specified".to_owned();
+            let advice =
+                "name a param, or select some by their labels (`selector: {}` selects all)";
+            let advice = Some(advice.to_owned());
+            faults.add(Rule::Required, spot.field_ref, message, advice);
+        }
+        (true, false) | (false, true) => {}
+    }
+}
+
+/// A violation is denied or warned of.
+///
+/// Source: `validateValidationActions`.
+pub(super) fn deny_and_warn(spot: &Spot<'_>, faults: &mut Faults) {
+    let has = |name: &str| spot.items().iter().any(|item| item.as_str() == Some(name));
+    if has("Deny") && has("Warn") {
+        let message = format!("`{}` must not contain both Deny and Warn", spot.field_ref);
+        let advice = "remove Warn: a denial says as much".to_owned();
+        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+    }
+}
+
+/// Values go with some operators of a selector, and not with others.
+///
+/// Source: `ValidateLabelSelectorRequirement`.
+pub(super) fn requirement(spot: &Spot<'_>, faults: &mut Faults) {
+    let n_values = spot.get("values").map_or(0, |values| values.items().len());
+    let field_ref = format!("{}.values", spot.field_ref);
+    match text(spot.get("operator")) {
+        operator @ ("In" | "NotIn") if n_values == 0 => {
+            let message = format!("`{field_ref}` is required with the operator {operator}");
+            let advice = "write the values, or Exists or DoesNotExist as the operator".to_owned();
+            faults.add(Rule::Required, &field_ref, message, Some(advice));
+        }
+        operator @ ("Exists" | "DoesNotExist") if n_values > 0 => {
+            let message = format!("`{field_ref}` must be left out with the operator {operator}");
+            let advice = "remove the values, or write In or NotIn as the operator".to_owned();
+            faults.add(Rule::InvalidValue, &field_ref, message, Some(advice));
+        }
+        _ => {}
+    }
+}
+
+/// Wildcards among resources exclude others.
+///
+/// Source: `validateResources`.
+pub(super) fn resources(spot: &Spot<'_>, faults: &mut Faults) {
+    let names: Vec<&str> = spot.items().iter().map(|item| text(Some(item))).collect();
+    let has = |wanted: &str| names.contains(&wanted);
+    if names.len() > 1 && has("*/*") {
+        let message = format!(
+            "`{}` has `*/*`, and must then have no other items",
+            spot.field_ref
+        );
+        let advice = "remove `*/*`, or all other items".to_owned();
+        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+    }
+    // Upstream looks at the last resource without a subresource.
+    let last = names
+        .iter()
+        .rfind(|name| !name.is_empty() && !name.contains('/'));
+    if has("*") && last.is_some_and(|last| *last != "*") {
+        let message = format!(
+            "`{}` has `*`, and must then have no other resources without subresources",
+            spot.field_ref
+        );
+        let advice = "remove `*`, or the resources that it comprises".to_owned();
+        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+    }
+    let mut all_of_resource = BTreeSet::new();
+    let mut of_all_resources = BTreeSet::new();
+    for (n, name) in names.iter().enumerate() {
+        let Some((resource, subresource)) = name.split_once('/') else {
+            continue;
+        };
+        let comprised = if all_of_resource.contains(resource) {
+            Some(format!("{resource}/*"))
+        } else if of_all_resources.contains(subresource) {
+            Some(format!("*/{subresource}"))
+        } else {
+            None
+        };
+        // Of all of everything it is told above.
+        if let Some(by) = comprised.filter(|by| by != "*/*") {
+            let item = format!("{}[{n}]", spot.field_ref);
+            let message = format!("`{by}`, which is present, comprises `{name}`");
+            let advice = "remove one of the two".to_owned();
+            faults.add(Rule::InvalidValue, &item, message, Some(advice));
+        }
+        if subresource == "*" {
+            all_of_resource.insert(resource);
+        }
+        if resource == "*" {
+            of_all_resources.insert(subresource);
+        }
+    }
+}

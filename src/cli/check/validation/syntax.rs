@@ -1,0 +1,367 @@
+//! The forms that Kubernetes asks of names, keys and values.
+//!
+//! Lengths are counted in bytes.
+//!
+//! Source: `k8s.io/apimachinery` `pkg/api/validate/content` (`dns.go`, `kube.go`, `path.go`),
+//! `pkg/util/validation/validation.go`.
+
+use crate::schema::escape;
+
+/// A form of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A name of an object: a DNS subdomain.
+    ///
+    /// Source: `NameIsDNSSubdomain`, `IsDNS1123Subdomain`.
+    Subdomain,
+    /// An `apiVersion`.
+    ///
+    /// Source: `validation.go`, `validateParamKind`, `parseGroupVersion`.
+    GroupVersion,
+    /// A `kind`.
+    ///
+    /// Source: `validation.go`, `validateParamKind`; `IsDNS1035Label`.
+    Kind,
+    /// A key of a label: a name, with or without a DNS subdomain and a slash before it.
+    ///
+    /// Source: `IsLabelKey`.
+    LabelKey,
+    /// A key of an annotation, in which capitals count as small letters.
+    ///
+    /// Source: `objectmeta.go`, `ValidateAnnotations`.
+    AnnotationKey,
+    /// What stands behind the slash of a key.
+    ///
+    /// Source: `validation.go`, `validateAuditAnnotation`; `IsLabelKey`.
+    KeyName,
+    /// A value of a label.
+    ///
+    /// Source: `IsLabelValue`.
+    LabelValue,
+    /// A name of an object of any kind.
+    ///
+    /// Source: `IsPathSegmentName`.
+    PathSegment,
+    /// A name that expressions can use.
+    ///
+    /// Source: `validation.go`, `isCELIdentifier`.
+    Identifier,
+}
+
+const MAX_SUBDOMAIN: usize = 253;
+const MAX_LABEL: usize = 63;
+
+const SUBDOMAIN: &str = "lower-case letters, digits, `-` and `.`, with a letter or digit at both ends of each part \
+                         between dots";
+const NAME: &str = "letters, digits, `-`, `_` and `.`, with a letter or digit at both ends";
+
+impl Form {
+    /// The words for what `text` violates of the form, behind "must".
+    pub(super) fn violated(self, text: &str) -> Option<String> {
+        match self {
+            Self::Subdomain => subdomain(text),
+            Self::GroupVersion => group_version(text),
+            Self::Kind => kind(text),
+            Self::LabelKey => label_key(text),
+            Self::AnnotationKey => label_key(&lower(text)),
+            Self::KeyName => key_name(text),
+            Self::LabelValue => label_value(text),
+            Self::PathSegment => match text {
+                "." | ".." => Some("be neither `.` nor `..`".to_owned()),
+                _ if text.contains(['/', '%']) => Some("have no `/` and no `%`".to_owned()),
+                _ => None,
+            },
+            Self::Identifier => (!is_identifier(text)).then(|| {
+                "be an identifier of CEL: letters, digits and `_`, no digit first, and no reserved word".to_owned()
+            }),
+        }
+    }
+
+    /// A text of the form that may have been meant by `text`.
+    pub(super) fn meant(self, text: &str) -> Option<String> {
+        let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
+            Self::Subdomain => (
+                |c| c.is_ascii_alphanumeric() || c == '.',
+                '-',
+                MAX_SUBDOMAIN,
+            ),
+            Self::Kind => (|c| c.is_ascii_alphanumeric(), '-', MAX_LABEL),
+            Self::KeyName | Self::LabelValue | Self::LabelKey | Self::AnnotationKey => (
+                |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'),
+                '-',
+                MAX_LABEL,
+            ),
+            Self::Identifier => (|c| c.is_ascii_alphanumeric(), '_', MAX_SUBDOMAIN),
+            Self::GroupVersion | Self::PathSegment => return None,
+        };
+        if text.len() > max || !text.chars().any(|c| c.is_ascii_alphabetic()) {
+            return None;
+        }
+        let is_subdomain = self == Self::Subdomain;
+        let written = |c: char| {
+            let c = if is_subdomain {
+                c.to_ascii_lowercase()
+            } else {
+                c
+            };
+            if is_allowed(c) { c } else { filler }
+        };
+        let keeps_slash = matches!(self, Self::LabelKey | Self::AnnotationKey);
+        let parts: Vec<&str> = if keeps_slash {
+            text.split('/').collect()
+        } else {
+            vec![text]
+        };
+        let meant = parts.iter().map(|part| {
+            let written: String = part.chars().map(written).collect();
+            written.trim_matches(['-', '_', '.']).to_owned()
+        });
+        let meant = meant.collect::<Vec<_>>().join("/");
+        (meant != text && self.violated(&meant).is_none()).then_some(meant)
+    }
+}
+
+/// Lower case as Go has it, character by character.
+///
+/// Source: Go's `strings.ToLower`.
+fn lower(text: &str) -> String {
+    let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
+    text.chars().map(lower).collect()
+}
+
+fn too_long(text: &str, max: usize) -> Option<String> {
+    let n = text.len();
+    (n > max).then(|| format!("have at most {max} bytes, and has {n}"))
+}
+
+/// Reports whether a text has the ends `is_end`, and between them what `is_inner` allows.
+fn is_between(text: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
+    match text.as_bytes() {
+        [] => false,
+        [only] => is_end(*only),
+        [first, inner @ .., last] => {
+            is_end(*first) && is_end(*last) && inner.iter().all(|byte| is_inner(*byte))
+        }
+    }
+}
+
+fn is_lower(byte: u8) -> bool {
+    byte.is_ascii_lowercase() || byte.is_ascii_digit()
+}
+
+fn is_label(text: &str) -> bool {
+    is_between(text, is_lower, |byte| is_lower(byte) || byte == b'-')
+}
+
+fn subdomain(text: &str) -> Option<String> {
+    if text.split('.').all(is_label) {
+        too_long(text, MAX_SUBDOMAIN)
+    } else {
+        Some(format!("consist of {SUBDOMAIN}"))
+    }
+}
+
+/// Source: `IsDNS1035Label`.
+fn dns_1035_label(text: &str) -> Option<String> {
+    let begins = text.starts_with(|c: char| c.is_ascii_lowercase());
+    if begins && is_label(text) {
+        too_long(text, MAX_LABEL)
+    } else {
+        Some(
+            "consist of lower-case letters, digits and `-`, with a letter first and no `-` last"
+                .to_owned(),
+        )
+    }
+}
+
+/// Group and version of an `apiVersion`, if there are no more parts.
+///
+/// Source: `validation.go`, `parseGroupVersion`.
+pub(super) fn split_group_version(text: &str) -> Option<(&str, &str)> {
+    match text.split_once('/') {
+        None => Some(("", text)),
+        Some(("", "")) => Some(("", "")),
+        Some((_, version)) if version.contains('/') => None,
+        Some(parts) => Some(parts),
+    }
+}
+
+fn group_version(text: &str) -> Option<String> {
+    let Some((group, version)) = split_group_version(text) else {
+        return Some("be a version, or a group, a `/` and a version".to_owned());
+    };
+    if !group.is_empty()
+        && let Some(fault) = subdomain(group)
+    {
+        return Some(format!("have a group in it, which must {fault}"));
+    }
+    if version.is_empty() {
+        return Some("have a version behind the `/`".to_owned());
+    }
+    let fault = dns_1035_label(version)?;
+    Some(format!("end in a version such as v1, which must {fault}"))
+}
+
+fn kind(text: &str) -> Option<String> {
+    dns_1035_label(&lower(text))?;
+    match too_long(text, MAX_LABEL) {
+        Some(fault) => Some(fault),
+        None => Some(
+            "consist of letters, digits and `-`, with a letter first and no `-` last".to_owned(),
+        ),
+    }
+}
+
+fn key_name(text: &str) -> Option<String> {
+    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if is_between(text, |byte| byte.is_ascii_alphanumeric(), is_inner) {
+        too_long(text, MAX_LABEL)
+    } else {
+        Some(format!("consist of {NAME}"))
+    }
+}
+
+fn label_key(text: &str) -> Option<String> {
+    let (prefix, name) = match text.split_once('/') {
+        None => (None, text),
+        Some((_, name)) if name.contains('/') => return Some("have one `/` at most".to_owned()),
+        Some((prefix, name)) => (Some(prefix), name),
+    };
+    if let Some(fault) = prefix.and_then(subdomain) {
+        return Some(format!("have a prefix before the `/` that must {fault}"));
+    }
+    let fault = key_name(name)?;
+    Some(match prefix {
+        Some(_) => format!("have a name behind the `/` that must {fault}"),
+        None => fault,
+    })
+}
+
+fn label_value(text: &str) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    key_name(text)
+}
+
+fn is_identifier(name: &str) -> bool {
+    let mut chars = name.chars();
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    chars.next().is_some_and(is_first)
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !escape::is_reserved(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks which of the texts have the form.
+    #[track_caller]
+    fn check(form: Form, right: &[&str], wrong: &[&str]) {
+        for text in right {
+            assert_eq!(form.violated(text), None, "{form:?} {text:?}");
+        }
+        for text in wrong {
+            assert!(form.violated(text).is_some(), "{form:?} {text:?}");
+        }
+    }
+
+    #[test]
+    fn forms_are_those_of_upstream() {
+        let (n63, n64) = ("a".repeat(63), "a".repeat(64));
+        let (n253, n254) = ("a".repeat(253), "a".repeat(254));
+        check(
+            Form::Subdomain,
+            &["a", "0", "a-b", "a--b", "1.2", "a.b-c.d", &n64, &n253],
+            &[
+                "", "A", "a_b", "-a", "a-", "a..b", ".a", "a.", "a.-b", "a/b", "é", "a\n", &n254,
+            ],
+        );
+        check(
+            Form::LabelKey,
+            &[
+                "a",
+                "A_b.c-d",
+                "example.com/Name",
+                "0/0",
+                &n63,
+                &format!("{n253}/{n63}"),
+            ],
+            &[
+                "",
+                "/a",
+                "a/",
+                "a/b/c",
+                "-a",
+                "a_",
+                "Example.com/a",
+                "a b",
+                &n64,
+                &format!("{n254}/a"),
+            ],
+        );
+        check(
+            Form::AnnotationKey,
+            &["Example.com/a", "ABC"],
+            &["", "a_b/c", "a/b/c"],
+        );
+        check(Form::KeyName, &["a", "A.b"], &["", "a/b", "a!", &n64]);
+        check(
+            Form::LabelValue,
+            &["", "a", "1", "A_b.c", &n63],
+            &[" ", "a/b", "-a", &n64],
+        );
+        check(
+            Form::PathSegment,
+            &["", "...", "a b", "É", "*", &n254],
+            &[".", "..", "a/b", "50%"],
+        );
+        check(
+            Form::GroupVersion,
+            &["v1", "apps/v1", "/v1", "a.b/v1beta1", "v"],
+            &[
+                "",
+                "/",
+                "apps/",
+                "a/b/c",
+                "Apps/v1",
+                "apps/V1",
+                "1",
+                "apps/1",
+                "example.com",
+            ],
+        );
+        check(
+            Form::Kind,
+            &["ConfigMap", "a-b", "\u{212a}ind", &n63],
+            &["", "1a", "Config Map", "a-", "a.b", "É", &n64],
+        );
+        check(
+            Form::Identifier,
+            &["a", "_", "A1_"],
+            &["", "1a", "a-b", "in", "namespace", "é"],
+        );
+    }
+
+    #[test]
+    fn what_was_meant_has_the_form() {
+        for (form, text, meant) in [
+            (Form::Subdomain, "My_Policy", Some("my-policy")),
+            (
+                Form::Subdomain,
+                "{{ .Release.Name }}-x",
+                Some("release.name----x"),
+            ),
+            (Form::Subdomain, "é", None),
+            (Form::LabelKey, "has space", Some("has-space")),
+            (Form::LabelKey, "a/b/c", None),
+            (Form::LabelValue, "bad!", Some("bad")),
+            (Form::Identifier, "my-var", Some("my_var")),
+            (Form::Identifier, "in", None),
+            (Form::Kind, "Config Map", Some("Config-Map")),
+        ] {
+            assert_eq!(form.meant(text).as_deref(), meant, "{text}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Holds a document against the rows of [`super::table`], as Go would see it: what is null is left out, and an
+//! item that is null is the empty one.
+
+use std::collections::BTreeSet;
+
+use super::Faults;
+use super::syntax::Form;
+use super::table::{Ask, Row};
+use crate::cli::check::suggestion::nearest;
+use crate::cli::input::yaml::Node;
+use crate::policy::rule::Rule;
+
+/// The objects that are there also where a document leaves them out.
+const ALWAYS: [&str; 2] = ["metadata", "spec"];
+
+/// The most characters of a value that a message shows.
+const MAX_SHOWN: usize = 80;
+
+/// A field of a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot<'a> {
+    /// The reference to the field.
+    pub(super) field_ref: &'a str,
+    /// The value, `None` where there is none.
+    pub(super) node: Option<&'a Node>,
+    /// The document.
+    pub(super) root: &'a Node,
+}
+
+impl<'a> Spot<'a> {
+    /// The value of a field of it.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Node> {
+        present(self.node?.get(name))
+    }
+
+    /// The items, if it is a list.
+    pub(super) fn items(&self) -> &'a [Node] {
+        self.node.map_or(&[], Node::items)
+    }
+
+    /// The text; empty where there is none.
+    pub(super) fn text(&self) -> &'a str {
+        text(self.node)
+    }
+}
+
+/// A value other than null.
+pub(super) fn present(node: Option<&Node>) -> Option<&Node> {
+    node.filter(|node| !node.is_null())
+}
+
+/// The text of a value; empty where it has none.
+pub(super) fn text(node: Option<&Node>) -> &str {
+    node.and_then(Node::as_str).unwrap_or_default()
+}
+
+/// A value as a message shows it.
+pub(super) fn quoted(text: &str) -> String {
+    let mut chars = text.chars();
+    let shown: String = chars.by_ref().take(MAX_SHOWN).collect();
+    let rest = if chars.next().is_some() { "…" } else { "" };
+    let lines: Vec<&str> = shown.lines().collect();
+    format!("`{}{rest}`", lines.join(" "))
+}
+
+/// Adds the faults of a document.
+pub(super) fn walk(root: &Node, rows: &[Row], faults: &mut Faults) {
+    self::rows(root, Some(root), "", rows, faults);
+}
+
+fn rows(root: &Node, node: Option<&Node>, path: &str, rows: &[Row], faults: &mut Faults) {
+    for row in rows {
+        each(root, node, path, row.field, &mut |spot| {
+            check(&spot, row.asks, faults);
+        });
+    }
+}
+
+/// Hands on the fields that `rest` stands for below `node`.
+fn each<'a>(
+    root: &'a Node,
+    node: Option<&'a Node>,
+    path: &str,
+    rest: &str,
+    visit: &mut dyn FnMut(Spot<'_>),
+) {
+    if rest.is_empty() {
+        visit(Spot {
+            field_ref: path,
+            node,
+            root,
+        });
+        return;
+    }
+    let (name, rest) = rest.split_once('.').unwrap_or((rest, ""));
+    let (name, is_list) = match name.strip_suffix("[]") {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
+    let child = present(node.and_then(|node| node.get(name)));
+    let path = if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    };
+    if is_list {
+        for (n, item) in child.map_or(&[][..], Node::items).iter().enumerate() {
+            let item = present(Some(item));
+            each(root, item, &format!("{path}[{n}]"), rest, visit);
+        }
+    } else if child.is_some() || rest.is_empty() || ALWAYS.contains(&path.as_str()) {
+        each(root, child, &path, rest, visit);
+    }
+}
+
+fn check(spot: &Spot<'_>, asks: Ask, faults: &mut Faults) {
+    match asks {
+        Ask::Required(advice) => {
+            if is_empty(spot.node) {
+                let message = format!("`{}` is required", spot.field_ref);
+                let advice = Some(advice.to_owned());
+                faults.add(Rule::Required, spot.field_ref, message, advice);
+            }
+        }
+        Ask::NotBlank => {
+            let text = spot.text();
+            if !text.is_empty() && text.trim().is_empty() {
+                let message = format!("`{}` must not be blank", spot.field_ref);
+                let advice = Some("write something, or leave it out".to_owned());
+                faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+            }
+        }
+        Ask::OneLine => {
+            if spot.text().trim().contains(['\n', '\r']) {
+                let message = format!("`{}` must not contain line breaks", spot.field_ref);
+                let advice = Some("write it in one line, with `>-` for one".to_owned());
+                faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+            }
+        }
+        Ask::OneOf(allowed) => one_of(spot, allowed, faults),
+        Ask::Form(of) => {
+            if !spot.text().is_empty() {
+                form(spot, of, faults);
+            }
+        }
+        Ask::FormOrEmpty(of) => form(spot, of, faults),
+        Ask::AtMost(max) => {
+            let n = spot.items().len();
+            if n > max {
+                let message = format!("`{}` has more than {max} items: {n}", spot.field_ref);
+                faults.add(Rule::TooLarge, spot.field_ref, message, None);
+            }
+        }
+        Ask::AtMostBytes(max) => {
+            let n = spot.text().trim().len();
+            if n > max {
+                let message = format!("`{}` is longer than {max} bytes: {n}", spot.field_ref);
+                let advice = Some("move a part of it to `spec.variables`".to_owned());
+                faults.add(Rule::TooLarge, spot.field_ref, message, advice);
+            }
+        }
+        Ask::Distinct => distinct(spot, None, faults),
+        Ask::DistinctBy(field) => distinct(spot, Some(field), faults),
+        Ask::Alone(wildcard) => {
+            let items = spot.items();
+            if items.len() > 1 && items.iter().any(|item| item.as_str() == Some(wildcard)) {
+                let message = format!(
+                    "`{}` has `{wildcard}`, and must then have no other items",
+                    spot.field_ref
+                );
+                let advice = Some(format!("remove `{wildcard}`, or all other items"));
+                faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+            }
+        }
+        Ask::Rows(rows) => {
+            let is_there = spot.node.is_some()
+                || ALWAYS.contains(&spot.field_ref)
+                || spot.field_ref.ends_with(']');
+            if is_there {
+                self::rows(spot.root, spot.node, spot.field_ref, rows, faults);
+            }
+        }
+        Ask::Special(test) => test(spot, faults),
+    }
+}
+
+/// Reports whether a required field is as good as left out.
+fn is_empty(node: Option<&Node>) -> bool {
+    use crate::cli::input::yaml::Data;
+    match node.map(|node| &node.data) {
+        None => true,
+        Some(Data::Scalar(value, _)) => value.as_str().is_some_and(str::is_empty),
+        Some(Data::List(items)) => items.is_empty(),
+        Some(Data::Map(_)) => false,
+    }
+}
+
+/// An item that is null is an empty text, which is none of those that are allowed.
+fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
+    let is_item = spot.field_ref.ends_with(']');
+    let text = match spot.node {
+        None if !is_item => return,
+        node => text(node),
+    };
+    // Of the required ones it is told already that they are empty; what is no text is told of the shape.
+    let is_other = spot.node.is_some_and(|node| node.as_str().is_none());
+    if allowed.contains(&text) || is_other || faults.has(spot.field_ref) {
+        return;
+    }
+    let message = format!(
+        "`{}` is {}, and must be one of {}",
+        spot.field_ref,
+        if text.is_empty() {
+            "empty".to_owned()
+        } else {
+            quoted(text)
+        },
+        allowed.join(", ")
+    );
+    let meant = nearest(text, allowed.iter().copied());
+    let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
+    faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+}
+
+/// Adds a fault where the text does not have a form.
+pub(super) fn form(spot: &Spot<'_>, form: Form, faults: &mut Faults) {
+    if spot.node.is_some_and(|node| node.as_str().is_none()) {
+        return;
+    }
+    let text = spot.text();
+    if let Some(fault) = form.violated(text) {
+        let message = violation(spot.field_ref, text, &fault);
+        let advice = form.meant(text);
+        let advice = advice.map(|meant| format!("did you mean `{meant}`?"));
+        faults.add(Rule::InvalidName, spot.field_ref, message, advice);
+    }
+}
+
+/// The words for a text that does not have a form.
+pub(super) fn violation(what: &str, text: &str, fault: &str) -> String {
+    if text.is_empty() {
+        format!("`{what}` is empty, and must {fault}")
+    } else {
+        format!("`{what}` is {}, and must {fault}", quoted(text))
+    }
+}
+
+fn distinct(spot: &Spot<'_>, field: Option<&str>, faults: &mut Faults) {
+    let mut seen = BTreeSet::new();
+    for (n, item) in spot.items().iter().enumerate() {
+        let value = match field {
+            Some(field) => item.get(field),
+            None => Some(item),
+        };
+        let value = text(value);
+        // Of two that are empty it is told that each is, where that is wrong.
+        let counts = field.is_none() || !value.is_empty();
+        if counts && !seen.insert(value) {
+            let field_ref = match field {
+                Some(field) => format!("{}[{n}].{field}", spot.field_ref),
+                None => format!("{}[{n}]", spot.field_ref),
+            };
+            let message = format!("{} is given twice in `{}`", quoted(value), spot.field_ref);
+            let advice = Some(match field {
+                Some(_) => "rename one of the two".to_owned(),
+                None => "remove one of the two".to_owned(),
+            });
+            faults.add(Rule::DuplicateValue, &field_ref, message, advice);
+        }
+    }
+}
