@@ -288,6 +288,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
         policy: None,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     })
 }
 
@@ -314,5 +315,6 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         policy: None,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     }
 }
