@@ -227,6 +227,12 @@ impl Ast {
             .map(|(n, expr)| (ExprId(to_u32(n)), expr))
     }
 
+    /// The expression with the index `n`.
+    #[must_use]
+    pub fn id(&self, n: usize) -> Option<ExprId> {
+        (n < self.exprs.len()).then(|| ExprId(to_u32(n)))
+    }
+
     /// The dotted name that `id` spells, if it is made of names and selections only.
     ///
     /// Source: cel-go `common/containers/container.go`, `ToQualifiedName`.

@@ -2,6 +2,7 @@
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
 
+pub mod absence;
 pub mod admission;
 pub mod analysis;
 pub mod compile;

@@ -131,7 +131,7 @@ pub(super) fn warnings(
 }
 
 /// A consequence in words.
-fn what_follows(consequence: Consequence) -> &'static str {
+pub(super) fn what_follows(consequence: Consequence) -> &'static str {
     match consequence {
         Consequence::Denied => "with failurePolicy Fail, a request for which it fails is denied",
         Consequence::LetThrough => {
@@ -202,7 +202,7 @@ fn one_line(message: &str) -> String {
 }
 
 /// The text of an expression, in which places are marked.
-struct Text<'a> {
+pub(super) struct Text<'a> {
     compiled: &'a str,
     source: SourceMap,
     /// The number of code points of the expression before the text.
@@ -213,7 +213,7 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// The whole text of `expression`.
-    fn whole(expression: &'a PolicyExpression) -> Self {
+    pub(super) fn whole(expression: &'a PolicyExpression) -> Self {
         Self::compiled(expression, &expression.text)
     }
 
@@ -248,7 +248,12 @@ impl<'a> Text<'a> {
 }
 
 /// Marks in `found` what is at `location` of an expression.
-fn mark(found: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
+pub(super) fn mark(
+    found: &mut Finding,
+    text: &Text<'_>,
+    location: Location,
+    places: &FieldPlaces<'_>,
+) {
     let (offset, length) = text.marked(location);
     let place = places.of(offset);
     let last = places.of(offset + length.saturating_sub(1));

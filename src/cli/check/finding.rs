@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use crate::cli::input::{Place, SourceText};
+use crate::policy::absence::Witness;
 use crate::policy::rule::Rule;
 
 /// How bad a finding is.
@@ -62,6 +63,9 @@ pub struct Finding {
     /// The kinds that it is about, `apps/v1 Deployment`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kinds: Vec<String>,
+    /// A request for which the expression fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Box<Witness>>,
 }
 
 /// A stretch of a line of a file.

@@ -7,6 +7,8 @@ use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
 };
 
+use serde_json::Value;
+
 use crate::policy;
 use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
@@ -102,6 +104,21 @@ impl Known {
     #[must_use]
     pub fn is_complete(&self, group: &str) -> bool {
         self.complete.contains(group)
+    }
+
+    /// Reports whether the kind is one of Kubernetes' own.
+    #[must_use]
+    pub fn is_builtin(&self, gvk: &Gvk) -> bool {
+        self.builtin.has(gvk)
+    }
+
+    /// The schema of the kind as its CRD has it.
+    #[must_use]
+    pub fn written_schema(&self, gvk: &Gvk) -> Option<&Value> {
+        let crd = &self.crds.get(*self.crd_kinds.get(gvk)?)?.crd;
+        let mut versions = crd.versions.iter();
+        let version = versions.find(|version| version.name == gvk.version)?;
+        version.schema.as_ref().filter(|_| crd.kind == gvk.kind)
     }
 
     /// The groups of a rule of which more may be served than is known.

@@ -3,6 +3,7 @@
 //! Takes manifests, gives findings with their places. The engine is that of the controller; what is
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
+mod absence;
 pub mod annotations;
 mod cascade;
 mod expressions;
@@ -68,7 +69,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
         report.findings.extend(shape::invalid(invalid));
     }
     for policy in &input.policies {
-        let mut outcome = policy::check(policy, &known, options.profile);
+        let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         outcome.findings.extend(shape::check(policy));
         outcome.findings.extend(validation::policy(policy));
         if let Some(version) = options.version {

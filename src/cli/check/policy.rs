@@ -4,8 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::panic::{self, AssertUnwindSafe};
 
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 
+use super::absence;
 use super::expressions;
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
@@ -61,6 +64,11 @@ pub(super) struct Answers {
 }
 
 impl Answers {
+    /// The policy with its expressions compiled.
+    pub(super) fn compiled(&self) -> &CompiledPolicy {
+        &self.compiled
+    }
+
     /// The expression that `field_ref` holds.
     pub(super) fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
         let n = self.by_field.get(field_ref)?;
@@ -72,11 +80,19 @@ impl Answers {
 #[must_use]
 pub fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     profile: Profile,
 ) -> Outcome {
-    let answers = panic::catch_unwind(AssertUnwindSafe(|| answers(&policy.value, known, profile)));
-    let Ok(answers) = answers else {
+    let answers = panic::catch_unwind(AssertUnwindSafe(|| {
+        let answers = answers(&policy.value, known, profile);
+        let mut absent = Vec::new();
+        if profile == Profile::Truthful {
+            absence::check(policy, bindings, known, &answers, &mut absent);
+        }
+        (answers, absent)
+    }));
+    let Ok((answers, absent)) = answers else {
         let status = DesiredStatus {
             observed_generation: 0,
             expression_warnings: Vec::new(),
@@ -99,6 +115,7 @@ pub fn check(
     version(policy, known, &mut findings);
     expressions::errors(policy, &answers, &mut findings);
     expressions::warnings(policy, &answers, &mut findings);
+    findings.extend(absent);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
@@ -446,5 +463,6 @@ pub(in crate::cli) fn finding<T>(
         binding,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     }
 }

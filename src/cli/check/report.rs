@@ -301,6 +301,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
         binding: None,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     })
 }
 
@@ -330,6 +331,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         binding: None,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     }
 }
 

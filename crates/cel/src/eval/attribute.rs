@@ -77,7 +77,16 @@ impl<'p> Machine<'p> {
         if let Err(error) = self.tracker.done(node.id) {
             return Some(Err(error));
         }
-        Some(end)
+        // The last key that was charged for is the one that failed.
+        Some(end.map_err(|error| {
+            let failed = n_charged
+                .checked_sub(1)
+                .and_then(|n| attribute.qualifiers.get(n));
+            match failed {
+                Some(failed) => error.from_step(failed.id),
+                None => error,
+            }
+        }))
     }
 
     #[inline]
@@ -171,7 +180,7 @@ impl<'p> Machine<'p> {
             if !is_optional || matches!(selected, Ok(Some(_))) {
                 self.account_for(qualifier)?;
             }
-            match selected? {
+            match selected.map_err(|error| error.from_step(qualifier.id))? {
                 Some(next) => current = next,
                 None => {
                     return Ok(Resolved {

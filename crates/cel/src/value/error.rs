@@ -21,14 +21,31 @@ pub enum ErrorKind {
 /// An error of an evaluation: its text is upstream's.
 ///
 /// Source: cel-go `common/types/err.go`, `Err`.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct EvalError(Repr);
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 enum Repr {
     Static(&'static str),
-    Owned(Arc<(ErrorKind, Box<str>)>),
+    Owned(Arc<Content>),
 }
+
+#[derive(Clone)]
+struct Content {
+    kind: ErrorKind,
+    message: Box<str>,
+    /// The index of the innermost step that failed, where it is known.
+    origin: Option<u32>,
+}
+
+/// Errors are equal that have the same effect and text, wherever they came up.
+impl PartialEq for EvalError {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind(), self.message()) == (other.kind(), other.message())
+    }
+}
+
+impl Eq for EvalError {}
 
 impl EvalError {
     /// An error with a text that is always the same.
@@ -58,7 +75,11 @@ impl EvalError {
     }
 
     fn of_kind(kind: ErrorKind, message: String) -> Self {
-        Self(Repr::Owned(Arc::new((kind, message.into_boxed_str()))))
+        Self(Repr::Owned(Arc::new(Content {
+            kind,
+            message: message.into_boxed_str(),
+            origin: None,
+        })))
     }
 
     /// `no such overload`, alone.
@@ -104,7 +125,7 @@ impl EvalError {
     pub fn message(&self) -> &str {
         match &self.0 {
             Repr::Static(message) => message,
-            Repr::Owned(owned) => &owned.1,
+            Repr::Owned(owned) => &owned.message,
         }
     }
 
@@ -113,7 +134,34 @@ impl EvalError {
     pub fn kind(&self) -> ErrorKind {
         match &self.0 {
             Repr::Static(_) => ErrorKind::Value,
-            Repr::Owned(owned) => owned.0,
+            Repr::Owned(owned) => owned.kind,
+        }
+    }
+
+    /// The error with the step `id` for its origin, unless it has one.
+    #[must_use]
+    pub(crate) fn from_step(self, id: u32) -> Self {
+        let mut content = match self.0 {
+            Repr::Static(message) => Arc::new(Content {
+                kind: ErrorKind::Value,
+                message: message.into(),
+                origin: None,
+            }),
+            Repr::Owned(content) => content,
+        };
+        if content.origin.is_none() {
+            Arc::make_mut(&mut content).origin = Some(id);
+        }
+        Self(Repr::Owned(content))
+    }
+
+    /// The index of the expression that failed, in its tree: a selection, an index or a call. `None` where that is
+    /// not known.
+    #[must_use]
+    pub fn origin(&self) -> Option<usize> {
+        match &self.0 {
+            Repr::Static(_) => None,
+            Repr::Owned(owned) => owned.origin.and_then(|id| usize::try_from(id).ok()),
         }
     }
 

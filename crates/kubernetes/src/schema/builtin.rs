@@ -143,6 +143,12 @@ impl Builtin {
         &self.resources
     }
 
+    /// Reports whether the kind has a schema.
+    #[must_use]
+    pub fn has(&self, gvk: &Gvk) -> bool {
+        self.kinds.contains_key(gvk)
+    }
+
     /// The kinds that have a schema, in no order.
     pub fn kinds(&self) -> impl Iterator<Item = &Gvk> {
         self.kinds.keys()

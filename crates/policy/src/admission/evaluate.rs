@@ -19,6 +19,7 @@ use super::request::AdmissionRequest;
 use super::scope::{Inputs, Scope};
 use super::stage::{self, Evaluated};
 use super::text::aggregate;
+use super::trace::Trace;
 use super::visible;
 use crate::compile::CompiledPolicy;
 use cel::value::Value;
@@ -77,6 +78,7 @@ impl Evaluator {
         params: Option<&Object>,
         namespace: Option<&Namespace>,
         surroundings: &Surroundings<'_>,
+        trace: Option<&Arc<Trace>>,
     ) -> Evaluation {
         let mut evaluation = Evaluation {
             params: params.map(Object::namespaced_name),
@@ -96,6 +98,7 @@ impl Evaluator {
             authorizer: None,
             work: Arc::default(),
             is_cancelled: surroundings.is_cancelled.clone(),
+            trace: trace.map(Arc::clone),
         });
         // Stages differ in what they see. What an ended one saw is changed in place.
         let inputs = Arc::make_mut(&mut shared);

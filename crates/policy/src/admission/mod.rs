@@ -25,6 +25,7 @@ mod scope;
 mod selector;
 mod stage;
 mod text;
+pub(crate) mod trace;
 mod visible;
 
 use std::fmt;
@@ -161,6 +162,16 @@ impl Admission {
         }
     }
 
+    /// Reports whether the policy's constraints match `request` as the resource that it names.
+    pub(crate) fn matches_exactly(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> bool {
+        let matched = self.matches(request, namespaces);
+        matched.is_ok_and(|matched| matched.is_some_and(|(gvr, _)| gvr == request.gvr))
+    }
+
     /// Decides about `request` as an API server does that has `bindings` of this policy, and no other.
     ///
     /// Bindings count as given, whatever policy they name.
@@ -188,7 +199,27 @@ impl Admission {
         surroundings: &Surroundings<'_>,
     ) -> Evaluation {
         self.evaluator
-            .evaluate(request, matched, params, namespace, surroundings)
+            .evaluate(request, matched, params, namespace, surroundings, None)
+    }
+
+    /// [`Admission::evaluate`], with the result of each expression that was evaluated.
+    pub(crate) fn trace(
+        &self,
+        request: &AdmissionRequest,
+        params: Option<&Object>,
+        namespace: Option<&Namespace>,
+        surroundings: &Surroundings<'_>,
+    ) -> (Evaluation, Vec<trace::Step>) {
+        let trace = Arc::new(trace::Trace::default());
+        let evaluation = self.evaluator.evaluate(
+            request,
+            (&request.gvr, &request.gvk),
+            params,
+            namespace,
+            surroundings,
+            Some(&trace),
+        );
+        (evaluation, trace.take())
     }
 }
 

@@ -14,6 +14,8 @@ use cel::eval::Program;
 /// An expression, and its program or why it has none.
 #[derive(Debug)]
 pub(super) struct Expression {
+    /// The index among the policy's expressions.
+    pub(super) index: usize,
     /// The text, as in the policy.
     pub(super) text: String,
     /// The program, or the message of the API server.
@@ -81,7 +83,11 @@ impl Programs {
             };
             let name = source.name.clone().unwrap_or_default();
             let text = source.text.to_string();
-            let expression = Expression { text, program };
+            let expression = Expression {
+                index: n,
+                text,
+                program,
+            };
             match source.role {
                 Role::Variable => programs.add_variable(name, expression),
                 Role::MatchCondition => programs.match_conditions.push((name, expression)),

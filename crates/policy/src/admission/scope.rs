@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::program::{Planned, Programs};
 use super::text::go_quote;
+use super::trace::Trace;
 use cel::eval::{Activation, FieldResult, Limits};
 use cel::types::{StructType, Type};
 use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
@@ -37,6 +38,8 @@ pub(super) struct Inputs {
     pub(super) work: Arc<Work>,
     /// True if the evaluation is to end.
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
+    /// Where the result of each expression is noted, if someone wants to know.
+    pub(super) trace: Option<Arc<Trace>>,
 }
 
 /// The name of the type of `variables`.
@@ -112,6 +115,13 @@ impl Scope {
         (evaluation.result, evaluation.cost)
     }
 
+    /// Notes the result of the expression at `index`, where there is a trace.
+    pub(super) fn note(&self, index: usize, result: &Result<Value, EvalError>) {
+        if let Some(trace) = &self.inputs.trace {
+            trace.add(index, result);
+        }
+    }
+
     /// Takes the cost of variables since the last call.
     pub(super) fn take_variables_cost(&self) -> u64 {
         self.variables_cost.swap(0, Ordering::Relaxed)
@@ -152,6 +162,7 @@ impl Scope {
             ))),
             Ok(program) => {
                 let (value, cost) = self.evaluate(program);
+                self.note(variable.expression.index, &value);
                 self.add_variables_cost(cost);
                 value.map_err(|error| {
                     let name = name();

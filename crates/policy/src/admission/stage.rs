@@ -74,6 +74,7 @@ fn evaluate(
         Err(error) => return Ok(Err(format!("compilation error: {error}"))),
     };
     let (result, cost) = scope.evaluate(planned);
+    scope.note(expression.index, &result);
     for cost in [scope.take_variables_cost(), cost] {
         *remaining = remaining
             .checked_sub(cost)

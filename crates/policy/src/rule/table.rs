@@ -48,6 +48,45 @@ const fn words(text: &'static str) -> Example {
 }
 
 rules! {
+    AbsentElement "absent-element":
+        "an index is beyond the end of a list that some request has",
+        expression(
+            "object.spec.template.spec.containers[1].image != ''",
+            "size(object.spec.template.spec.containers) < 2 || object.spec.template.spec.containers[1].image != ''",
+        ),
+        "Ask for the length first, write `[?1]` and `orValue()`, or iterate with all() or exists(). The finding has a \
+         request for which the expression fails.";
+    AbsentField "absent-field":
+        "an optional field is read that some valid request does not have",
+        expression(
+            "object.spec.template.spec.securityContext.runAsNonRoot",
+            "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false)",
+        ),
+        "Test for the field with has() before it is read, or write `.?` and `orValue()`. Another validation is no \
+         guard, since each is evaluated. The finding has a request for which the expression fails.";
+    AbsentKey "absent-key":
+        "a key is read of a map that some valid request has without it",
+        expression(
+            "object.spec.template.metadata.labels['team'] != ''",
+            "'team' in object.spec.template.metadata.labels && object.spec.template.metadata.labels['team'] != ''",
+        ),
+        "Test with `in` before the key is read, or write `[?'key']` and `orValue()`; the map itself may be absent too. \
+         The finding has a request for which the expression fails.";
+    AbsentObject "absent-object":
+        "`object`, `oldObject` or `namespaceObject` is read where it is null: on DELETE, on CREATE, or for what has no \
+         namespace",
+        spec(
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE, DELETE]\n    resources: [deployments]",
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE]\n    resources: [deployments]",
+        ),
+        "Leave the operation out of the rule, or ask for null first: `object == null || ...`. The finding has a request \
+         for which the expression fails.";
+    AbsentParams "absent-params":
+        "`params` is read under a binding that gives none",
+        words("A policy with a paramKind reads `params.data`, and one of its bindings has no paramRef."),
+        "Give the binding a paramRef, or ask for null first: `params == null || ...`.";
     BrokenCheck "broken-check":
         "the check of a policy broke off on an error of this program",
         words("No policy should ever have it."),

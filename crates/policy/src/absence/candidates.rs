@@ -1,0 +1,353 @@
+//! Candidates: the places of a policy that fail where something is absent, and the goals for an evaluation to get
+//! there.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::path::{Path, Root};
+use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
+use crate::expressions::Role;
+use cel::ast::{Expr, ExprId};
+
+/// The most candidates of one policy for one kind.
+const MAX_CANDIDATES: usize = 600;
+
+/// How deep expressions are searched.
+const MAX_DEPTH: usize = 150;
+
+/// The most ways to a variable that are followed.
+const MAX_USES: usize = 3;
+
+/// A place that fails where something is absent.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    /// The place.
+    pub(super) place: Place,
+    /// What has to be absent: a path, or a root, which then is null.
+    pub(super) absent: Path,
+    /// The outermost selection or index of the chain that the place is in.
+    pub(super) chain: ExprId,
+    /// The goals for an evaluation to come to the place.
+    pub(super) goals: Goals,
+}
+
+/// Goals, the innermost first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Goals(Option<Rc<Link>>);
+
+#[derive(Debug)]
+struct Link {
+    goal: Goal,
+    /// True of a goal without which an error is of no effect, and which another error may serve as well.
+    is_soft: bool,
+    outer: Goals,
+}
+
+impl Goals {
+    fn with(&self, goal: Goal, is_soft: bool) -> Self {
+        Self(Some(Rc::new(Link {
+            goal,
+            is_soft,
+            outer: self.clone(),
+        })))
+    }
+
+    fn with_all(&self, goals: Vec<Goal>) -> Self {
+        goals
+            .into_iter()
+            .fold(self.clone(), |all, goal| all.with(goal, false))
+    }
+
+    /// The goals, outermost first to be reached; the soft ones only where they are asked for.
+    pub(super) fn list(&self, with_soft: bool) -> Vec<Goal> {
+        let mut goals = Vec::new();
+        let mut next = self.0.as_deref();
+        while let Some(link) = next {
+            if with_soft || !link.is_soft {
+                goals.push(link.goal.clone());
+            }
+            next = link.outer.0.as_deref();
+        }
+        goals
+    }
+
+    /// Reports whether there are soft goals.
+    pub(super) fn has_soft(&self) -> bool {
+        let mut next = self.0.as_deref();
+        while let Some(link) = next {
+            if link.is_soft {
+                return true;
+            }
+            next = link.outer.0.as_deref();
+        }
+        false
+    }
+}
+
+/// Finds the candidates of all expressions, in the order of the policy's fields.
+pub(super) fn find(reader: &Reader<'_>) -> Vec<Candidate> {
+    let mut finder = Finder {
+        reader,
+        found: Vec::new(),
+        uses: HashMap::new(),
+    };
+    finder.run();
+    finder.found
+}
+
+struct Finder<'a, 'r> {
+    reader: &'r Reader<'a>,
+    found: Vec<Candidate>,
+    /// The goals with which the variables are read, by their indices.
+    uses: HashMap<usize, Vec<Goals>>,
+}
+
+impl Finder<'_, '_> {
+    fn run(&mut self) {
+        let expressions = self.reader.policy.expressions();
+        let root = |n| {
+            let id = self.reader.ast(n)?.root();
+            Some(Place { n, id })
+        };
+        let conditions: Vec<_> = (0..expressions.len())
+            .filter(|n| {
+                expressions
+                    .get(*n)
+                    .is_some_and(|e| e.role == Role::MatchCondition)
+            })
+            .filter_map(root)
+            .collect();
+        let is_met = |place: &Place| Goal::Is(*place, Scope::default(), true);
+        let all_met = conditions.iter().map(is_met).collect();
+        let after_conditions = Goals::default().with_all(all_met);
+        let mut validation = None;
+        for (n, expression) in expressions.iter().enumerate() {
+            if !self.reader.policy.compiles(n) {
+                continue;
+            }
+            let Some(place) = root(n) else { continue };
+            let goals = match expression.role {
+                Role::Variable => continue,
+                Role::MatchCondition => {
+                    // A condition that is false hides the error of another.
+                    let others = conditions.iter().filter(|other| **other != place);
+                    let met = others.map(is_met);
+                    met.fold(Goals::default(), |goals, goal| goals.with(goal, true))
+                }
+                Role::Validation => {
+                    validation = Some(place);
+                    after_conditions.clone()
+                }
+                Role::MessageExpression => match validation {
+                    // It is of no use where the validation holds.
+                    Some(place) => {
+                        after_conditions.with(Goal::Is(place, Scope::default(), false), false)
+                    }
+                    None => continue,
+                },
+                Role::AuditAnnotation => after_conditions.clone(),
+            };
+            self.visit(place, None, &Scope::default(), &goals, 0);
+        }
+        // A variable reads those before it.
+        for (n, expression) in expressions.iter().enumerate().rev() {
+            if expression.role != Role::Variable || !self.reader.policy.compiles(n) {
+                continue;
+            }
+            let Some(place) = root(n) else { continue };
+            for goals in self.uses.remove(&n).unwrap_or_default() {
+                self.visit(place, None, &Scope::default(), &goals, 0);
+            }
+        }
+    }
+
+    fn visit(
+        &mut self,
+        place: Place,
+        chain: Option<ExprId>,
+        scope: &Scope,
+        goals: &Goals,
+        depth: usize,
+    ) {
+        if depth > MAX_DEPTH || self.found.len() >= MAX_CANDIDATES || !self.reader.take() {
+            return;
+        }
+        let depth = depth.saturating_add(1);
+        let here = |id| Place { n: place.n, id };
+        let is = |id, wanted| Goal::Is(here(id), scope.clone(), wanted);
+        match self.reader.expr(place) {
+            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
+            Expr::Select {
+                operand,
+                field,
+                test_only,
+            } => {
+                if let Some(n) = self.reader.read_variable(place) {
+                    let uses = self.uses.entry(n).or_default();
+                    if uses.len() < MAX_USES {
+                        uses.push(goals.clone());
+                    }
+                    return;
+                }
+                let chain = if *test_only {
+                    None
+                } else {
+                    Some(chain.unwrap_or(place.id))
+                };
+                self.visit(here(*operand), chain, scope, goals, depth);
+                if let Some(chain) = chain {
+                    for symbol in self.reader.symbols(here(*operand), scope) {
+                        self.add_selection(place, chain, &symbol, goals, |path| path.field(field));
+                    }
+                }
+            }
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => match (&**function, target, &**args) {
+                ("_&&_" | "_||_", None, [left, right]) => {
+                    // The value of one side that decides hides an error of the other.
+                    let goes_on = **function == *"_&&_";
+                    let left_goals = goals.with(is(*right, goes_on), true);
+                    self.visit(here(*left), None, scope, &left_goals, depth);
+                    let right_goals = goals.with(is(*left, goes_on), false);
+                    self.visit(here(*right), None, scope, &right_goals, depth);
+                }
+                ("_?_:_", None, [condition, truthy, falsy]) => {
+                    self.visit(here(*condition), None, scope, goals, depth);
+                    let then = goals.with(is(*condition, true), false);
+                    self.visit(here(*truthy), None, scope, &then, depth);
+                    let otherwise = goals.with(is(*condition, false), false);
+                    self.visit(here(*falsy), None, scope, &otherwise, depth);
+                }
+                ("_[_]", None, [operand, index]) => {
+                    let chain = chain.unwrap_or(place.id);
+                    self.visit(here(*operand), Some(chain), scope, goals, depth);
+                    self.visit(here(*index), None, scope, goals, depth);
+                    for symbol in self.reader.symbols(place, scope) {
+                        if let Symbol::At {
+                            path,
+                            is_optional: false,
+                            ..
+                        } = symbol
+                        {
+                            self.add(place, chain, path, goals);
+                        }
+                    }
+                }
+                ("value", Some(target), []) => {
+                    let inner = self.reader.symbols(here(*target), scope);
+                    self.visit(here(*target), None, scope, goals, depth);
+                    for symbol in inner {
+                        if let Symbol::At {
+                            path,
+                            is_optional: true,
+                            ..
+                        } = symbol
+                        {
+                            self.add(place, place.id, path, goals);
+                        }
+                    }
+                }
+                (_, target, args) => {
+                    for id in target.iter().chain(args) {
+                        self.visit(here(*id), None, scope, goals, depth);
+                    }
+                }
+            },
+            Expr::List { elements, .. } => {
+                for id in elements {
+                    self.visit(here(*id), None, scope, goals, depth);
+                }
+            }
+            Expr::Map(entries) => {
+                for entry in entries {
+                    self.visit(here(entry.key), None, scope, goals, depth);
+                    self.visit(here(entry.value), None, scope, goals, depth);
+                }
+            }
+            Expr::Struct { fields, .. } => {
+                for field in fields {
+                    self.visit(here(field.value), None, scope, goals, depth);
+                }
+            }
+            Expr::Comprehension(fold) => {
+                let form = form(self.reader, place.n, fold);
+                if let Form::Bind = form {
+                    self.visit(here(fold.accu_init), None, scope, goals, depth);
+                    let bound = self.reader.symbols(here(fold.accu_init), scope);
+                    let scope = scope.with(&fold.accu_var, bound);
+                    self.visit(here(fold.result), None, &scope, goals, depth);
+                    return;
+                }
+                self.visit(here(fold.iter_range), None, scope, goals, depth);
+                let mut rounds = self.reader.rounds(place.n, fold, scope, 0);
+                if rounds.is_empty() {
+                    let unknown = scope.with(&fold.iter_var, vec![Symbol::Unknown]);
+                    let unknown = match &fold.iter_var2 {
+                        Some(second) => unknown.with(second, vec![Symbol::Unknown]),
+                        None => unknown,
+                    };
+                    rounds.push((unknown, Vec::new()));
+                }
+                for (round, reached) in rounds {
+                    let goals = goals.with_all(reached);
+                    match &form {
+                        Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
+                            self.visit(here(*test), None, &round, &goals, depth);
+                        }
+                        Form::Collect(filter, transform) => {
+                            let mut goals = goals;
+                            if let Some(filter) = filter {
+                                self.visit(here(*filter), None, &round, &goals, depth);
+                                let passes = Goal::Is(here(*filter), round.clone(), true);
+                                goals = goals.with(passes, false);
+                            }
+                            self.visit(here(*transform), None, &round, &goals, depth);
+                        }
+                        Form::Bind | Form::Other => {
+                            self.visit(here(fold.loop_step), None, &round, &goals, depth);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_selection(
+        &mut self,
+        place: Place,
+        chain: ExprId,
+        operand: &Symbol,
+        goals: &Goals,
+        step: impl Fn(&Path) -> Option<Path>,
+    ) {
+        let Symbol::At {
+            path,
+            is_optional: false,
+            ..
+        } = operand
+        else {
+            return;
+        };
+        if path.segments.is_empty() && path.root != Root::Request {
+            self.add(place, chain, path.clone(), goals);
+        }
+        if let Some(selected) = step(path) {
+            self.add(place, chain, selected, goals);
+        }
+    }
+
+    fn add(&mut self, place: Place, chain: ExprId, absent: Path, goals: &Goals) {
+        if !absent.segments.is_empty() && !self.reader.may_be_absent(&absent) {
+            return;
+        }
+        self.found.push(Candidate {
+            place,
+            absent,
+            chain,
+            goals: goals.clone(),
+        });
+    }
+}

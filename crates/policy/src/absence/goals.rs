@@ -1,0 +1,487 @@
+//! From goals to needs: what a request must be like for expressions to be true or false.
+//!
+//! This only proposes: a goal that cannot be read asks for nothing but that its parts are there, and whether the
+//! needs do what they should is for the evaluator to say.
+
+use serde_json::{Value as Json, json};
+
+use super::need::{Edit, Needs};
+use super::path::Path;
+use super::symbol::{ANY_KEY, Form, Goal, Place, Reader, Scope, Symbol, form};
+use cel::ast::{Expr, ExprId, Literal};
+
+/// How many ways to reach all goals are given.
+const MAX_WAYS: usize = 5;
+
+/// The most goals and needs that are looked at for one set of goals.
+const MAX_STEPS: u32 = 400;
+
+/// One way to reach a goal: needs, and goals in its place.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    edits: Vec<(Path, Edit)>,
+    goals: Vec<Goal>,
+}
+
+impl Way {
+    fn of(path: &Path, edit: Edit) -> Self {
+        Self {
+            edits: vec![(path.clone(), edit)],
+            goals: Vec::new(),
+        }
+    }
+
+    fn to(goals: Vec<Goal>) -> Self {
+        Self {
+            edits: Vec::new(),
+            goals,
+        }
+    }
+}
+
+/// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
+/// each other.
+pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Vec<Needs> {
+    let mut found = Vec::new();
+    let mut left = MAX_STEPS;
+    let mut open = vec![(goals, needs)];
+    while let Some((mut goals, needs)) = open.pop() {
+        if found.len() >= MAX_WAYS || left == 0 || !reader.take() {
+            break;
+        }
+        left -= 1;
+        let Some(goal) = goals.pop() else {
+            if !found.contains(&needs) {
+                found.push(needs);
+            }
+            continue;
+        };
+        // The first way is looked at first.
+        for way in ways(reader, &goal).into_iter().rev() {
+            let mut needs = needs.clone();
+            let met = way
+                .edits
+                .into_iter()
+                .try_for_each(|(path, edit)| needs.add(&path, edit));
+            if met.is_some() {
+                let mut goals = goals.clone();
+                goals.extend(way.goals);
+                open.push((goals, needs));
+            }
+        }
+    }
+    found
+}
+
+fn ways(reader: &Reader<'_>, goal: &Goal) -> Vec<Way> {
+    match goal {
+        Goal::NotEmpty(path) => vec![Way::of(path, Edit::MinLen(1))],
+        Goal::Is(place, scope, wanted) => truth(reader, *place, scope, *wanted),
+    }
+}
+
+/// The ways for the expression at `place` to be `wanted`.
+fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<Way> {
+    let here = |id| Place { n: place.n, id };
+    let is = |id, wanted| Goal::Is(here(id), scope.clone(), wanted);
+    if let Some(n) = reader.read_variable(place) {
+        let Some(ast) = reader.ast(n) else {
+            return Vec::new();
+        };
+        let id = ast.root();
+        return vec![Way::to(vec![Goal::Is(
+            Place { n, id },
+            Scope::default(),
+            wanted,
+        )])];
+    }
+    match reader.expr(place) {
+        Expr::Literal(Literal::Bool(value)) => {
+            let is_so = *value == wanted;
+            is_so.then(Way::default).into_iter().collect()
+        }
+        Expr::Select {
+            operand,
+            field,
+            test_only: true,
+        } => {
+            let operands = reader.symbols(here(*operand), scope);
+            let paths = operands.iter().filter_map(|symbol| match symbol {
+                Symbol::At { path, .. } => path.field(field),
+                _ => None,
+            });
+            let edit = if wanted { Edit::Present } else { Edit::Absent };
+            let mut ways: Vec<_> = paths.map(|path| Way::of(&path, edit.clone())).collect();
+            if ways.is_empty() {
+                ways.push(Way::default());
+            }
+            ways
+        }
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => match (&**function, target, &**args) {
+            ("!_", None, [arg]) => vec![Way::to(vec![is(*arg, !wanted)])],
+            ("_&&_", None, args) if wanted => {
+                vec![Way::to(
+                    args.iter().rev().map(|arg| is(*arg, true)).collect(),
+                )]
+            }
+            ("_||_", None, args) if !wanted => {
+                vec![Way::to(
+                    args.iter().rev().map(|arg| is(*arg, false)).collect(),
+                )]
+            }
+            ("_&&_" | "_||_", None, args) => args
+                .iter()
+                .map(|arg| Way::to(vec![is(*arg, wanted)]))
+                .collect(),
+            ("_?_:_", None, [condition, truthy, falsy]) => vec![
+                Way::to(vec![is(*truthy, wanted), is(*condition, true)]),
+                Way::to(vec![is(*falsy, wanted), is(*condition, false)]),
+            ],
+            _ => called(reader, place, scope, (function, *target, args), wanted),
+        },
+        Expr::Comprehension(fold) => {
+            let test = match form(reader, place.n, fold) {
+                Form::All(test) => Some((test, true)),
+                Form::Exists(test) | Form::ExistsOne(test) => Some((test, false)),
+                Form::Bind => {
+                    let bound = reader.symbols(here(fold.accu_init), scope);
+                    let scope = scope.with(&fold.accu_var, bound);
+                    return vec![Way::to(vec![Goal::Is(here(fold.result), scope, wanted)])];
+                }
+                Form::Collect(..) | Form::Other => None,
+            };
+            let Some((test, is_all)) = test else {
+                return vec![present(reader, place, scope)];
+            };
+            let mut ways = Vec::new();
+            // `all` is true and `exists` is false of nothing.
+            if is_all == wanted {
+                let range = reader.symbols(here(fold.iter_range), scope);
+                let empty = range.iter().filter_map(|symbol| match symbol {
+                    Symbol::At { path, or, .. } => Some(if or.is_some() {
+                        Way::of(path, Edit::Absent)
+                    } else {
+                        Way::of(path, Edit::MaxLen(0))
+                    }),
+                    _ => None,
+                });
+                ways.extend(empty);
+            }
+            for (round, mut goals) in reader.rounds(place.n, fold, scope, 0) {
+                goals.push(Goal::Is(here(test), round, wanted));
+                ways.push(Way::to(goals));
+            }
+            if ways.is_empty() {
+                ways.push(Way::default());
+            }
+            ways
+        }
+        _ => {
+            let symbols = reader.symbols(place, scope);
+            let ways: Vec<_> = symbols.iter().flat_map(|it| boolean(it, wanted)).collect();
+            if ways.is_empty() {
+                return vec![present(reader, place, scope)];
+            }
+            ways
+        }
+    }
+}
+
+/// The ways for a symbol to be the boolean `wanted`.
+fn boolean(symbol: &Symbol, wanted: bool) -> Vec<Way> {
+    match symbol {
+        Symbol::At { path, or, .. } => {
+            let mut ways = vec![Way::of(path, Edit::Equals(json!(wanted)))];
+            if *or == Some(json!(wanted)) {
+                ways.insert(0, Way::of(path, Edit::Absent));
+            }
+            ways
+        }
+        Symbol::Value(Json::Bool(value)) if *value != wanted => Vec::new(),
+        _ => vec![Way::default()],
+    }
+}
+
+/// The way for which all that the expression reads is there.
+fn present(reader: &Reader<'_>, place: Place, scope: &Scope) -> Way {
+    let mut way = Way::default();
+    if let Expr::Call { target, args, .. } = reader.expr(place) {
+        for id in target.iter().chain(&**args) {
+            let symbols = reader.symbols(
+                Place {
+                    n: place.n,
+                    id: *id,
+                },
+                scope,
+            );
+            for symbol in symbols.iter().take(1) {
+                if let Symbol::At {
+                    path,
+                    is_optional: false,
+                    or: None,
+                } = symbol
+                {
+                    way.edits.push((path.clone(), Edit::Present));
+                }
+            }
+        }
+    }
+    way
+}
+
+/// The ways for a call to be `wanted`.
+fn called(
+    reader: &Reader<'_>,
+    place: Place,
+    scope: &Scope,
+    (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    wanted: bool,
+) -> Vec<Way> {
+    let symbols = |id| reader.symbols(Place { n: place.n, id }, scope);
+    let found = match (function, target, args) {
+        ("orValue", Some(_), [_]) | ("value", Some(_), []) | ("_[_]", None, [_, _]) => {
+            let symbols = reader.symbols(place, scope);
+            symbols.iter().flat_map(|it| boolean(it, wanted)).collect()
+        }
+        ("hasValue", Some(target), []) => {
+            let edit = if wanted { Edit::Present } else { Edit::Absent };
+            each(&symbols(target), |path| Some(Way::of(path, edit.clone())))
+        }
+        ("_==_" | "_!=_", None, [left, right]) => {
+            let is_equal = (function == "_==_") == wanted;
+            let (left, right) = (symbols(*left), symbols(*right));
+            let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
+            pairs.flat_map(|(l, r)| equality(l, r, is_equal)).collect()
+        }
+        ("@in" | "_in_", None, [element, of]) => {
+            let (element, of) = (symbols(*element), symbols(*of));
+            let pairs = element.iter().flat_map(|l| of.iter().map(move |r| (l, r)));
+            pairs
+                .flat_map(|(l, r)| membership(reader, l, r, wanted))
+                .collect()
+        }
+        ("_<_" | "_<=_" | "_>_" | "_>=_", None, [left, right]) => {
+            let (left, right) = (symbols(*left), symbols(*right));
+            let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
+            pairs
+                .flat_map(|(l, r)| order(function, l, r, wanted))
+                .collect()
+        }
+        ("startsWith" | "endsWith" | "contains" | "matches", Some(target), [arg]) => {
+            let text = match &*symbols(*arg) {
+                [Symbol::Value(Json::String(text))] => text.clone(),
+                _ => return vec![present(reader, place, scope)],
+            };
+            each(&symbols(target), |path| {
+                if !wanted {
+                    return Some(Way::of(path, Edit::Differs(json!(text))));
+                }
+                let edit = match function {
+                    "startsWith" => Edit::Prefix(text.clone()),
+                    "endsWith" => Edit::Suffix(text.clone()),
+                    "contains" => Edit::Part(text.clone()),
+                    _ => Edit::Equals(json!(matching(&text)?)),
+                };
+                Some(Way::of(path, edit))
+            })
+        }
+        _ => Vec::new(),
+    };
+    if found.is_empty() {
+        vec![present(reader, place, scope)]
+    } else {
+        found
+    }
+}
+
+/// A text that the pattern matches, of the simplest patterns.
+fn matching(pattern: &str) -> Option<String> {
+    let regex = regexp::Program::new(pattern).ok()?;
+    let bare = pattern.trim_start_matches('^').trim_end_matches('$');
+    let bare = bare.replace(".*", "a").replace(".+", "a").replace('\\', "");
+    let samples = [
+        "example",
+        "a",
+        "1",
+        "v1.2.3",
+        "example.com/a",
+        "10.0.0.1",
+        "A",
+        "a-1",
+    ];
+    std::iter::once(&*bare)
+        .chain(samples)
+        .find(|text| regex.is_match(text))
+        .map(str::to_owned)
+}
+
+fn each(symbols: &[Symbol], way: impl Fn(&Path) -> Option<Way>) -> Vec<Way> {
+    let paths = symbols.iter().filter_map(|symbol| match symbol {
+        Symbol::At { path, .. } => Some(path),
+        _ => None,
+    });
+    paths.filter_map(way).collect()
+}
+
+fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
+    match (left, right) {
+        (Symbol::At { path, or, .. }, Symbol::Value(value))
+        | (Symbol::Value(value), Symbol::At { path, or, .. }) => {
+            if value.is_null() {
+                let edit = if wanted { Edit::Absent } else { Edit::Present };
+                // Only a root is null.
+                return if path.segments.is_empty() || !wanted {
+                    vec![Way::of(path, edit)]
+                } else {
+                    Vec::new()
+                };
+            }
+            let edit = if wanted {
+                Edit::Equals(value.clone())
+            } else {
+                Edit::Differs(value.clone())
+            };
+            let mut ways = vec![Way::of(path, edit)];
+            if or.as_ref().is_some_and(|or| (or == value) == wanted) {
+                ways.insert(0, Way::of(path, Edit::Absent));
+            }
+            ways
+        }
+        (Symbol::Size(path), Symbol::Value(value)) | (Symbol::Value(value), Symbol::Size(path)) => {
+            let n = value.as_u64().and_then(|n| usize::try_from(n).ok());
+            match n {
+                Some(n) if wanted => vec![Way {
+                    edits: vec![
+                        (path.clone(), Edit::MinLen(n)),
+                        (path.clone(), Edit::MaxLen(n)),
+                    ],
+                    goals: Vec::new(),
+                }],
+                Some(n) => vec![Way::of(path, Edit::MinLen(n.saturating_add(1)))],
+                None => Vec::new(),
+            }
+        }
+        (Symbol::Value(left), Symbol::Value(right)) => ((left == right) == wanted)
+            .then(Way::default)
+            .into_iter()
+            .collect(),
+        (Symbol::Key(map), Symbol::Value(value)) | (Symbol::Value(value), Symbol::Key(map)) => {
+            if !wanted {
+                return vec![Way::of(map, Edit::MinLen(1))];
+            }
+            let path = value.as_str().and_then(|key| map.field(key));
+            path.map(|path| Way::of(&path, Edit::Present))
+                .into_iter()
+                .collect()
+        }
+        (Symbol::At { path: left, .. }, Symbol::At { path: right, .. }) => {
+            // Values made alike are equal.
+            let both = [left, right].map(|path| (path.clone(), Edit::Present));
+            let mut way = Way {
+                edits: both.into(),
+                goals: Vec::new(),
+            };
+            if !wanted {
+                way.edits
+                    .push((left.clone(), Edit::Differs(json!("example"))));
+            }
+            vec![way]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) -> Vec<Way> {
+    match (element, of) {
+        (Symbol::Value(value), Symbol::At { path, .. }) => {
+            let is_list = reader.shape(path).is_some_and(|(shape, _)| shape.is_list());
+            match value.as_str() {
+                Some(key) if !is_list => {
+                    let edit = if wanted { Edit::Present } else { Edit::Absent };
+                    let path = path.field(key);
+                    path.map(|path| Way::of(&path, edit)).into_iter().collect()
+                }
+                _ if wanted => vec![Way::of(path, Edit::Holds(value.clone()))],
+                _ => vec![Way::of(path, Edit::Present)],
+            }
+        }
+        (Symbol::At { path, or, .. }, Symbol::Elements(elements)) => {
+            let values = elements.iter().filter_map(|element| match element {
+                Symbol::Value(value) => Some(value.clone()),
+                _ => None,
+            });
+            let mut ways: Vec<_> = if wanted {
+                values
+                    .map(|value| Way::of(path, Edit::Equals(value)))
+                    .collect()
+            } else {
+                let edits = values.map(|value| (path.clone(), Edit::Differs(value)));
+                vec![Way {
+                    edits: edits.collect(),
+                    goals: Vec::new(),
+                }]
+            };
+            if !wanted && or.is_some() {
+                ways.insert(0, Way::of(path, Edit::Absent));
+            }
+            ways
+        }
+        (Symbol::Value(value), Symbol::Elements(elements)) => {
+            let is_in = elements
+                .iter()
+                .any(|element| matches!(element, Symbol::Value(known) if known == value));
+            (is_in == wanted).then(Way::default).into_iter().collect()
+        }
+        (Symbol::Key(map), Symbol::Elements(elements)) if wanted => {
+            let keys = elements.iter().filter_map(|element| match element {
+                Symbol::Value(Json::String(key)) => map.field(key),
+                _ => None,
+            });
+            keys.map(|path| Way::of(&path, Edit::Present)).collect()
+        }
+        (Symbol::Key(map), _) => map
+            .field(ANY_KEY)
+            .map(|path| Way::of(&path, Edit::Present))
+            .into_iter()
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn order(function: &str, left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
+    let (symbol, bound, is_turned) = match (left, right) {
+        (symbol, Symbol::Value(Json::Number(bound))) => (symbol, bound, false),
+        (Symbol::Value(Json::Number(bound)), symbol) => (symbol, bound, true),
+        _ => return Vec::new(),
+    };
+    let Some(bound) = bound.as_i64() else {
+        return Vec::new();
+    };
+    let is_less = function.starts_with("_<") != is_turned;
+    let is_less = is_less == wanted;
+    // One away from the bound is on the wanted side of it, be it among it or not.
+    let value = if is_less {
+        bound.saturating_sub(1)
+    } else {
+        bound.saturating_add(1)
+    };
+    match symbol {
+        Symbol::At { path, .. } => vec![
+            Way::of(path, Edit::Equals(json!(value))),
+            Way::of(path, Edit::Equals(json!(bound))),
+        ],
+        Symbol::Size(path) => {
+            let of = |n: i64| usize::try_from(n.max(0)).unwrap_or(0);
+            if is_less {
+                vec![Way::of(path, Edit::MaxLen(of(value)))]
+            } else {
+                vec![Way::of(path, Edit::MinLen(of(value)))]
+            }
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,630 @@
+//! The analysis of absence: expressions that fail because something may not be there, each with a witness.
+//!
+//! Candidates are proposed by reading the expressions (`candidates`, `symbol`), requests are made to reach them
+//! (`goals`, `need`, `shape`, `facts`), and the evaluator has the word: what it evaluates without an error for all
+//! of the requests is not said (`witness`, ADR 18). [`analyse`] gives what is left.
+
+mod candidates;
+mod facts;
+mod goals;
+mod guard;
+mod need;
+mod path;
+mod shape;
+mod symbol;
+mod witness;
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::admission::{Admission, Operation};
+use crate::compile::CompiledPolicy;
+use crate::consequence::Consequence;
+use crate::expressions::{PolicyExpression, Role};
+use crate::finding::ExpressionFindings;
+use crate::matching::{self, Target};
+use crate::param_kind;
+use crate::rule::Rule;
+use candidates::Candidate;
+use cel::ast::ExprId;
+use cel::diagnostic::Code;
+use cel::source::{Location, SourceMap};
+use cel::stack::run_on_deep_stack;
+use kubernetes::schema::Gvk;
+use kubernetes::schema::resolver::{Resolution, SchemaResolver};
+use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
+use need::{Edit, Needs};
+use path::{Path, Root, Segment};
+use shape::Shape;
+use symbol::Reader;
+pub use witness::Witness;
+use witness::{Budget, Failure, Made, Maker, Params};
+
+/// The most kinds that a policy is tried on.
+const MAX_KINDS: usize = 6;
+
+/// The kinds that stand for all where a rule has wildcards, the first of them that it matches.
+const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
+
+/// The most kinds of wildcards that a policy is tried on.
+const MAX_WILDCARD_KINDS: usize = 2;
+
+/// The most requests that are evaluated for one policy.
+const MAX_EVALUATIONS: u32 = 400;
+
+/// The cost units that all evaluations for one policy may use.
+const MAX_COST: u64 = 3_000_000;
+
+/// The steps that reading the expressions of a policy may take for one kind.
+const MAX_STEPS: u32 = 60_000;
+
+/// How often a request is mended that fails elsewhere.
+const MAX_MENDS: usize = 6;
+
+/// The most findings about one policy.
+const MAX_FOUND: usize = 200;
+
+/// The schemas of custom resources as they are written.
+pub trait WrittenSchemas: Sync {
+    /// The schema of `gvk` as written, where it is a custom resource with one.
+    fn written(&self, gvk: &Gvk) -> Option<&Json>;
+
+    /// Reports whether `gvk` is one of Kubernetes' own kinds.
+    fn is_own(&self, gvk: &Gvk) -> bool;
+}
+
+/// An expression that fails where something is absent.
+#[derive(Clone, Debug)]
+pub struct Absence {
+    /// The index of the expression among those of the policy.
+    pub index: usize,
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The place in the expression.
+    pub location: Location,
+    /// The rule that it belongs to.
+    pub rule: Rule,
+    /// The kind of the object of the witness.
+    pub gvk: Gvk,
+    /// What may be absent, and what happens then.
+    pub message: String,
+    /// The mend.
+    pub mend: Option<String>,
+    /// The fate of the request.
+    pub consequence: Consequence,
+    /// The number of other expressions that fail for the same reason.
+    pub n_others: usize,
+    /// The request.
+    pub witness: Witness,
+}
+
+/// What is known besides the policy.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// What is served.
+    pub mapper: &'a RestMapper,
+    /// The types of kinds.
+    pub schemas: &'a dyn SchemaResolver,
+    /// The schemas of custom resources as written.
+    pub written: &'a dyn WrittenSchemas,
+    /// What type checking has found.
+    pub typed: &'a [ExpressionFindings],
+    /// The name of a binding of the policy that has no paramRef, where there is one.
+    pub without_params: Option<&'a str>,
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("without_params", &self.without_params)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Finds the expressions of `policy` that fail where something is absent, in the order of the policy's fields.
+#[must_use]
+pub fn analyse(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Absence> {
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        let mut analysis = Analysis::new(policy, context.without_params);
+        analysis.run(context);
+        analysis.into_found(context.typed)
+    })
+}
+
+/// What has been found so far.
+struct Analysis<'a> {
+    policy: &'a CompiledPolicy,
+    without_params: Option<&'a str>,
+    budget: Budget,
+    found: Vec<Found>,
+    /// The chains of selections that are told, by the index of their expression.
+    chains: HashSet<(usize, ExprId)>,
+    /// The paths that are told, by the index of the expression.
+    paths: HashSet<(usize, Path)>,
+    /// The roots that are told, with the place of the finding and the expressions that it is about.
+    roots: HashMap<Root, (usize, HashSet<usize>)>,
+}
+
+struct Found {
+    absence: Absence,
+    offset: u32,
+}
+
+impl<'a> Analysis<'a> {
+    fn new(policy: &'a CompiledPolicy, without_params: Option<&'a str>) -> Self {
+        Self {
+            policy,
+            without_params,
+            budget: Budget {
+                n_evaluations: MAX_EVALUATIONS,
+                cost: MAX_COST,
+            },
+            found: Vec::new(),
+            chains: HashSet::new(),
+            paths: HashSet::new(),
+            roots: HashMap::new(),
+        }
+    }
+
+    fn run(&mut self, context: &Context<'_>) {
+        let policy = self.policy;
+        let targets = matching::targets(policy.policy(), context.mapper);
+        let admission = Admission::from_compiled(policy);
+        let params = params(policy, context);
+        for (resource, operations) in kinds(&targets) {
+            if self.budget.is_used_up() {
+                break;
+            }
+            let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
+                continue;
+            };
+            let object = shape(context, &resource.gvk, type_, resource.namespaced);
+            let maker = Maker::new(
+                &admission,
+                policy,
+                resource,
+                operations,
+                object,
+                params.clone(),
+            );
+            self.try_kind(maker);
+        }
+    }
+
+    fn try_kind(&mut self, mut maker: Maker<'_>) {
+        let policy = self.policy;
+        let expressions = policy.expressions().iter().enumerate();
+        let variables = expressions
+            .filter(|(_, expression)| expression.role == Role::Variable)
+            .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
+            .collect();
+        let reader = Reader {
+            policy,
+            roots: maker.roots(),
+            variables,
+            left: Cell::new(MAX_STEPS),
+        };
+        let candidates = candidates::find(&reader);
+        if candidates.is_empty() {
+            return;
+        }
+        let mut by_place: HashMap<(usize, usize), Vec<&Candidate>> = HashMap::new();
+        for candidate in &candidates {
+            let place = (candidate.place.n, candidate.place.id.index());
+            by_place.entry(place).or_default().push(candidate);
+        }
+        // The least object finds most.
+        let mut at_first = vec![Needs::default()];
+        for operation in maker.operations.clone().iter().skip(1) {
+            let mut needs = Needs::default();
+            let path = Path::of(Root::Request).field("operation");
+            let name = Json::from(operation.as_str());
+            if path
+                .and_then(|path| needs.add(&path, Edit::Equals(name)))
+                .is_some()
+            {
+                at_first.push(needs);
+            }
+        }
+        for needs in at_first {
+            self.try_needs(&mut maker, &reader, &by_place, &needs);
+        }
+        for candidate in &candidates {
+            if self.budget.is_used_up() || self.found.len() >= MAX_FOUND {
+                break;
+            }
+            self.try_candidate(&mut maker, &reader, &by_place, candidate);
+        }
+    }
+
+    fn is_told(&self, candidate: &Candidate) -> bool {
+        if candidate.absent.segments.is_empty() {
+            return self.roots.contains_key(&candidate.absent.root);
+        }
+        self.chains.contains(&(candidate.place.n, candidate.chain))
+            || self
+                .paths
+                .contains(&(candidate.place.n, candidate.absent.clone()))
+    }
+
+    /// Tries to reach `candidate`.
+    fn try_candidate(
+        &mut self,
+        maker: &mut Maker<'_>,
+        reader: &Reader<'_>,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        candidate: &Candidate,
+    ) {
+        if self.is_told(candidate) {
+            return;
+        }
+        let mut needs = Needs::default();
+        if needs.add(&candidate.absent, Edit::Absent).is_none() {
+            return;
+        }
+        let attempts: &[bool] = if candidate.goals.has_soft() {
+            &[false, true]
+        } else {
+            &[false]
+        };
+        for with_soft in attempts {
+            let goals = candidate.goals.list(*with_soft);
+            for mut needs in goals::solve(reader, goals, needs.clone()) {
+                for _ in 0..MAX_MENDS {
+                    let failures = self.try_needs(maker, reader, by_place, &needs);
+                    if self.is_told(candidate) {
+                        return;
+                    }
+                    let Some((made, failures)) = failures else {
+                        break;
+                    };
+                    let Some(missing) = blocking(&made, &failures, by_place, candidate) else {
+                        break;
+                    };
+                    if needs.add(missing, Edit::Present).is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Evaluates a request that fits `needs`, and tells what fails for it.
+    fn try_needs(
+        &mut self,
+        maker: &mut Maker<'_>,
+        reader: &Reader<'_>,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        needs: &Needs,
+    ) -> Option<(Made, Vec<Failure>)> {
+        let made = maker.make(needs)?;
+        let failures = maker.evaluate(reader, &made, &mut self.budget)?;
+        for failure in &failures {
+            let at_place = by_place.get(&(failure.n, failure.id));
+            let candidate = at_place.into_iter().flatten().find(|candidate| {
+                is_reason(&failure.message) && self.lacks(reader, &made, candidate)
+            });
+            if let Some(candidate) = candidate {
+                self.tell(maker, reader, by_place, &made, failure, candidate);
+            }
+        }
+        Some((made, failures))
+    }
+
+    /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
+    fn lacks(&self, reader: &Reader<'_>, made: &Made, candidate: &Candidate) -> bool {
+        if candidate.absent == Path::of(Root::Namespace) {
+            // Match conditions are given none.
+            let expressions = self.policy.expressions();
+            let role = expressions
+                .get(candidate.place.n)
+                .map(|expression| expression.role);
+            if role == Some(Role::MatchCondition) {
+                return true;
+            }
+        }
+        made.lacks(&candidate.absent)
+            && (candidate.absent.segments.is_empty() || reader.may_be_absent(&candidate.absent))
+    }
+
+    fn tell(
+        &mut self,
+        maker: &Maker<'_>,
+        reader: &Reader<'_>,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        made: &Made,
+        failure: &Failure,
+        candidate: &Candidate,
+    ) {
+        let (n, absent) = (candidate.place.n, &candidate.absent);
+        if absent.segments.is_empty()
+            && let Some((_, others)) = self.roots.get_mut(&absent.root)
+        {
+            others.insert(n);
+            return;
+        }
+        if self.is_told(candidate) || self.found.len() >= MAX_FOUND {
+            return;
+        }
+        let Some(expression) = self.policy.expressions().get(n) else {
+            return;
+        };
+        let Ok(ast) = expression.parsed() else { return };
+        let offset = ast.offset(candidate.place.id);
+        let source = SourceMap::new(&expression.text);
+        let absence = Absence {
+            index: n,
+            field_ref: expression.field_ref.clone(),
+            location: source.location(offset),
+            rule: rule_of(reader, absent),
+            gvk: maker.resource.gvk.clone(),
+            message: self.message(maker, made, failure, absent),
+            mend: mend(reader, by_place, candidate),
+            consequence: self.policy.consequence(failure.of),
+            n_others: 0,
+            witness: maker.witness(made, &failure.message),
+        };
+        if absent.segments.is_empty() {
+            let known = (self.found.len(), HashSet::from([n]));
+            self.roots.insert(absent.root, known);
+        } else {
+            self.chains.insert((n, candidate.chain));
+            self.paths.insert((n, absent.clone()));
+        }
+        self.found.push(Found { absence, offset });
+    }
+
+    /// What may be absent, and what happens then.
+    fn message(&self, maker: &Maker<'_>, made: &Made, failure: &Failure, absent: &Path) -> String {
+        let kind = &maker.resource.gvk.kind;
+        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+            "an"
+        } else {
+            "a"
+        };
+        let operation = made.operation;
+        let error = &failure.message;
+        let name = absent.root.name();
+        let subject = match maker.resource.gvr.resource.split_once('/') {
+            Some(_) => format!("{operation} of {}", maker.resource.gvr.resource),
+            None => format!("{operation} of {article} {kind}"),
+        };
+        if absent.segments.is_empty() {
+            let why = match absent.root {
+                Root::Params => match self.without_params {
+                    Some(binding) => {
+                        format!("under the binding `{binding}`, which has no paramRef")
+                    }
+                    None => "without params".to_owned(),
+                },
+                Root::Namespace if maker.resource.namespaced => "in match conditions".to_owned(),
+                Root::Namespace => "for what has no namespace".to_owned(),
+                _ => format!("on {operation}"),
+            };
+            return format!("`{name}` is null {why}: {subject} fails with `{error}`");
+        }
+        let shown = match absent.segments.first() {
+            Some(Segment::Field(field)) if path::is_name(field) => format!("{name}.{absent}"),
+            _ => format!("{name}{absent}"),
+        };
+        let without = match absent.root {
+            Root::Object => absent.to_string(),
+            _ => shown.clone(),
+        };
+        format!("`{shown}` may be absent: {subject} without {without} fails with `{error}`")
+    }
+
+    /// The findings in the order of the policy's fields, without those that type checking tells.
+    fn into_found(mut self, typed: &[ExpressionFindings]) -> Vec<Absence> {
+        for (place, expressions) in self.roots.values() {
+            if let Some(found) = self.found.get_mut(*place) {
+                found.absence.n_others = expressions.len().saturating_sub(1);
+            }
+        }
+        let is_typed = |absence: &Absence| {
+            let of_expression = typed.iter().filter(|found| found.index == absence.index);
+            let mut told = of_expression.flat_map(ExpressionFindings::iter);
+            told.any(|(_, _, found)| {
+                found.location == absence.location
+                    || absence.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
+            })
+        };
+        self.found.retain(|found| !is_typed(&found.absence));
+        self.found
+            .sort_by_key(|found| (found.absence.index, found.offset));
+        self.found.into_iter().map(|found| found.absence).collect()
+    }
+}
+
+/// Reports whether the error is one of something that is not there.
+fn is_reason(message: &str) -> bool {
+    [
+        "no such key",
+        "index out of bounds",
+        "optional.none() dereference",
+    ]
+    .iter()
+    .any(|reason| message.starts_with(reason))
+}
+
+/// What is missing where the evaluation failed before it came to `candidate`.
+fn blocking<'c>(
+    made: &Made,
+    failures: &[Failure],
+    by_place: &HashMap<(usize, usize), Vec<&'c Candidate>>,
+    candidate: &Candidate,
+) -> Option<&'c Path> {
+    let lacking = |failure: &Failure| {
+        let at_place = by_place.get(&(failure.n, failure.id))?;
+        let missing = at_place.iter().find(|other| made.lacks(&other.absent))?;
+        Some(&missing.absent)
+    };
+    let (here, elsewhere): (Vec<_>, Vec<_>) = failures
+        .iter()
+        .partition(|failure| failure.n == candidate.place.n);
+    here.into_iter().chain(elsewhere).find_map(lacking)
+}
+
+fn rule_of(reader: &Reader<'_>, absent: &Path) -> Rule {
+    match (absent.root, absent.segments.last()) {
+        (Root::Params, None) => Rule::AbsentParams,
+        (_, None) => Rule::AbsentObject,
+        (_, Some(Segment::Index(_))) => Rule::AbsentElement,
+        (_, Some(Segment::Field(_))) => {
+            let parent = absent.parent().and_then(|parent| reader.shape(&parent));
+            if parent.is_some_and(|(shape, _)| shape.is_map()) {
+                Rule::AbsentKey
+            } else {
+                Rule::AbsentField
+            }
+        }
+    }
+}
+
+fn mend(
+    reader: &Reader<'_>,
+    by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+    candidate: &Candidate,
+) -> Option<String> {
+    let absent = &candidate.absent;
+    if absent.segments.is_empty() {
+        return Some(match absent.root {
+            Root::Object => {
+                "guard it: `object == null || ...`, or leave DELETE out of the rule's operations"
+                    .to_owned()
+            }
+            Root::OldObject => {
+                "guard it: `oldObject == null || ...`, or leave CREATE out of the rule's operations"
+                    .to_owned()
+            }
+            Root::Params => {
+                "give the binding a paramRef, or guard it: `params == null || ...`".to_owned()
+            }
+            Root::Namespace | Root::Request => {
+                "guard it: `namespaceObject == null || ...`".to_owned()
+            }
+        });
+    }
+    let n = candidate.place.n;
+    let of_chain = by_place
+        .values()
+        .flatten()
+        .filter(|other| other.place.n == n && other.chain == candidate.chain)
+        .filter(|other| !other.absent.segments.is_empty());
+    let mut optional = HashSet::new();
+    let mut last: Option<&Path> = None;
+    for other in of_chain {
+        optional.insert(other.place.id);
+        if last.is_none_or(|path| path.segments.len() < other.absent.segments.len()) {
+            last = Some(&other.absent);
+        }
+    }
+    let whole = symbol_of_chain(reader, candidate);
+    let stand_in = whole.and_then(|path| reader.shape(&path)?.0.stand_in());
+    guard::mend(reader, n, candidate.chain, &optional, stand_in)
+}
+
+/// The path of the whole chain that the candidate is in, where it begins with a root.
+fn symbol_of_chain(reader: &Reader<'_>, candidate: &Candidate) -> Option<Path> {
+    let place = symbol::Place {
+        n: candidate.place.n,
+        id: candidate.chain,
+    };
+    reader
+        .symbols(place, &symbol::Scope::default())
+        .into_iter()
+        .find_map(|symbol| match symbol {
+            symbol::Symbol::At { path, .. } => Some(path),
+            _ => None,
+        })
+}
+
+fn shape<'a>(
+    context: &Context<'a>,
+    gvk: &Gvk,
+    type_: Arc<kubernetes::schema::decl_type::DeclType>,
+    is_namespaced: bool,
+) -> Shape<'a> {
+    if context.written.is_own(gvk) {
+        Shape::own(type_, &gvk.kind, is_namespaced)
+    } else {
+        Shape::custom(type_, context.written.written(gvk), is_namespaced)
+    }
+}
+
+fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'a>> {
+    let gvk = param_kind(policy.policy())?;
+    let resource = context.mapper.resources_of_kind(&gvk).next();
+    let is_namespaced = resource.is_none_or(|resource| resource.namespaced);
+    let shape = match context.schemas.resolve(&gvk) {
+        Resolution::Found(type_) => shape(context, &gvk, type_, is_namespaced),
+        Resolution::NotFound | Resolution::Unavailable(_) => Shape::open(),
+    };
+    Some(Params {
+        shape,
+        api_version: gvk.api_version(),
+        kind: gvk.kind,
+        is_namespaced,
+        may_be_null: context.without_params.is_some(),
+    })
+}
+
+/// The resources that stand for all that the rules match, each of another kind, with the operations of their
+/// requests.
+fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
+    let named: Vec<_> = targets
+        .iter()
+        .filter(|target| !target.by_wildcard)
+        .collect();
+    let by_wildcard: Vec<_> = targets.iter().filter(|target| target.by_wildcard).collect();
+    let mut chosen = of_kinds(&named, MAX_KINDS);
+    if chosen.is_empty() {
+        let is_usual = |target: &&&Target<'_>| {
+            let gvk = &target.resource.gvk;
+            USUAL_KINDS.contains(&(&*gvk.group, &*gvk.kind))
+        };
+        let mut ordered: Vec<_> = by_wildcard.iter().filter(is_usual).copied().collect();
+        let rank = |target: &&Target<'_>| {
+            USUAL_KINDS
+                .iter()
+                .position(|(_, kind)| *kind == target.resource.gvk.kind)
+        };
+        ordered.sort_by_key(rank);
+        ordered.extend(by_wildcard.iter().filter(|target| !is_usual(target)));
+        chosen = of_kinds(&ordered, MAX_WILDCARD_KINDS);
+    }
+    chosen
+        .into_iter()
+        .map(|target| {
+            let names: Vec<_> = target.operations.names().collect();
+            // The usual one first.
+            let all = [
+                Operation::Create,
+                Operation::Update,
+                Operation::Delete,
+                Operation::Connect,
+            ];
+            let operations = all.into_iter().filter(|it| names.contains(&it.as_str()));
+            (target.resource, operations.collect())
+        })
+        .collect()
+}
+
+/// One target of each kind, resources before subresources.
+fn of_kinds<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
+    let mut seen = HashSet::new();
+    let (subresources, resources): (Vec<_>, Vec<_>) = targets
+        .iter()
+        .copied()
+        .partition(|target| target.resource.gvr.is_subresource());
+    resources
+        .into_iter()
+        .chain(subresources)
+        .filter(|target| seen.insert(&target.resource.gvk))
+        .take(max)
+        .collect()
+}

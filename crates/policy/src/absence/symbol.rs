@@ -1,0 +1,522 @@
+//! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+
+use super::path::{Path, Root};
+use super::shape::{Shape, Step};
+use crate::compile::CompiledPolicy;
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+
+/// The most parts that one expression may stand for.
+const MAX_ALTERNATIVES: usize = 4;
+
+/// How deep expressions are read, variables included.
+const MAX_DEPTH: usize = 120;
+
+/// The key that an entry of a map has that an expression iterates over.
+pub(super) const ANY_KEY: &str = "example";
+
+/// An expression of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// The index among the policy's expressions.
+    pub(super) n: usize,
+    pub(super) id: ExprId,
+}
+
+/// The part of a request that an expression stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Symbol {
+    /// What is at a path.
+    At {
+        path: Path,
+        /// True of an optional that holds it, if it is there.
+        is_optional: bool,
+        /// The value that stands in for it.
+        or: Option<Json>,
+    },
+    /// A value.
+    Value(Json),
+    /// A list of these elements, or of some of them.
+    Elements(Rc<Vec<Symbol>>),
+    /// The sum of two, be they lists or not.
+    Sum(Rc<(Vec<Symbol>, Vec<Symbol>)>),
+    /// The list that a macro makes.
+    Collected(Place, Scope),
+    /// A key of the map at the path.
+    Key(Path),
+    /// The number of elements or entries at the path.
+    Size(Path),
+    Unknown,
+}
+
+/// The names that macros have bound, innermost first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scope(Option<Rc<Binding>>);
+
+#[derive(Debug)]
+struct Binding {
+    name: Arc<str>,
+    symbols: Vec<Symbol>,
+    outer: Scope,
+}
+
+impl Scope {
+    pub(super) fn with(&self, name: &Arc<str>, symbols: Vec<Symbol>) -> Self {
+        Self(Some(Rc::new(Binding {
+            name: Arc::clone(name),
+            symbols,
+            outer: self.clone(),
+        })))
+    }
+
+    fn find(&self, name: &str) -> Option<&[Symbol]> {
+        let mut scope = self.0.as_deref();
+        while let Some(binding) = scope {
+            if *binding.name == *name {
+                return Some(&binding.symbols);
+            }
+            scope = binding.outer.0.as_deref();
+        }
+        None
+    }
+}
+
+/// A goal: something that has to be so for an evaluation to go on to a place.
+#[derive(Clone, Debug)]
+pub(super) enum Goal {
+    /// The expression is `true`, or `false`.
+    Is(Place, Scope, bool),
+    /// The list or map at the path is not empty.
+    NotEmpty(Path),
+}
+
+/// The form of a comprehension.
+pub(super) enum Form {
+    All(ExprId),
+    Exists(ExprId),
+    ExistsOne(ExprId),
+    /// A filter, and what is collected.
+    Collect(Option<ExprId>, ExprId),
+    /// A name for a value.
+    Bind,
+    Other,
+}
+
+/// Types of the roots for one kind, and the expressions.
+pub(super) struct Reader<'a> {
+    pub(super) policy: &'a CompiledPolicy,
+    pub(super) roots: Vec<(Root, Shape<'a>)>,
+    /// The last variable of each name.
+    pub(super) variables: HashMap<&'a str, usize>,
+    /// The steps that may still be taken.
+    pub(super) left: Cell<u32>,
+}
+
+impl<'a> Reader<'a> {
+    /// Takes a step; `false` where none is left.
+    pub(super) fn take(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
+
+    pub(super) fn ast(&self, n: usize) -> Option<&'a Ast> {
+        let expression = self.policy.expressions().get(n)?;
+        expression.parsed().ok().map(|ast| &**ast)
+    }
+
+    pub(super) fn expr(&self, place: Place) -> &'a Expr {
+        static NOTHING: Expr = Expr::Unspecified;
+        self.ast(place.n).map_or(&NOTHING, |ast| ast.expr(place.id))
+    }
+
+    /// The index of the last variable `name`.
+    pub(super) fn variable(&self, name: &str) -> Option<usize> {
+        self.variables.get(name).copied()
+    }
+
+    /// The type at `path`, and whether something is there for certain where its parent is.
+    pub(super) fn shape(&self, path: &Path) -> Option<(Shape<'a>, bool)> {
+        let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
+        let mut shape = root.clone();
+        let mut is_certain = true;
+        let mut at = Path::of(path.root);
+        for segment in &path.segments {
+            (shape, is_certain) = match shape.step(&at, segment) {
+                Step::Into(shape, is_certain) => (shape, is_certain),
+                Step::Open => (Shape::open(), false),
+                Step::Nothing => return None,
+            };
+            at = at.then(segment.clone())?;
+        }
+        Some((shape, is_certain))
+    }
+
+    /// Reports whether nothing may be at `path` in a valid object that has what is around it.
+    pub(super) fn may_be_absent(&self, path: &Path) -> bool {
+        self.shape(path).is_some_and(|(_, is_certain)| !is_certain)
+    }
+
+    fn is_map(&self, path: &Path) -> bool {
+        self.shape(path).is_some_and(|(shape, _)| shape.is_map())
+    }
+
+    /// What the expression at `place` stands for.
+    pub(super) fn symbols(&self, place: Place, scope: &Scope) -> Vec<Symbol> {
+        self.symbols_at(place, scope, 0)
+    }
+
+    fn symbols_at(&self, place: Place, scope: &Scope, depth: usize) -> Vec<Symbol> {
+        if depth > MAX_DEPTH || !self.take() {
+            return vec![Symbol::Unknown];
+        }
+        let below = |id| self.symbols_at(Place { n: place.n, id }, scope, depth.saturating_add(1));
+        let mut found = match self.expr(place) {
+            Expr::Literal(literal) => vec![value(literal)],
+            Expr::Ident(name) => match scope.find(name) {
+                Some(symbols) => symbols.to_vec(),
+                None => vec![Root::of(name).map_or(Symbol::Unknown, |root| at(Path::of(root)))],
+            },
+            Expr::Select {
+                operand,
+                field,
+                test_only: false,
+            } => {
+                if let Some(n) = self.read_variable(place) {
+                    let root = self.ast(n).map(Ast::root);
+                    return root.map_or_else(Vec::new, |id| {
+                        self.symbols_at(Place { n, id }, &Scope::default(), depth.saturating_add(1))
+                    });
+                }
+                let operands = below(*operand);
+                selected(operands, |path| path.field(field))
+            }
+            Expr::List { elements, .. } => {
+                let all = elements
+                    .iter()
+                    .take(MAX_ALTERNATIVES * 4)
+                    .flat_map(|id| below(*id));
+                vec![Symbol::Elements(Rc::new(all.collect()))]
+            }
+            Expr::Comprehension(fold) => {
+                return match form(self, place.n, fold) {
+                    Form::Bind => {
+                        let bound = below(fold.accu_init);
+                        let scope = scope.with(&fold.accu_var, bound);
+                        let result = Place {
+                            n: place.n,
+                            id: fold.result,
+                        };
+                        self.symbols_at(result, &scope, depth.saturating_add(1))
+                    }
+                    Form::Collect(..) => vec![Symbol::Collected(place, scope.clone())],
+                    _ => vec![Symbol::Unknown],
+                };
+            }
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => self.call(function, *target, args, &below),
+            _ => vec![Symbol::Unknown],
+        };
+        found.truncate(MAX_ALTERNATIVES);
+        found
+    }
+
+    fn call(
+        &self,
+        function: &str,
+        target: Option<ExprId>,
+        args: &[ExprId],
+        below: &dyn Fn(ExprId) -> Vec<Symbol>,
+    ) -> Vec<Symbol> {
+        let optional = |symbols: Vec<Symbol>| {
+            let made = symbols.into_iter().map(|symbol| match symbol {
+                Symbol::At { path, or, .. } => Symbol::At {
+                    path,
+                    is_optional: true,
+                    or,
+                },
+                other => other,
+            });
+            made.collect()
+        };
+        match (function, target, args) {
+            ("_[_]", None, [operand, index]) => self.indexed(below(*operand), &below(*index)),
+            ("_[?_]", None, [operand, index]) => {
+                optional(self.indexed(below(*operand), &below(*index)))
+            }
+            ("_?._", None, [operand, field]) => match &*below(*field) {
+                [Symbol::Value(Json::String(name))] => {
+                    optional(selected(below(*operand), |path| path.field(name)))
+                }
+                _ => vec![Symbol::Unknown],
+            },
+            ("orValue", Some(target), [or]) => {
+                let stand_in = below(*or);
+                let stand_in = match &*stand_in {
+                    [Symbol::Value(value)] => Some(value.clone()),
+                    _ => None,
+                };
+                let made = below(target).into_iter().map(|symbol| match symbol {
+                    Symbol::At { path, .. } => Symbol::At {
+                        path,
+                        is_optional: false,
+                        or: stand_in.clone(),
+                    },
+                    other => other,
+                });
+                made.collect()
+            }
+            ("or", Some(target), [or]) => {
+                let mut found = below(target);
+                found.extend(below(*or));
+                found
+            }
+            ("value", Some(target), []) => {
+                let made = below(target).into_iter().map(|symbol| match symbol {
+                    Symbol::At { path, .. } => at(path),
+                    other => other,
+                });
+                made.collect()
+            }
+            ("_?_:_", None, [_, truthy, falsy]) => {
+                let mut found = below(*truthy);
+                found.extend(below(*falsy));
+                found
+            }
+            ("_+_", None, [left, right]) => {
+                vec![Symbol::Sum(Rc::new((below(*left), below(*right))))]
+            }
+            ("size", Some(of), []) | ("size", None, &[of]) => sized(below(of)),
+            ("dyn" | "string" | "int" | "double", None, &[of])
+            | ("lowerAscii" | "trim" | "flatten" | "distinct" | "sort", Some(of), []) => below(of),
+            _ => vec![Symbol::Unknown],
+        }
+    }
+
+    fn indexed(&self, operands: Vec<Symbol>, index: &[Symbol]) -> Vec<Symbol> {
+        let step = |path: &Path| match index {
+            [Symbol::Value(Json::String(key))] => path.field(key),
+            [Symbol::Value(Json::Number(n))] => path.element(usize::try_from(n.as_u64()?).ok()?),
+            [Symbol::Key(map)] if map == path => path.field(ANY_KEY),
+            // A key that is not known before.
+            _ if self.is_map(path) => path.field(ANY_KEY),
+            _ => None,
+        };
+        selected(operands, step)
+    }
+
+    /// The variable that the selection at `place` reads.
+    pub(super) fn read_variable(&self, place: Place) -> Option<usize> {
+        let Expr::Select {
+            operand,
+            field,
+            test_only: false,
+        } = self.expr(place)
+        else {
+            return None;
+        };
+        let operand = Place {
+            n: place.n,
+            id: *operand,
+        };
+        match self.expr(operand) {
+            Expr::Ident(name) if name.trim_start_matches('.') == "variables" => {
+                self.variable(field)
+            }
+            _ => None,
+        }
+    }
+
+    /// The elements that a macro over `symbol` meets, with the goals for it to meet them.
+    pub(super) fn elements(&self, symbol: &Symbol, depth: usize) -> Vec<(Symbol, Vec<Goal>)> {
+        if depth > 8 || !self.take() {
+            return Vec::new();
+        }
+        match symbol {
+            Symbol::At { path, .. } if self.is_map(path) => {
+                vec![(
+                    Symbol::Key(path.clone()),
+                    vec![Goal::NotEmpty(path.clone())],
+                )]
+            }
+            Symbol::At { path, .. } => path
+                .element(0)
+                .map(|element| (at(element), vec![Goal::NotEmpty(path.clone())]))
+                .into_iter()
+                .collect(),
+            Symbol::Elements(elements) => {
+                let elements = elements.iter().take(MAX_ALTERNATIVES);
+                elements
+                    .map(|element| (element.clone(), Vec::new()))
+                    .collect()
+            }
+            Symbol::Sum(sides) => {
+                let (left, right) = &**sides;
+                let both = left.iter().chain(right);
+                both.flat_map(|side| self.elements(side, depth.saturating_add(1)))
+                    .take(MAX_ALTERNATIVES)
+                    .collect()
+            }
+            Symbol::Collected(place, scope) => self.collected(*place, scope, depth),
+            Symbol::Value(_) | Symbol::Key(_) | Symbol::Size(_) | Symbol::Unknown => Vec::new(),
+        }
+    }
+
+    fn collected(&self, place: Place, scope: &Scope, depth: usize) -> Vec<(Symbol, Vec<Goal>)> {
+        let Expr::Comprehension(fold) = self.expr(place) else {
+            return Vec::new();
+        };
+        let Form::Collect(filter, transform) = form(self, place.n, fold) else {
+            return Vec::new();
+        };
+        let here = |id| Place { n: place.n, id };
+        let mut found = Vec::new();
+        for (scope, mut goals) in self.rounds(place.n, fold, scope, depth) {
+            goals.extend(filter.map(|id| Goal::Is(here(id), scope.clone(), true)));
+            for symbol in self.symbols(here(transform), &scope) {
+                found.push((symbol, goals.clone()));
+            }
+        }
+        found.truncate(MAX_ALTERNATIVES);
+        found
+    }
+
+    /// The scopes in which the parts of `fold` are evaluated that are evaluated for each element, each with the goals
+    /// for there being such an element.
+    pub(super) fn rounds(
+        &self,
+        n: usize,
+        fold: &Comprehension,
+        scope: &Scope,
+        depth: usize,
+    ) -> Vec<(Scope, Vec<Goal>)> {
+        let range = Place {
+            n,
+            id: fold.iter_range,
+        };
+        let mut rounds = Vec::new();
+        for symbol in self.symbols(range, scope) {
+            for (element, goals) in self.elements(&symbol, depth.saturating_add(1)) {
+                let scope = match &fold.iter_var2 {
+                    None => scope.with(&fold.iter_var, vec![element]),
+                    Some(second) => match &element {
+                        Symbol::Key(map) => {
+                            let value = map.field(ANY_KEY).map_or(Symbol::Unknown, at);
+                            scope
+                                .with(&fold.iter_var, vec![element.clone()])
+                                .with(second, vec![value])
+                        }
+                        _ => scope
+                            .with(&fold.iter_var, vec![Symbol::Value(json!(0))])
+                            .with(second, vec![element]),
+                    },
+                };
+                rounds.push((scope, goals));
+                if rounds.len() >= MAX_ALTERNATIVES {
+                    return rounds;
+                }
+            }
+        }
+        rounds
+    }
+}
+
+/// What is at `path`.
+pub(super) fn at(path: Path) -> Symbol {
+    Symbol::At {
+        path,
+        is_optional: false,
+        or: None,
+    }
+}
+
+fn selected(operands: Vec<Symbol>, step: impl Fn(&Path) -> Option<Path>) -> Vec<Symbol> {
+    let symbols = operands.into_iter().map(|operand| match operand {
+        Symbol::At {
+            path, is_optional, ..
+        } => step(&path).map_or(Symbol::Unknown, |path| Symbol::At {
+            path,
+            is_optional,
+            or: None,
+        }),
+        _ => Symbol::Unknown,
+    });
+    symbols.collect()
+}
+
+fn sized(of: Vec<Symbol>) -> Vec<Symbol> {
+    let sizes = of.into_iter().map(|symbol| match symbol {
+        Symbol::At { path, .. } => Symbol::Size(path),
+        _ => Symbol::Unknown,
+    });
+    sizes.collect()
+}
+
+fn value(literal: &Literal) -> Symbol {
+    Symbol::Value(match literal {
+        Literal::Null => Json::Null,
+        Literal::Bool(value) => json!(value),
+        Literal::Int(value) => json!(value),
+        Literal::Uint(value) => json!(value),
+        Literal::Double(value) => json!(value),
+        Literal::String(text) => json!(&**text),
+        Literal::Bytes(_) => return Symbol::Unknown,
+    })
+}
+
+/// The form of `fold`, of the expression of the index `n`.
+pub(super) fn form(reader: &Reader<'_>, n: usize, fold: &Comprehension) -> Form {
+    let Some(ast) = reader.ast(n) else {
+        return Form::Other;
+    };
+    let is_accu = |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
+    if matches!(ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty()) {
+        return Form::Bind;
+    }
+    let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) else {
+        return Form::Other;
+    };
+    match (&**function, &**args) {
+        ("_&&_", [accu, test]) if is_accu(*accu) => Form::All(*test),
+        ("_||_", [accu, test]) if is_accu(*accu) => Form::Exists(*test),
+        ("_?_:_", [test, then, otherwise]) if is_accu(*otherwise) => {
+            match appended(ast, *then, &is_accu) {
+                Some(element) => Form::Collect(Some(*test), element),
+                None if matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Int(0))) => {
+                    Form::ExistsOne(*test)
+                }
+                None => Form::Other,
+            }
+        }
+        _ => match appended(ast, fold.loop_step, &is_accu) {
+            Some(element) => Form::Collect(None, element),
+            None => Form::Other,
+        },
+    }
+}
+
+/// The element of `accumulator + [element]`.
+fn appended(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
+    let Expr::Call { function, args, .. } = ast.expr(id) else {
+        return None;
+    };
+    let [accu, list] = &**args else { return None };
+    match ast.expr(*list) {
+        Expr::List { elements, .. } if **function == *"_+_" && is_accu(*accu) => {
+            match &**elements {
+                [element] => Some(*element),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,87 @@
+//! Findings about what may be absent, each with the request for which an expression fails.
+
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use serde_json::Value as Json;
+
+use super::expressions::{Text, mark, what_follows};
+use super::finding::{Finding, Severity};
+use super::known::Known;
+use super::policy::{Answers, finding};
+use crate::cli::input::Object;
+use crate::policy::absence::{self, Context, WrittenSchemas};
+use crate::policy::consequence::Consequence;
+use crate::schema::Gvk;
+use crate::status::message;
+
+/// Adds the expressions of `policy` that fail where something is absent, given the bindings of the input.
+pub(super) fn check(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    known: &Known,
+    answers: &Answers,
+    findings: &mut Vec<Finding>,
+) {
+    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+    let own = bindings
+        .iter()
+        .filter(|binding| !name.is_empty() && binding.value.spec.policy_name == name);
+    let without_params = own
+        .filter(|binding| binding.value.spec.param_ref.is_none())
+        .find_map(|binding| binding.value.metadata.name.as_deref());
+    let context = Context {
+        mapper: &known.mapper,
+        schemas: known,
+        written: known,
+        typed: &answers.typed.findings,
+        without_params,
+    };
+    for absence in absence::analyse(answers.compiled(), &context) {
+        let severity = match absence.consequence {
+            Consequence::Denied => Severity::Warning,
+            Consequence::LetThrough
+            | Consequence::NoAnnotation
+            | Consequence::OtherMessage
+            | Consequence::Unread => Severity::Note,
+        };
+        let places = policy.places_in_field(&absence.field_ref);
+        let start = places.start();
+        let mut found = finding(policy, severity, absence.rule, &absence.message, start);
+        if let Some(expression) = answers.expression(&absence.field_ref) {
+            mark(
+                &mut found,
+                &Text::whole(expression),
+                absence.location,
+                &places,
+            );
+        }
+        found.field_ref = Some(absence.field_ref);
+        found.kinds = vec![message::kind(&absence.gvk)];
+        let others = match absence.n_others {
+            0 => None,
+            1 => Some("so does one other expression".to_owned()),
+            n => Some(format!("so do {n} other expressions")),
+        };
+        let follows = what_follows(absence.consequence).to_owned();
+        let help: Vec<String> = absence
+            .mend
+            .into_iter()
+            .chain(others)
+            .chain([follows])
+            .collect();
+        found.help = Some(help.join("; "));
+        found.witness = Some(Box::new(absence.witness));
+        findings.push(found);
+    }
+}
+
+impl WrittenSchemas for Known {
+    fn written(&self, gvk: &Gvk) -> Option<&Json> {
+        self.written_schema(gvk)
+    }
+
+    fn is_own(&self, gvk: &Gvk) -> bool {
+        self.is_builtin(gvk)
+    }
+}
