@@ -17,6 +17,7 @@ mod overload_rows;
 mod parser_peer;
 mod policies;
 mod repository;
+mod suspicious;
 mod syntax_error_words;
 mod truthful;
 mod typed_values;

@@ -14,6 +14,7 @@ pub mod expressions;
 pub mod finding;
 pub mod matching;
 pub mod rule;
+pub mod suspicious;
 mod variables;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;

@@ -42,7 +42,7 @@ impl Operations {
         }
     }
 
-    fn of(names: &[String]) -> Self {
+    pub(super) fn of(names: &[String]) -> Self {
         if names.is_empty() {
             return Self(Self::bit("*"));
         }
@@ -53,7 +53,7 @@ impl Operations {
     ///
     /// Source: `k8s.io/kubernetes` `pkg/registry/core/rest/storage_core.go` (the storages of subresources
     /// and their verbs).
-    fn possible(resource: &str) -> Self {
+    pub(super) fn possible(resource: &str) -> Self {
         let names: &[&str] = match resource.split_once('/') {
             None => &["CREATE", "UPDATE", "DELETE"],
             Some((_, "binding" | "eviction" | "token")) => &["CREATE"],

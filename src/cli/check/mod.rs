@@ -15,6 +15,7 @@ pub mod render;
 pub mod report;
 pub mod shape;
 pub(super) mod suggestion;
+mod suspicious;
 mod types;
 pub mod validation;
 pub mod versions;

@@ -121,6 +121,7 @@ fn note(first: &PassedOver, message: String, help: &str) -> Finding {
         binding: None,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     }
 }
 
@@ -143,5 +144,6 @@ pub(super) fn empty_input(input: &Input, reads_stdin: bool) -> Option<Finding> {
         binding: None,
         field_ref: None,
         kinds: Vec::new(),
+        witness: None,
     })
 }

@@ -12,12 +12,14 @@ use super::absence;
 use super::expressions;
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
+use super::suspicious;
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
+use crate::policy::consequence::Consequence;
 use crate::policy::expressions::PolicyExpression;
-use crate::policy::matching::{self, Matches};
+use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::bindings::BindingsState;
@@ -69,6 +71,17 @@ impl Answers {
         &self.compiled
     }
 
+    /// The resources that the rules match.
+    pub(super) fn matched(&self) -> &[MatchedResource] {
+        &self.matches.resources
+    }
+
+    /// The fate of a request for which the expression that `field_ref` holds fails.
+    pub(super) fn consequence(&self, field_ref: &str) -> Option<Consequence> {
+        let n = self.by_field.get(field_ref)?;
+        Some(self.compiled.consequence(*n))
+    }
+
     /// The expression that `field_ref` holds.
     pub(super) fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
         let n = self.by_field.get(field_ref)?;
@@ -118,6 +131,7 @@ pub fn check(
     findings.extend(absent);
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
+    suspicious::check(policy, known, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
     Outcome {
         status: answers.status,

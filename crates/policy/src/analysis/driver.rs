@@ -74,6 +74,10 @@ pub(super) struct KindAnalysis {
     pub(super) absent: Vec<(usize, ExprId, Hint)>,
     /// The other tests for a field.
     pub(super) present: Vec<(usize, ExprId)>,
+    /// Comparisons of values that are never equal for their types: the expression, the comparison, and why.
+    pub(super) unlike: Vec<(usize, ExprId, String)>,
+    /// The other comparisons.
+    pub(super) alike: Vec<(usize, ExprId)>,
     /// How many sorts of requests evaluate each expression, and in how many of them it selects from null.
     evaluated: BTreeMap<usize, (usize, Vec<ExprId>)>,
     /// The parts of each expression that are evaluated, by its index.
@@ -322,6 +326,12 @@ impl KindAnalysis {
     fn add(&mut self, n: usize, outcome: Outcome) {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
+        if !outcome.gave_up {
+            let unlike = outcome.unlike.into_iter();
+            self.unlike.extend(unlike.map(|(id, why)| (n, id, why)));
+        }
+        self.alike
+            .extend(outcome.alike.into_iter().map(|id| (n, id)));
         let absent = outcome.absent.into_iter();
         self.absent.extend(absent.map(|(id, hint)| (n, id, hint)));
         for issue in outcome.issues {

@@ -27,9 +27,11 @@ use crate::expressions::PolicyExpression;
 use crate::finding::ExpressionFindings;
 use crate::matching::{self, Target};
 use crate::param_kind;
+use cel::source::Location;
 use cel::stack::run_on_deep_stack;
 use cel::types::{StructType, Type};
 use driver::Driver;
+pub(crate) use interpret::constants::{Closed, evaluate_closed};
 use kubernetes::schema::Gvk;
 use kubernetes::schema::decl_type::DeclType;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
@@ -70,8 +72,21 @@ pub struct TypeCheck {
     pub by_wildcard: WildcardKinds,
     /// Those of the checked kinds that rules match as subresources, sorted.
     pub subresource_kinds: Vec<Gvk>,
+    /// The comparisons of values that are never equal, as their types are unlike for all kinds.
+    pub unlike: Vec<Unlike>,
     /// The kind of the params with whether its schema was found, where the policy has a paramKind.
     pub params: Option<(Gvk, bool)>,
+}
+
+/// A comparison of values of unlike types: it evaluates without an error, and always to the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlike {
+    /// The field of the policy, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The place of the comparison in the expression.
+    pub location: Location,
+    /// Why it is always the same.
+    pub message: String,
 }
 
 /// The outcome for the kinds that rules match by wildcards only.
@@ -242,6 +257,7 @@ fn check_truthfully(
     };
     let checked = outcome.checked.iter();
     outcome.subresource_kinds = checked.filter(of_subresource).cloned().collect();
+    outcome.unlike = report.unlike(policy, scope);
     outcome.findings = report.into_findings(policy, scope);
 }
 

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::Unlike;
 use super::driver::{self, Finding, KindAnalysis};
 use super::interpret::Issue;
 use crate::compile::CompiledPolicy;
@@ -18,6 +19,7 @@ use crate::expressions::{PolicyExpression, TextLeft};
 use crate::finding::{ExpressionFindings, KindFindings, Note};
 use cel::ast::ExprId;
 use cel::diagnostic::Code;
+use cel::source::SourceMap;
 use kubernetes::schema::Gvk;
 
 /// Which of the kinds that the rules match are known.
@@ -43,6 +45,10 @@ pub(super) struct Report {
     kinds: Vec<Kind>,
     /// The parts that kinds of wildcards evaluate without trouble, by the index of the expression.
     sound: BTreeMap<usize, Vec<bool>>,
+    /// Comparisons of values that are never equal for their types, by expression and place, with why.
+    unlike: BTreeMap<(usize, usize), (ExprId, String)>,
+    /// The comparisons that are meaningful for some kind.
+    alike: HashSet<(usize, usize)>,
 }
 
 /// The findings for one kind.
@@ -58,6 +64,7 @@ struct Kind {
 impl Report {
     /// Adds what was found for objects of `gvk`.
     pub(super) fn add(&mut self, gvk: Gvk, is_by_wildcard: bool, mut analysis: KindAnalysis) {
+        self.add_comparisons(&mut analysis);
         if is_by_wildcard {
             self.add_succeeding(&mut analysis);
         }
@@ -72,6 +79,7 @@ impl Report {
 
     /// Adds what a kind that wildcards match, and that is not shown, comes to without trouble.
     pub(super) fn add_succeeding(&mut self, analysis: &mut KindAnalysis) {
+        self.add_comparisons(analysis);
         for (n, visited) in std::mem::take(&mut analysis.visited) {
             if analysis.fails(n) {
                 continue;
@@ -79,6 +87,33 @@ impl Report {
             let sound = self.sound.entry(n).or_default();
             driver::add_visited(sound, &visited);
         }
+    }
+
+    fn add_comparisons(&mut self, analysis: &mut KindAnalysis) {
+        for (n, id, why) in std::mem::take(&mut analysis.unlike) {
+            self.unlike.insert((n, id.index()), (id, why));
+        }
+        let alike = std::mem::take(&mut analysis.alike).into_iter();
+        self.alike.extend(alike.map(|(n, id)| (n, id.index())));
+    }
+
+    /// The comparisons of values that are never equal, whatever the kind.
+    pub(super) fn unlike(&self, policy: &CompiledPolicy, scope: Scope) -> Vec<Unlike> {
+        if scope == Scope::Partial {
+            return Vec::new();
+        }
+        let unlike = self.unlike.iter();
+        let unlike = unlike.filter(|(place, _)| !self.alike.contains(place));
+        let found = unlike.filter_map(|((n, _), (id, why))| {
+            let expression = policy.expressions().get(*n)?;
+            let ast = expression.parsed().ok()?;
+            Some(Unlike {
+                field_ref: expression.field_ref.clone(),
+                location: SourceMap::new(&expression.text).location(ast.offset(*id)),
+                message: why.clone(),
+            })
+        });
+        found.collect()
     }
 
     /// Reports whether a kind of the wildcards evaluates `id` and the whole expression of the index `n`.

@@ -95,6 +95,10 @@ rules! {
         "the API server refuses the expression",
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),
         "Read the message: the expression is well typed, and cannot be made ready to be evaluated.";
+    ConstantCondition "constant-condition":
+        "a condition is always true, or always false",
+        expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
+        "Read the condition again: no request decides it. `||` for `&&`, a bound that every size meets, and literals left over from a trial are the usual causes.";
     DuplicateKey "duplicate-key":
         "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
@@ -106,10 +110,22 @@ rules! {
     DuplicateValue "duplicate-value":
         "a value is given twice where values must differ",
         spec(
-            "matchConditions:\n- {name: a, expression: 'true'}\n- {name: a, expression: 'false'}",
-            "matchConditions:\n- {name: a, expression: 'true'}\n- {name: b, expression: 'false'}",
+            "matchConditions:\n- {name: a, expression: object.metadata.name != 'a'}\n\
+             - {name: a, expression: object.metadata.name != 'b'}",
+            "matchConditions:\n- {name: a, expression: object.metadata.name != 'a'}\n\
+             - {name: b, expression: object.metadata.name != 'b'}",
         ),
         "Remove or rename one of the two.";
+    DuplicateVariable "duplicate-variable":
+        "two variables have the same name",
+        spec(
+            "variables:\n- {name: a, expression: object.spec.replicas}\n- {name: a, expression: object.metadata.name}\n\
+             validations:\n- expression: variables.a != 'x'",
+            "variables:\n- {name: a, expression: object.spec.replicas}\n- {name: b, expression: object.metadata.name}\n\
+             validations:\n- expression: variables.a < 5 && variables.b != 'x'",
+        ),
+        "Give each variable a name of its own: the API server accepts both, and evaluates the last one wherever the \
+         name is read.";
     EmptyInput "empty-input":
         "standard input holds no object",
         words("`helm template chart | kubectl vap check -`, where helm fails and prints nothing."),
@@ -124,6 +140,32 @@ rules! {
         ),
         "Remove the resource from the rule, and restrict by RBAC who may write it: policies, their bindings and \
          reviews of authentication and authorization are exempt from all policies.";
+    FailingCall "failing-call":
+        "a call fails whenever it is evaluated",
+        expression(
+            "quantity(string(object.spec.replicas)).isLessThan(quantity('512MB'))",
+            "quantity(string(object.spec.replicas)).isLessThan(quantity('512M'))",
+        ),
+        "Correct the literal: the message is that of the evaluation. With failurePolicy Fail, each request that comes \
+         to the call is denied.";
+    ImpossibleGroup "impossible-group":
+        "a rule names an API group that cannot be",
+        spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps/v1]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]"),
+        "Write the group without its version, and `\"\"` for the core group.";
+    ImpossibleOperation "impossible-operation":
+        "a rule names operations that no request for the resource has",
+        spec(
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: ['']\n    apiVersions: [v1]\n    \
+             operations: [CREATE]\n    resources: [pods/ephemeralcontainers]",
+            "matchConstraints:\n  resourceRules:\n  - apiGroups: ['']\n    apiVersions: [v1]\n    \
+             operations: [UPDATE]\n    resources: [pods/ephemeralcontainers]",
+        ),
+        "Name the operation that requests for the subresource have: CONNECT for exec, attach, portforward and proxy, \
+         CREATE for binding, eviction and token, UPDATE for the others.";
+    ImpossibleValue "impossible-value":
+        "a field of the request is compared with a value that it never has",
+        expression("request.operation == 'create'", "request.operation == 'CREATE'"),
+        "Write the value as requests have it: operations in capitals, kinds as in a manifest, resources in the plural.";
     InvalidLiteral "invalid-literal":
         "a function refuses its literal argument",
         expression("object.metadata.name.matches('[')", r"object.metadata.name.matches('\\[')"),
@@ -245,6 +287,17 @@ rules! {
         "the expression is not CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
         "Mend the expression at the place that is marked.";
+    TextOrder "text-order":
+        "quantities or versions are compared as texts",
+        expression(
+            "object.spec.template.spec.containers.all(c, !has(c.resources.limits) || \
+             !('memory' in c.resources.limits) || c.resources.limits['memory'] <= '512Mi')",
+            "object.spec.template.spec.containers.all(c, !has(c.resources.limits) || \
+             !('memory' in c.resources.limits) || \
+             quantity(c.resources.limits['memory']).compareTo(quantity('512Mi')) <= 0)",
+        ),
+        "Texts are ordered character by character, so that `9Gi` comes after `10Gi`. Compare what they stand for, by \
+         quantity() or semver().";
     TooLarge "too-large":
         "something is longer, larger or more than the API server takes",
         words("A policy has 21 audit annotations, or a valueExpression has more than 5,120 bytes."),
@@ -305,6 +358,10 @@ rules! {
              operations: [CREATE]\n    resources: [deployments]",
         ),
         "Name the CustomResourceDefinition with --crds, or among the input.";
+    UnlikeTypes "unlike-types":
+        "values are compared whose types are never equal",
+        expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
+        "Compare with a value of the type that the field has: `==` and `in` are always false for others, `!=` always true.";
     Unreadable "unreadable":
         "a file or directory cannot be read",
         words("`kubectl vap check no-such-file.yaml`"),
@@ -317,7 +374,8 @@ rules! {
         "accepted by the API server, which cannot evaluate it safely",
         spec(
             "variables:\n- name: names\n  expression: \"['a']\"\n- name: names\n  expression: variables.names + ['b']",
-            "variables:\n- name: names\n  expression: \"['a']\"\n- name: more\n  expression: variables.names + ['b']",
+            "variables:\n- name: names\n  expression: \"['a']\"\n- name: more\n  expression: variables.names + ['b']\n\
+             validations:\n- expression: object.metadata.name in variables.more",
         ),
         "Change the expression before the policy is bound: evaluating it can end the API server's process.";
     UnservedResource "unserved-resource":
@@ -333,6 +391,14 @@ rules! {
         "valid CEL that cannot be judged here",
         words("The trees of the expressions have more than 500,000 nodes together, as macros that copy can make them."),
         "Split the expression into variables.";
+    UnusedVariable "unused-variable":
+        "nothing reads a variable",
+        spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
+        "Remove the variable, or read it: one that nothing reads is never evaluated.";
+    UnwatchedSubresource "unwatched-subresource":
+        "a field that the policy reads is changed by a subresource that no rule matches",
+        spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: object.spec.replicas < 5"),
+        "Add the subresource to the rules. What a policy does not match it cannot deny: `kubectl scale` and `kubectl debug` do not send the resource itself.";
     WrongApiVersion "wrong-api-version":
         "no API has the kind under this apiVersion",
         file(

@@ -74,6 +74,7 @@ impl Interpreter<'_> {
                 if sides.0.is_never() || sides.1.is_never() {
                     return self.no_value(id);
                 }
+                self.note_likeness(id, function == "_!=_", &sides.0, &sides.1);
                 let equal = equals(&sides.0, &sides.1);
                 let wanted = function == "_==_";
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
@@ -214,6 +215,21 @@ impl Interpreter<'_> {
         then.or(&otherwise)
     }
 
+    /// Notes whether the types of what `id` compares let it be equal.
+    fn note_likeness(&mut self, id: ExprId, is_not: bool, left: &Value, right: &Value) {
+        let (Some(first), Some(second)) = (category(left), category(right)) else {
+            self.outcome.alike.push(id);
+            return;
+        };
+        if first == second {
+            self.outcome.alike.push(id);
+            return;
+        }
+        let always = if is_not { "true" } else { "false" };
+        let message = format!("a {first} is never equal to a {second}: this is always {always}");
+        self.outcome.unlike.push((id, message));
+    }
+
     fn eval_in(&mut self, id: ExprId, element: ExprId, container: ExprId) -> Value {
         let (element, container) = (self.eval(element), self.eval(container));
         if element.is_never() || container.is_never() {
@@ -224,6 +240,15 @@ impl Interpreter<'_> {
             let types = [element.to_type(), shape.to_type()];
             self.report_overload(id, "@in", false, &types);
             return Value::bool();
+        }
+        match container.choices() {
+            [only] if !container.is_unknown() => match &only.shape {
+                Shape::List(elem) if !elem.is_never() => {
+                    self.note_likeness(id, false, &element, elem);
+                }
+                _ => self.outcome.alike.push(id),
+            },
+            _ => self.outcome.alike.push(id),
         }
         let answer = match (
             element.as_const(),

@@ -8,7 +8,7 @@ use cel::ast::{Ast, AstBuilder, Expr, ExprId, Literal};
 use cel::checker::check;
 use cel::env::Env;
 use cel::eval::{Bindings, Limits, Program};
-use cel::value::Value;
+use cel::value::{ErrorKind, Value};
 use kubernetes::library::runtime::KubernetesRuntime;
 
 use super::value::Const;
@@ -70,6 +70,42 @@ pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
     let program = Program::plan(&checked, env, &KubernetesRuntime).ok()?;
     let evaluation = program.eval(&Bindings::default(), Limits::of_cost(MAX_COST));
     read(&evaluation.result.ok()?, 2)
+}
+
+/// The outcome of evaluating an expression of calls and literals alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// A boolean.
+    Bool(bool),
+    /// The error.
+    Failed(String),
+    /// Another value, or it is not known.
+    Other,
+}
+
+/// Evaluates the subtree `id`, where it consists of calls and literals alone.
+pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> Closed {
+    let Some(tree) = closed(ast, id) else {
+        return Closed::Other;
+    };
+    let (checked, found) = check(&Arc::new(tree), "", env);
+    if !found.is_empty() {
+        return Closed::Other;
+    }
+    let Ok(program) = Program::plan(&checked, env, &KubernetesRuntime) else {
+        return Closed::Other;
+    };
+    let result = program
+        .eval(&Bindings::default(), Limits::of_cost(MAX_COST))
+        .result;
+    match result {
+        Ok(Value::Bool(value)) => Closed::Bool(value),
+        Ok(_) => Closed::Other,
+        Err(error) if error.kind() == ErrorKind::Value => {
+            Closed::Failed(error.message().to_owned())
+        }
+        Err(_) => Closed::Other,
+    }
 }
 
 /// Reports whether a function is called by its name.

@@ -70,6 +70,8 @@ impl<'a> Interpreter<'a> {
                 absent: Vec::new(),
                 present: Vec::new(),
                 null: Vec::new(),
+                unlike: Vec::new(),
+                alike: Vec::new(),
                 visited: vec![false; ast.len()],
                 suppressed: Vec::new(),
                 gave_up: false,

@@ -15,7 +15,7 @@
 //! cel-go `interpreter/attributes.go` (`refQualify`), `cel/library.go` (`evalOptionalOrValue`).
 
 mod calls;
-mod constants;
+pub(super) mod constants;
 mod expression;
 mod fold;
 mod narrow;
@@ -82,6 +82,10 @@ pub(super) struct Outcome {
     pub(super) present: Vec<ExprId>,
     /// Selections from null that every request comes to.
     pub(super) null: Vec<ExprId>,
+    /// Comparisons of values that are never equal for their types, with why.
+    pub(super) unlike: Vec<(ExprId, String)>,
+    /// Other comparisons.
+    pub(super) alike: Vec<ExprId>,
     /// The nodes that were come by, by the index of the expression.
     pub(super) visited: Vec<bool>,
     /// Where something cannot be evaluated without effect: another operand decides the whole, or the value

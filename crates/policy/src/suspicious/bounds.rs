@@ -1,0 +1,217 @@
+//! Comparisons of one value that contradict each other, or leave nothing out.
+
+use std::collections::BTreeMap;
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+
+use super::path::{self, Comparison, Operator};
+
+/// Chains with more operands than this are not looked at.
+const MAX_OPERANDS: usize = 256;
+
+/// A chain of operands that is always true or always false.
+#[derive(Debug, PartialEq)]
+pub(super) struct Constant {
+    /// The operand that decides it, together with those before.
+    pub(super) at: ExprId,
+    /// What the chain always is.
+    pub(super) value: bool,
+    /// The path that is compared.
+    pub(super) path: String,
+}
+
+/// The chains of `&&` and `||` in `ast` that are constant.
+pub(super) fn constants(ast: &Ast) -> Vec<Constant> {
+    let mut found = Vec::new();
+    let mut inner = vec![false; ast.len()];
+    // Parents come after their operands in the arena, and are looked at first.
+    let ids: Vec<ExprId> = ast.iter().map(|(id, _)| id).collect();
+    for id in ids.into_iter().rev() {
+        let Some(function) = logical(ast, id) else {
+            continue;
+        };
+        if inner.get(id.index()).copied().unwrap_or(true) {
+            continue;
+        }
+        let mut operands = Vec::new();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            match ast.expr(next) {
+                Expr::Call {
+                    function: other,
+                    target: None,
+                    args,
+                } if **other == *function && operands.len() <= MAX_OPERANDS => {
+                    if let Some(inner) = inner.get_mut(next.index()) {
+                        *inner = true;
+                    }
+                    open.extend(args.iter().rev());
+                }
+                _ => operands.push(next),
+            }
+        }
+        if operands.len() <= MAX_OPERANDS {
+            found.extend(constant(ast, &operands, function == "_||_"));
+        }
+    }
+    found
+}
+
+/// The logical operator that `id` is.
+fn logical(ast: &Ast, id: ExprId) -> Option<&str> {
+    match ast.expr(id) {
+        Expr::Call {
+            function,
+            target: None,
+            ..
+        } if matches!(&**function, "_&&_" | "_||_") => Some(function),
+        _ => None,
+    }
+}
+
+/// The knowledge of a path in a chain.
+#[derive(Default)]
+struct Known<'a> {
+    /// The literal that it equals, in a chain of `&&`, or differs from, in one of `||`.
+    one: Option<&'a Literal>,
+    /// The greatest lower bound and the least upper bound of `&&`, the least lower and the greatest upper of `||`,
+    /// with whether the bound itself belongs to it.
+    lower: Option<(f64, bool)>,
+    upper: Option<(f64, bool)>,
+}
+
+/// The operand that makes the chain constant, if there is one.
+fn constant(ast: &Ast, operands: &[ExprId], is_or: bool) -> Option<Constant> {
+    let mut known: BTreeMap<String, Known<'_>> = BTreeMap::new();
+    for &at in operands {
+        let Some(Comparison {
+            path,
+            operator,
+            literal,
+        }) = path::comparison(ast, at)
+        else {
+            continue;
+        };
+        let of_path = known.entry(path.clone()).or_default();
+        let decided = match operator {
+            Operator::Equal if !is_or => differs(&mut of_path.one, literal),
+            Operator::NotEqual if is_or => differs(&mut of_path.one, literal),
+            Operator::Equal | Operator::NotEqual => false,
+            _ => bounds(of_path, operator, literal, is_or),
+        };
+        if decided {
+            return Some(Constant {
+                at,
+                value: is_or,
+                path,
+            });
+        }
+    }
+    None
+}
+
+/// Reports whether another literal was there before.
+fn differs<'a>(known: &mut Option<&'a Literal>, literal: &'a Literal) -> bool {
+    match known {
+        Some(first) => is_other(first, literal),
+        None => {
+            *known = Some(literal);
+            false
+        }
+    }
+}
+
+/// Reports whether the literals are of one type, and no value equals both.
+fn is_other(left: &Literal, right: &Literal) -> bool {
+    std::mem::discriminant(left) == std::mem::discriminant(right) && left != right
+}
+
+/// Takes in a bound; reports whether nothing is left between the bounds of `&&`, or nothing outside those of `||`.
+fn bounds(known: &mut Known<'_>, operator: Operator, literal: &Literal, is_or: bool) -> bool {
+    let Some(value) = number(literal) else {
+        return false;
+    };
+    let includes = matches!(operator, Operator::LessOrEqual | Operator::GreaterOrEqual);
+    let is_lower = matches!(operator, Operator::Greater | Operator::GreaterOrEqual);
+    let bound = if is_lower {
+        &mut known.lower
+    } else {
+        &mut known.upper
+    };
+    // In a chain of `&&` the narrower bound counts, in one of `||` the wider one.
+    let is_further = bound.is_none_or(|(before, _)| (value > before) == (is_lower != is_or));
+    if is_further {
+        *bound = Some((value, includes));
+    }
+    let (Some((lower, at_lower)), Some((upper, at_upper))) = (known.lower, known.upper) else {
+        return false;
+    };
+    let is_at = (lower - upper).abs() < f64::EPSILON;
+    if is_or {
+        lower < upper || is_at && (at_lower || at_upper)
+    } else {
+        lower > upper || is_at && !(at_lower && at_upper)
+    }
+}
+
+/// The literal as a number, where it is one and not rounded.
+#[expect(clippy::cast_precision_loss, reason = "larger numbers are left out")]
+fn number(literal: &Literal) -> Option<f64> {
+    /// Whole numbers up to here are told apart as doubles.
+    const EXACT: u64 = 1 << 53;
+    match literal {
+        Literal::Int(value) if value.unsigned_abs() < EXACT => Some(*value as f64),
+        Literal::Uint(value) if *value < EXACT => Some(*value as f64),
+        Literal::Double(value) if value.is_finite() => Some(*value),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<(bool, &str)>) {
+        let (ast, _) = cel::syntax::parse_within(text, &mut 10_000);
+        let ast = ast.unwrap();
+        let found = constants(&ast);
+        let found = found
+            .first()
+            .map(|found| (found.value, found.path.as_str()));
+        assert_eq!(found, expect, "{text}");
+    }
+
+    #[test]
+    fn contradictions_are_found() {
+        let x = "object.spec.x";
+        let no = Some((false, x));
+        let yes = Some((true, x));
+        check("object.spec.x > 5 && object.spec.x < 3", no);
+        check("object.spec.x > 5 && true && 5 >= object.spec.x", no);
+        check("object.spec.x == 'a' && object.spec.x == 'b'", no);
+        check("object.spec.x != 'a' || object.spec.x != 'b'", yes);
+        check("object.spec.x <= 5 || object.spec.x >= 5", yes);
+        check("object.spec.x < 5 || object.spec.x > 3", yes);
+        check("[1].all(i, object.spec.x != 1 || object.spec.x != 2)", yes);
+    }
+
+    #[test]
+    fn what_some_value_satisfies_is_left_alone() {
+        check("object.spec.x > 3 && object.spec.x < 5", None);
+        check("object.spec.x >= 5 && object.spec.x <= 5", None);
+        check("object.spec.x < 5 || object.spec.x > 5", None);
+        check("object.spec.x < 3 || object.spec.x > 5", None);
+        check("object.spec.x == 'a' || object.spec.x == 'b'", None);
+        check("object.spec.x != 'a' && object.spec.x != 'b'", None);
+        check("object.spec.x == 1 && object.spec.y == 2", None);
+        check("object.spec.x == 1 && object.spec.x == 1", None);
+        check("object.spec.x == 1 && object.spec.x == 1.0", None);
+        check("object.spec.x.f() == 1 && object.spec.x.f() == 2", None);
+        check("object.a.all(i, i == 1) && object.b.all(i, i == 2)", None);
+        check(
+            "object.spec.x > 5 || object.spec.x == 3 && object.spec.x < 4",
+            None,
+        );
+    }
+}

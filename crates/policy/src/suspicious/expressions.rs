@@ -1,0 +1,402 @@
+//! Expressions that are the same for all requests, or fail for all.
+
+use std::collections::BTreeSet;
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+use cel::env::Env;
+use cel::source::SourceMap;
+use cel::types::Type;
+
+use super::path::{self, Operator};
+use super::{Suspicion, bounds};
+use crate::analysis::{Closed, evaluate_closed};
+use crate::compile::CompiledPolicy;
+use crate::environment::{Declared, policy_env};
+use crate::expressions::{PolicyExpression, Role};
+use crate::matching::MatchedResource;
+use crate::param_kind;
+use crate::rule::Rule;
+
+/// The most calls of literals that are evaluated for one policy.
+const MAX_CALLS: usize = 200;
+
+/// The most findings about one expression.
+const MAX_FOUND: usize = 20;
+
+/// The operations that a request may have.
+///
+/// Source: `k8s.io/api` `admission/v1/types.go`, `Operation`.
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// Finds the expressions of `policy`, whose rules match `resources`.
+pub(super) fn find(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Vec<Suspicion> {
+    let has_params = param_kind(policy.policy()).is_some();
+    let mut search = Search {
+        env: policy_env(&Declared {
+            object: &Type::Dyn,
+            params: has_params.then_some(&Type::Dyn),
+            authorizer: true,
+            request_resource: true,
+        }),
+        names: Names::of(resources),
+        calls_left: MAX_CALLS,
+    };
+    let mut found = Vec::new();
+    for (n, expression) in policy.expressions().iter().enumerate() {
+        // What does not compile has findings enough.
+        if let Ok(ast) = expression.parsed()
+            && policy.compiles(n)
+        {
+            search.look_at(expression, ast, &mut found);
+        }
+    }
+    found
+}
+
+/// The names that are matched.
+struct Names {
+    kinds: BTreeSet<String>,
+    resources: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(resources: &[MatchedResource]) -> Self {
+        let kinds = resources.iter().map(|matched| matched.gvk.kind.clone());
+        let names = resources.iter().filter_map(|matched| {
+            let name = matched.gvr.resource.split('/').next()?;
+            Some(name.to_owned())
+        });
+        Self {
+            kinds: kinds.collect(),
+            resources: names.collect(),
+        }
+    }
+
+    /// The name of these that was most likely meant by `text`, which is none of them.
+    fn meant(names: &BTreeSet<String>, text: &str) -> Option<String> {
+        let plain = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();
+        let wanted = plain(text);
+        let mut near = names.iter().filter(|name| plain(name) == wanted);
+        let first = near.next()?;
+        (near.next().is_none() && !names.contains(text)).then(|| first.clone())
+    }
+}
+
+struct Search {
+    env: Env,
+    names: Names,
+    calls_left: usize,
+}
+
+/// A finding at a node: the rule, the message, the mend, and whether it is harmless.
+type Found = (Rule, String, Option<String>, bool);
+
+impl Search {
+    fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, found: &mut Vec<Suspicion>) {
+        let source = SourceMap::new(&expression.text);
+        let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
+        for constant in bounds::constants(ast) {
+            let message = format!(
+                "the comparisons of `{}` make this always {}",
+                constant.path, constant.value
+            );
+            let mend = if constant.value {
+                "was `&&` meant?"
+            } else {
+                "was `||` meant?"
+            };
+            let found = (
+                Rule::ConstantCondition,
+                message,
+                Some(mend.to_owned()),
+                false,
+            );
+            at_nodes.push((constant.at, found));
+        }
+        for (id, expr) in ast.iter() {
+            if at_nodes.len() >= MAX_FOUND {
+                break;
+            }
+            if let Some(found) = self.at(ast, id, expr) {
+                at_nodes.push((shown_at(found.0, expr).unwrap_or(id), found));
+            }
+        }
+        if let Some(found) = self.whole(expression, ast) {
+            at_nodes.push((ast.root(), found));
+        }
+        at_nodes.sort_by_key(|(id, _)| ast.offset(*id));
+        let all = at_nodes.into_iter();
+        found.extend(
+            all.map(|(id, (rule, message, mend, is_harmless))| Suspicion {
+                rule,
+                field_ref: expression.field_ref.clone(),
+                location: Some(source.location(ast.offset(id))),
+                message,
+                mend,
+                is_harmless,
+            }),
+        );
+    }
+
+    fn at(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
+        decided(ast, expr)
+            .or_else(|| size(ast, id))
+            .or_else(|| self.impossible(ast, id, expr))
+            .or_else(|| text_order(ast, id))
+            .or_else(|| self.failing(ast, id, expr))
+    }
+
+    /// A comparison of a name of the request with one that no request has.
+    fn impossible(&self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
+        let (path, texts, is_not) = match expr {
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if &**function == "@in" => {
+                let [element, list] = &**args else {
+                    return None;
+                };
+                let Expr::List { elements, .. } = ast.expr(*list) else {
+                    return None;
+                };
+                let texts = elements.iter().filter_map(|id| text(ast.expr(*id)));
+                (path::of(ast, *element)?, texts.collect::<Vec<_>>(), false)
+            }
+            _ => {
+                let compared = path::comparison(ast, id)?;
+                let Literal::String(text) = compared.literal else {
+                    return None;
+                };
+                if compared.operator.is_ordering() {
+                    return None;
+                }
+                let is_not = compared.operator == Operator::NotEqual;
+                (compared.path, vec![&**text], is_not)
+            }
+        };
+        let always = if is_not {
+            "so that this is always true"
+        } else {
+            "so that this is always false"
+        };
+        for text in &texts {
+            let (message, meant) = match path.as_str() {
+                "request.operation" if !OPERATIONS.contains(text) => {
+                    let upper = text.to_uppercase();
+                    let meant = OPERATIONS.contains(&upper.as_str()).then_some(upper);
+                    let all = OPERATIONS.join(", ");
+                    (format!("`{path}` is one of {all}"), meant)
+                }
+                "object.kind"
+                | "oldObject.kind"
+                | "request.kind.kind"
+                | "request.requestKind.kind" => {
+                    let Some(meant) = Names::meant(&self.names.kinds, text) else {
+                        continue;
+                    };
+                    (
+                        format!("no kind that the rules match is `{text}`"),
+                        Some(meant),
+                    )
+                }
+                "request.resource.resource" | "request.requestResource.resource" => {
+                    let Some(meant) = Names::meant(&self.names.resources, text) else {
+                        continue;
+                    };
+                    (
+                        format!("no resource that the rules match is `{text}`"),
+                        Some(meant),
+                    )
+                }
+                _ => continue,
+            };
+            let message = match texts.as_slice() {
+                [_] => format!("{message}, {always}"),
+                _ => format!("{message}, and never `{text}`"),
+            };
+            let mend = meant.map(|meant| format!("did you mean `{meant}`?"));
+            return Some((Rule::ImpossibleValue, message, mend, false));
+        }
+        None
+    }
+
+    /// A call of literals that fails whenever it is evaluated, or a division by zero.
+    fn failing(&mut self, ast: &Ast, id: ExprId, expr: &Expr) -> Option<Found> {
+        let Expr::Call {
+            function,
+            target,
+            args,
+        } = expr
+        else {
+            return None;
+        };
+        if let ("_/_" | "_%_", [_, divisor]) = (&**function, &**args)
+            && matches!(
+                ast.expr(*divisor),
+                Expr::Literal(Literal::Int(0) | Literal::Uint(0))
+            )
+        {
+            let message = "division by zero: this fails whenever it is evaluated".to_owned();
+            return Some((Rule::FailingCall, message, None, false));
+        }
+        let is_literal = |id: &ExprId| matches!(ast.expr(*id), Expr::Literal(_));
+        let all = target.iter().chain(args);
+        if all.clone().next().is_none() || !all.clone().all(is_literal) || self.calls_left == 0 {
+            return None;
+        }
+        self.calls_left -= 1;
+        match evaluate_closed(&self.env, ast, id) {
+            Closed::Failed(error) => {
+                let message = format!("this fails whenever it is evaluated: {error}");
+                Some((Rule::FailingCall, message, None, false))
+            }
+            Closed::Bool(_) | Closed::Other => None,
+        }
+    }
+
+    /// A validation or match condition without anything of the request in it.
+    fn whole(&mut self, expression: &PolicyExpression, ast: &Ast) -> Option<Found> {
+        if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
+            return None;
+        }
+        let is_condition = expression.role == Role::MatchCondition;
+        let root = ast.root();
+        let value = match ast.expr(root) {
+            // A literal is written on purpose: `true` where only annotations matter, `false` to deny all.
+            Expr::Literal(Literal::Bool(false)) if is_condition => Closed::Bool(false),
+            Expr::Call { .. } if self.calls_left > 0 => {
+                self.calls_left -= 1;
+                evaluate_closed(&self.env, ast, root)
+            }
+            _ => return None,
+        };
+        let message = match (value, is_condition) {
+            (Closed::Bool(true), false) => {
+                "this is true for every request: the validation denies nothing"
+            }
+            (Closed::Bool(false), true) => "this is false for every request: the policy never runs",
+            _ => return None,
+        };
+        Some((Rule::ConstantCondition, message.to_owned(), None, true))
+    }
+}
+
+/// The node at which a finding about `expr` is shown, where that is not the node itself: the literal of a call.
+fn shown_at(rule: Rule, expr: &Expr) -> Option<ExprId> {
+    match expr {
+        Expr::Call {
+            function,
+            target,
+            args,
+        } if rule == Rule::FailingCall && Operator::of(function).is_none() => {
+            let is_operator = function.starts_with('_');
+            let first = target.iter().chain(args).next().copied();
+            first.filter(|_| !is_operator)
+        }
+        _ => None,
+    }
+}
+
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(Literal::String(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// `... || true` and `... && false`.
+fn decided(ast: &Ast, expr: &Expr) -> Option<Found> {
+    let Expr::Call {
+        function,
+        target: None,
+        args,
+    } = expr
+    else {
+        return None;
+    };
+    let deciding = match &**function {
+        "_||_" => true,
+        "_&&_" => false,
+        _ => return None,
+    };
+    let is_deciding = |id: &ExprId| *ast.expr(*id) == Expr::Literal(Literal::Bool(deciding));
+    args.iter().any(is_deciding).then(|| {
+        let operator = if deciding { "||" } else { "&&" };
+        let message = format!("`{operator} {deciding}` makes this always {deciding}");
+        let mend = "remove the literal, or what it decides".to_owned();
+        (Rule::ConstantCondition, message, Some(mend), false)
+    })
+}
+
+/// A comparison of a size with a number that decides it for all sizes.
+fn size(ast: &Ast, id: ExprId) -> Option<Found> {
+    let (operator, other, literal) = path::with_literal(ast, id)?;
+    let Literal::Int(bound) = literal else {
+        return None;
+    };
+    let Expr::Call {
+        function,
+        target,
+        args,
+    } = ast.expr(other)
+    else {
+        return None;
+    };
+    if &**function != "size" || target.iter().count() + args.len() != 1 {
+        return None;
+    }
+    let value = match (operator, *bound) {
+        (Operator::GreaterOrEqual, ..=0) | (Operator::Greater | Operator::NotEqual, ..=-1) => true,
+        (Operator::Less, ..=0) | (Operator::LessOrEqual | Operator::Equal, ..=-1) => false,
+        _ => return None,
+    };
+    let message = format!("a size is never below 0, so that this is always {value}");
+    let mend = value.then(|| "to ask for at least one, write `> 0`".to_owned());
+    Some((Rule::ConstantCondition, message, mend, false))
+}
+
+/// An order of texts that stand for numbers.
+fn text_order(ast: &Ast, id: ExprId) -> Option<Found> {
+    let (operator, _, literal) = path::with_literal(ast, id)?;
+    let Literal::String(text) = literal else {
+        return None;
+    };
+    if !operator.is_ordering() {
+        return None;
+    }
+    let (what, mend) = if is_quantity(text) {
+        (
+            "quantities",
+            "compare quantities: `quantity(a).compareTo(quantity(b)) <= 0`, or `isLessThan()`",
+        )
+    } else if is_version(text) {
+        (
+            "versions",
+            "compare versions: `semver(a).compareTo(semver(b)) <= 0`, or `isLessThan()`",
+        )
+    } else {
+        return None;
+    };
+    let message = format!("these are compared as texts and not as {what}: '9' comes after '10'");
+    Some((Rule::TextOrder, message, Some(mend.to_owned()), false))
+}
+
+/// Reports whether `text` is a number, with the suffix of a quantity or without.
+fn is_quantity(text: &str) -> bool {
+    const SUFFIXES: [&str; 16] = [
+        "", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei",
+    ];
+    let n_digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, suffix) = text.split_at(n_digits.unwrap_or(text.len()));
+    number.starts_with(|c: char| c.is_ascii_digit())
+        && number.matches('.').count() <= 1
+        && SUFFIXES.contains(&suffix)
+}
+
+/// Reports whether `text` is a version, `1.29.0` or `v1.29`.
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+    (2..=4).contains(&parts.len()) && parts.iter().all(|part| is_number(part))
+}

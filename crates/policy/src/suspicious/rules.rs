@@ -1,0 +1,233 @@
+//! Rules about what no request is about, and what is changed by a way that no rule is about.
+
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
+use kubernetes::schema::rest_mapper::RestMapper;
+
+use super::Suspicion;
+use crate::compile::CompiledPolicy;
+use crate::matching::Operations;
+use crate::rule::Rule;
+use cel::ast::{Expr, Literal};
+
+/// Finds the rules of `policy`.
+pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicion> {
+    let spec = policy.policy().spec.as_ref();
+    let Some(constraints) = spec.and_then(|spec| spec.match_constraints.as_ref()) else {
+        return Vec::new();
+    };
+    let rules = constraints.resource_rules.as_deref().unwrap_or_default();
+    let mut found = Vec::new();
+    for (n, rule) in rules.iter().enumerate() {
+        let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
+        groups(rule, &field_ref, mapper, &mut found);
+        operations(rule, &field_ref, &mut found);
+    }
+    ways_around(policy, rules, &mut found);
+    found
+}
+
+/// Groups that no API server can serve.
+///
+/// Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`,
+/// `ValidateCustomResourceDefinitionSpec` (the group of a CRD has a dot).
+fn groups(
+    rule: &NamedRuleWithOperations,
+    field_ref: &str,
+    mapper: &RestMapper,
+    found: &mut Vec<Suspicion>,
+) {
+    let groups = rule.api_groups.iter().flatten().enumerate();
+    for (n, group) in groups {
+        let is_served = || {
+            mapper
+                .resources
+                .iter()
+                .any(|served| served.gvr.group == *group)
+        };
+        let (why, mend) = match group.split_once('/') {
+            Some((group, version)) if is_version(version) => (
+                "it has a version",
+                Some(format!("write `{group}`, and `{version}` in apiVersions")),
+            ),
+            Some(_) => ("a group has no `/`", None),
+            None if group == "core" || is_version(group) => (
+                "the group of pods, services and the like is the empty text",
+                Some("write `\"\"`".to_owned()),
+            ),
+            None if group.is_empty() || group.contains(['.', '*']) || is_served() => continue,
+            None => (
+                "Kubernetes has no such group, and the group of a CRD has a dot",
+                near(group, mapper).map(|near| format!("did you mean `{near}`?")),
+            ),
+        };
+        found.push(Suspicion {
+            rule: Rule::ImpossibleGroup,
+            field_ref: format!("{field_ref}.apiGroups[{n}]"),
+            location: None,
+            message: format!("no request is of the API group `{group}`: {why}"),
+            mend,
+            is_harmless: false,
+        });
+    }
+}
+
+/// Reports whether `text` is a version of an API, `v1beta1`.
+fn is_version(text: &str) -> bool {
+    let digits = text.strip_prefix('v').unwrap_or_default();
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && digits.chars().all(|c| c.is_ascii_alphanumeric())
+}
+
+/// The served group whose first part `group` is.
+fn near(group: &str, mapper: &RestMapper) -> Option<String> {
+    let served = mapper.resources.iter().map(|served| &served.gvr.group);
+    let mut near = served.filter(|served| served.split('.').next() == Some(group));
+    near.next().cloned()
+}
+
+/// Operations of which no request for the resource exists.
+fn operations(rule: &NamedRuleWithOperations, field_ref: &str, found: &mut Vec<Suspicion>) {
+    let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
+    let resources = rule.resources.iter().flatten().enumerate();
+    // Only of Kubernetes' own subresources it is known, and a wildcard may mean another.
+    let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
+    if !rule.api_groups.iter().flatten().any(of_core) {
+        return;
+    }
+    for (n, resource) in resources {
+        let Some((main, sub)) = resource.split_once('/') else {
+            continue;
+        };
+        if main == "*" || sub == "*" {
+            continue;
+        }
+        let possible = Operations::possible(resource);
+        if asked
+            .names()
+            .any(|name| possible.names().any(|known| known == name))
+        {
+            continue;
+        }
+        let names: Vec<&str> = possible.names().collect();
+        found.push(Suspicion {
+            rule: Rule::ImpossibleOperation,
+            field_ref: format!("{field_ref}.resources[{n}]"),
+            location: None,
+            message: format!(
+                "a request for {resource} is a {}, which the operations of the rule leave out: it matches none",
+                names.join(" or ")
+            ),
+            mend: Some(format!("add `{}` to the operations", names.join("`, `"))),
+            is_harmless: false,
+        });
+    }
+}
+
+/// A field that a subresource changes as well.
+struct Way {
+    /// The resources that have it.
+    resources: &'static [&'static str],
+    /// The field.
+    field: &'static str,
+    /// The subresource.
+    subresource: &'static str,
+    /// How it is used.
+    how: &'static str,
+    /// True if the resource itself cannot change the field.
+    is_only_way: bool,
+}
+
+/// Source: `k8s.io/kubernetes` `pkg/registry/core/pod/strategy.go` (`podEphemeralContainersStrategy`),
+/// `pkg/registry/apps/deployment/storage/storage.go` (`ScaleREST`) and the like.
+const WAYS: [Way; 2] = [
+    Way {
+        resources: &["pods"],
+        field: "ephemeralContainers",
+        subresource: "ephemeralcontainers",
+        how: "`kubectl debug`",
+        is_only_way: true,
+    },
+    Way {
+        resources: &[
+            "deployments",
+            "statefulsets",
+            "replicasets",
+            "replicationcontrollers",
+        ],
+        field: "replicas",
+        subresource: "scale",
+        how: "`kubectl scale` and autoscalers",
+        is_only_way: false,
+    },
+];
+
+/// Fields that are read, and changed by requests that no rule matches.
+fn ways_around(
+    policy: &CompiledPolicy,
+    rules: &[NamedRuleWithOperations],
+    found: &mut Vec<Suspicion>,
+) {
+    for way in &WAYS {
+        let reads = policy.expressions().iter().any(|expression| {
+            expression.parsed().is_ok_and(|ast| {
+                ast.iter().any(|(_, expr)| match expr {
+                    Expr::Select { field, .. } => &**field == way.field,
+                    // `?.` and `[...]`.
+                    Expr::Literal(Literal::String(text)) => &**text == way.field,
+                    _ => false,
+                })
+            })
+        });
+        if !reads {
+            continue;
+        }
+        for (n, rule) in rules.iter().enumerate() {
+            let named = rule.resources.iter().flatten().enumerate();
+            for (m, resource) in named.filter(|(_, name)| way.resources.contains(&name.as_str())) {
+                let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
+                if !way.is_only_way && !asked.names().any(|name| name == "UPDATE") {
+                    continue;
+                }
+                let wanted = format!("{resource}/{}", way.subresource);
+                if rules
+                    .iter()
+                    .any(|rule| matches(rule, &wanted, way.subresource))
+                {
+                    continue;
+                }
+                found.push(Suspicion {
+                    rule: Rule::UnwatchedSubresource,
+                    field_ref: format!(
+                        "spec.matchConstraints.resourceRules[{n}].resources[{m}]"
+                    ),
+                    location: None,
+                    message: format!(
+                        "{} change `{}` by {wanted}, which no rule matches",
+                        way.how, way.field
+                    ),
+                    mend: Some(if way.is_only_way {
+                        format!("add `{wanted}` with UPDATE to the rules")
+                    } else {
+                        format!(
+                            "add a rule for `{wanted}` with UPDATE, whose object is a Scale, if these are to be \
+                             checked too"
+                        )
+                    }),
+                    // What the policy says of the requests that it is asked about is right.
+                    is_harmless: true,
+                });
+            }
+        }
+    }
+}
+
+/// Reports whether a rule names a subresource, `pods/exec`, or matches it by a wildcard.
+fn matches(rule: &NamedRuleWithOperations, wanted: &str, subresource: &str) -> bool {
+    let main = wanted.split('/').next().unwrap_or_default();
+    rule.resources.iter().flatten().any(|name| {
+        name == wanted
+            || name == "*/*"
+            || *name == format!("{main}/*")
+            || *name == format!("*/{subresource}")
+    })
+}

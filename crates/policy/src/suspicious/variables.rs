@@ -1,0 +1,56 @@
+//! Variables that share a name, or that nothing reads.
+
+use std::collections::HashMap;
+
+use super::Suspicion;
+use crate::compile::CompiledPolicy;
+use crate::consequence::Consequence;
+use crate::expressions::Role;
+use crate::rule::Rule;
+
+/// Finds the variables that nothing reads, and those whose name is that of a later one: the API server takes both,
+/// and evaluates the last for all that read the name.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/composition.go`, `compositionState.add`.
+pub(super) fn find(policy: &CompiledPolicy) -> Vec<Suspicion> {
+    let variables = policy.expressions().iter().enumerate();
+    let variables = variables.filter(|(_, expression)| expression.role == Role::Variable);
+    let variables: Vec<_> = variables.collect();
+    let mut last: HashMap<&str, &str> = HashMap::new();
+    for (_, variable) in &variables {
+        last.insert(
+            variable.name.as_deref().unwrap_or_default(),
+            &variable.field_ref,
+        );
+    }
+    let mut found = Vec::new();
+    let field = |field_ref: &str| field_ref.trim_end_matches(".expression").to_owned();
+    for (n, variable) in variables {
+        let name = variable.name.as_deref().unwrap_or_default();
+        let counts = last.get(name).copied().unwrap_or_default();
+        let own = field(&variable.field_ref);
+        if counts != variable.field_ref {
+            found.push(Suspicion {
+                rule: Rule::DuplicateVariable,
+                field_ref: format!("{own}.name"),
+                location: None,
+                message: format!(
+                    "{} has the name `{name}` too, and is what `variables.{name}` reads everywhere",
+                    field(counts)
+                ),
+                mend: Some("give each variable a name of its own".to_owned()),
+                is_harmless: false,
+            });
+        } else if policy.compiles(n) && policy.consequence(n) == Consequence::Unread {
+            found.push(Suspicion {
+                rule: Rule::UnusedVariable,
+                field_ref: format!("{own}.name"),
+                location: None,
+                message: format!("nothing reads `variables.{name}`, so that it is never evaluated"),
+                mend: Some("remove it, or read it".to_owned()),
+                is_harmless: true,
+            });
+        }
+    }
+    found
+}

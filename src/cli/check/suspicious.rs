@@ -1,0 +1,102 @@
+//! Findings about what can hardly be meant.
+
+use std::collections::HashSet;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::expressions::{Text, mark, what_follows};
+use super::finding::{Finding, Severity};
+use super::known::Known;
+use super::policy::{Answers, finding};
+use crate::cel::source::Location;
+use crate::cli::input::Object;
+use crate::policy::rule::Rule;
+use crate::policy::suspicious::{self, Suspicion};
+
+/// Adds what can hardly be meant in `policy`, but for places at which there is a finding already.
+pub(super) fn check(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
+    answers: &Answers,
+    findings: &mut Vec<Finding>,
+) {
+    let unlike = answers.typed.unlike.iter().map(|unlike| Suspicion {
+        rule: Rule::UnlikeTypes,
+        field_ref: unlike.field_ref.clone(),
+        location: Some(unlike.location),
+        message: unlike.message.clone(),
+        mend: None,
+        is_harmless: false,
+    });
+    let found = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
+    let typed: HashSet<(&str, Location)> = answers
+        .typed
+        .findings
+        .iter()
+        .flat_map(|of| {
+            of.iter()
+                .map(|(_, _, found)| (of.field_ref.as_str(), found.location))
+        })
+        .collect();
+    let told = found.into_iter().chain(unlike).filter(|suspicion| {
+        let place = suspicion
+            .location
+            .map(|at| (suspicion.field_ref.as_str(), at));
+        place.is_none_or(|place| !typed.contains(&place))
+    });
+    let told: Vec<Suspicion> = told.collect();
+    // A group that cannot be is more than one of which nothing is known.
+    let groups: Vec<&str> = told
+        .iter()
+        .filter(|suspicion| suspicion.rule == Rule::ImpossibleGroup)
+        .filter_map(|suspicion| suspicion.field_ref.split(".apiGroups").next())
+        .collect();
+    findings.retain(|found| {
+        !matches!(found.rule, Rule::UnknownResource | Rule::UnservedResource)
+            || !found
+                .field_ref
+                .as_deref()
+                .is_some_and(|field| groups.contains(&field))
+    });
+    for suspicion in &told {
+        findings.push(shown(policy, answers, suspicion));
+    }
+}
+
+fn shown(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    suspicion: &Suspicion,
+) -> Finding {
+    let severity = if suspicion.is_harmless {
+        Severity::Note
+    } else {
+        Severity::Warning
+    };
+    let (rule, message) = (suspicion.rule, &suspicion.message);
+    let mut help: Vec<&str> = suspicion.mend.as_deref().into_iter().collect();
+    let mut found = match suspicion.location {
+        Some(location) => {
+            let places = policy.places_in_field(&suspicion.field_ref);
+            let mut found = finding(policy, severity, rule, message, places.start());
+            if let Some(expression) = answers.expression(&suspicion.field_ref) {
+                mark(&mut found, &Text::whole(expression), location, &places);
+            }
+            if rule == Rule::FailingCall
+                && let Some(consequence) = answers.consequence(&suspicion.field_ref)
+            {
+                help.push(what_follows(consequence));
+            }
+            found
+        }
+        None => {
+            let node = policy.document.node.nearest(&suspicion.field_ref);
+            let mut found = finding(policy, severity, rule, message, policy.place_of(node));
+            found.location.length = node.span.len().max(1);
+            found
+        }
+    };
+    found.help = (!help.is_empty()).then(|| help.join("; "));
+    found.field_ref = Some(suspicion.field_ref.clone());
+    found
+}

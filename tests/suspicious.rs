@@ -1,0 +1,306 @@
+//! What can hardly be meant is found, and what is meant is left alone.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde_json::json;
+use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::policy::rule::Rule;
+
+/// The rules of this sort that a check of `policy` finds, with the severity and the text at the place.
+fn found(spec: &serde_json::Value) -> Vec<String> {
+    const RULES: [Rule; 10] = [
+        Rule::ConstantCondition,
+        Rule::DuplicateVariable,
+        Rule::FailingCall,
+        Rule::ImpossibleGroup,
+        Rule::ImpossibleOperation,
+        Rule::ImpossibleValue,
+        Rule::TextOrder,
+        Rule::UnlikeTypes,
+        Rule::UnusedVariable,
+        Rule::UnwatchedSubresource,
+    ];
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"}, "spec": spec,
+    });
+    let text = serde_json::to_string(&policy).unwrap();
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut text.as_bytes()).unwrap();
+    let of_rules = report
+        .findings
+        .iter()
+        .filter(|found| RULES.contains(&found.rule));
+    let shown = of_rules.map(|found| {
+        let place = found.location.place.unwrap();
+        let at: String = text
+            .chars()
+            .skip(place.column - 1)
+            .take(found.location.length)
+            .collect();
+        format!("{} {} at {at}", found.severity.as_str(), found.rule.id())
+    });
+    shown.collect()
+}
+
+/// A spec for requests to `resources` of the groups `groups`.
+fn spec(
+    groups: &[&str],
+    resources: &[&str],
+    operations: &[&str],
+    expression: &str,
+) -> serde_json::Value {
+    json!({
+        "matchConstraints": {"resourceRules": [{
+            "apiGroups": groups, "apiVersions": ["v1"], "operations": operations, "resources": resources}]},
+        "validations": [{"expression": expression}],
+    })
+}
+
+#[track_caller]
+fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) {
+    let mut wrong = String::new();
+    for (text, expect) in cases {
+        let found = found(&of(text));
+        if found != *expect {
+            writeln!(wrong, "{text}: {found:?}").unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn expressions() {
+    let unlike: &[&str] = &["warning unlike-types at =="];
+    let constant: &[&str] = &["warning constant-condition at >="];
+    let cases: &[(&str, &[&str])] = &[
+        // Types.
+        ("object.spec.replicas == '50'", unlike),
+        ("object.metadata.name == 5", unlike),
+        (
+            "object.spec.replicas != '50'",
+            &["warning unlike-types at !="],
+        ),
+        (
+            "object.spec.replicas in ['1', '2']",
+            &["warning unlike-types at in"],
+        ),
+        (
+            "object.spec.template.spec.containers.exists(c, c.name == 1)",
+            unlike,
+        ),
+        ("object.spec.replicas == 50", &[]),
+        ("object.spec.replicas == 50.0", &[]),
+        ("object.spec.replicas != null", &[]),
+        ("dyn(object.spec.replicas) == 5u", &[]),
+        (
+            "object.spec.strategy.?rollingUpdate.?maxSurge.orValue('1') == 1",
+            &[],
+        ),
+        ("object.spec.replicas in [1, 2]", &[]),
+        ("'a' in object.metadata.?labels.orValue({})", &[]),
+        // Names of the request.
+        (
+            "request.operation == 'create'",
+            &["warning impossible-value at =="],
+        ),
+        (
+            "request.operation in ['CREATE', 'PATCH']",
+            &["warning impossible-value at in"],
+        ),
+        (
+            "object.kind != 'deployment'",
+            &["warning impossible-value at !="],
+        ),
+        (
+            "request.resource.resource == 'deployment'",
+            &["warning impossible-value at =="],
+        ),
+        ("request.operation == 'DELETE' || object.kind == 'Pod'", &[]),
+        ("request.resource.resource == 'deployments'", &[]),
+        // Bounds.
+        ("size(object.metadata.name) >= 0", constant),
+        (
+            "object.metadata.name.size() < 0",
+            &["warning constant-condition at <"],
+        ),
+        (
+            "0 <= object.metadata.name.size()",
+            &["warning constant-condition at <="],
+        ),
+        ("object.metadata.name.size() > 0", &[]),
+        (
+            "object.spec.replicas > 5 && object.spec.replicas < 3",
+            &["warning constant-condition at <"],
+        ),
+        (
+            "object.metadata.name != 'a' || object.metadata.name != 'b'",
+            &["warning constant-condition at !="],
+        ),
+        (
+            "object.spec.replicas < 5 || true",
+            &["warning constant-condition at ||"],
+        ),
+        (
+            "object.spec.replicas < 5 && false",
+            &["warning constant-condition at &&"],
+        ),
+        ("object.spec.replicas < 5 && true", &[]),
+        ("1 == 1", &["note constant-condition at =="]),
+        ("true", &[]),
+        ("false", &[]),
+        // Texts that stand for numbers.
+        ("object.metadata.name < '10'", &["warning text-order at <"]),
+        (
+            "'512Mi' >= object.metadata.name",
+            &["warning text-order at >="],
+        ),
+        (
+            "object.metadata.name >= 'v1.29.0'",
+            &["warning text-order at >="],
+        ),
+        ("object.metadata.name >= 'm'", &[]),
+        ("object.metadata.name == '10'", &[]),
+        ("object.metadata.name >= '2024-01-01'", &[]),
+        // Calls of literals.
+        (
+            "quantity('512MB').isLessThan(quantity(object.metadata.name))",
+            &["warning failing-call at '512MB'"],
+        ),
+        (
+            "ip('1.2.3') == ip(object.metadata.name)",
+            &["warning failing-call at '1.2.3'"],
+        ),
+        (
+            "object.spec.replicas / 0 == 1",
+            &["warning failing-call at /"],
+        ),
+        (
+            "quantity('512M').isLessThan(quantity(object.metadata.name))",
+            &[],
+        ),
+        ("!isQuantity('512MB') || object.metadata.name == ''", &[]),
+    ];
+    check_all(cases, |text| {
+        spec(&["apps"], &["deployments"], &["CREATE"], text)
+    });
+}
+
+#[test]
+fn unlike_types_must_be_unlike_for_each_kind() {
+    // A Deployment's replicas are a number; a Pod has none.
+    let both = |text: &str| spec(&["apps", ""], &["deployments", "pods"], &["CREATE"], text);
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "object.kind == 'Deployment' ? object.spec.replicas == '1' : true",
+            &["warning unlike-types at =="],
+        ),
+        // The host of a Pod is a text, `template` an object.
+        ("object.spec.?hostname.orValue('') == ''", &[]),
+    ];
+    check_all(cases, both);
+}
+
+#[test]
+fn groups() {
+    let group: &[&str] = &["warning impossible-group at \"apps/v1\""];
+    let cases: &[(&str, &[&str])] = &[
+        ("apps/v1", group),
+        ("core", &["warning impossible-group at \"core\""]),
+        ("v1", &["warning impossible-group at \"v1\""]),
+        (
+            "networking",
+            &["warning impossible-group at \"networking\""],
+        ),
+        ("apps", &[]),
+        ("", &[]),
+        ("*", &[]),
+        ("example.com", &[]),
+    ];
+    check_all(cases, |text| {
+        spec(&[text], &["deployments"], &["CREATE"], "false")
+    });
+}
+
+#[test]
+fn operations() {
+    let of = |resource: &str, operation: &str| spec(&[""], &[resource], &[operation], "false");
+    let impossible =
+        |resource: &str| vec![format!("warning impossible-operation at \"{resource}\"")];
+    assert_eq!(found(&of("pods/exec", "CREATE")), impossible("pods/exec"));
+    assert_eq!(
+        found(&of("pods/eviction", "UPDATE")),
+        impossible("pods/eviction")
+    );
+    assert_eq!(
+        found(&of("pods/status", "CREATE")),
+        impossible("pods/status")
+    );
+    for (resource, operation) in [
+        ("pods/exec", "CONNECT"),
+        ("pods/exec", "*"),
+        ("pods/eviction", "CREATE"),
+        ("pods/*", "CREATE"),
+        ("pods", "CREATE"),
+    ] {
+        assert_eq!(
+            found(&of(resource, operation)),
+            [""; 0],
+            "{resource} {operation}"
+        );
+    }
+}
+
+#[test]
+fn ways_around_a_rule() {
+    let ephemeral = "object.spec.?ephemeralContainers.orValue([]).all(c, c.image != '')";
+    let selected = "!has(object.spec.ephemeralContainers)";
+    let update = |resources: &[&str], text: &str| {
+        found(&spec(&[""], resources, &["CREATE", "UPDATE"], text))
+    };
+    let missed = ["note unwatched-subresource at \"pods\""];
+    assert_eq!(update(&["pods"], selected), missed);
+    assert_eq!(update(&["pods"], ephemeral), missed);
+    assert_eq!(
+        update(&["pods", "pods/ephemeralcontainers"], selected),
+        [""; 0]
+    );
+    assert_eq!(update(&["pods", "pods/*"], selected), [""; 0]);
+    let replicas = |operations: &[&str], resources: &[&str]| {
+        found(&spec(
+            &["apps"],
+            resources,
+            operations,
+            "object.spec.replicas < 5",
+        ))
+    };
+    let scaled = ["note unwatched-subresource at \"deployments\""];
+    assert_eq!(replicas(&["CREATE", "UPDATE"], &["deployments"]), scaled);
+    assert_eq!(replicas(&["CREATE"], &["deployments"]), [""; 0]);
+}
+
+#[test]
+fn variables() {
+    let of = |variables: &serde_json::Value, expression: &str| {
+        let mut spec = spec(&["apps"], &["deployments"], &["CREATE"], expression);
+        *spec.get_mut("validations").unwrap() = json!([{"expression": expression}]);
+        spec.as_object_mut()
+            .unwrap()
+            .insert("variables".to_owned(), variables.clone());
+        found(&spec)
+    };
+    let a = json!({"name": "a", "expression": "object.metadata.name"});
+    let b = json!({"name": "b", "expression": "variables.a"});
+    assert_eq!(of(&json!([a]), "variables.a == ''"), [""; 0]);
+    assert_eq!(of(&json!([a]), "false"), ["note unused-variable at \"a\""]);
+    assert_eq!(of(&json!([a, b]), "variables.b == ''"), [""; 0]);
+    assert_eq!(
+        of(&json!([a, a]), "variables.a == ''"),
+        ["warning duplicate-variable at \"a\""]
+    );
+}
