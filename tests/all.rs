@@ -20,4 +20,5 @@ mod repository;
 mod suspicious;
 mod syntax_error_words;
 mod truthful;
+mod tuples;
 mod typed_values;

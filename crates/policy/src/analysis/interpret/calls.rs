@@ -243,7 +243,7 @@ impl Interpreter<'_> {
         }
         match container.choices() {
             [only] if !container.is_unknown() => match &only.shape {
-                Shape::List(elem) if !elem.is_never() => {
+                Shape::List(elem, _) if !elem.is_never() => {
                     self.note_likeness(id, false, &element, elem);
                 }
                 _ => self.outcome.alike.push(id),
@@ -257,7 +257,7 @@ impl Interpreter<'_> {
         ) {
             (Some(element), Some(Const::List(values)), _) => Some(values.contains(element)),
             (_, _, [only]) => match (&only.shape, element.as_const()) {
-                (Shape::List(elem), _) if elem.is_never() || are_unlike(&element, elem) => {
+                (Shape::List(elem, _), _) if elem.is_never() || are_unlike(&element, elem) => {
                     Some(false)
                 }
                 (Shape::Record(entries), Some(Const::Text(key))) => {
@@ -281,10 +281,21 @@ impl Interpreter<'_> {
             let value = usize::try_from(*n).ok().and_then(|n| values.get(n));
             return value.map_or_else(Value::unknown, |value| Value::constant(value.clone()));
         }
+        if let ([only], Some(Const::Int(n))) = (container.choices(), index.as_const())
+            && let Shape::List(_, Some(items)) = &only.shape
+            && let Some(item) = usize::try_from(*n).ok().and_then(|n| items.get(n))
+        {
+            let item = item.clone();
+            return if only.is_default {
+                item.into_default()
+            } else {
+                item
+            };
+        }
         // An index before the first element fails whatever the list is; what is done with the element is
         // not come to.
         if let (Some(Const::Int(..0)), [only]) = (index.as_const(), container.choices())
-            && matches!(only.shape, Shape::List(_))
+            && matches!(only.shape, Shape::List(_, _))
         {
             return Value::never();
         }
@@ -315,7 +326,8 @@ impl Interpreter<'_> {
         if let Some(Const::Text(key)) = index.as_const() {
             return self.select_optional(id, container, key);
         }
-        let fits = |shape: &Shape| !matches!(shape, Shape::List(_)) || is_indexable(shape, index);
+        let fits =
+            |shape: &Shape| !matches!(shape, Shape::List(_, _)) || is_indexable(shape, index);
         if let Some(shape) = misfit(container, fits) {
             let types = [shape.to_type(), index.to_type()];
             self.report_overload(id, "_[?_]", false, &types);
@@ -347,7 +359,7 @@ impl Interpreter<'_> {
         };
         let lists = |value: &Value| match value.choices() {
             [only] => match &only.shape {
-                Shape::List(elem) => Some(elem.as_ref().clone()),
+                Shape::List(elem, _) => Some(elem.as_ref().clone()),
                 _ => None,
             },
             _ => None,
@@ -551,13 +563,13 @@ fn is_comparable(left: &Value, right: &Value) -> bool {
 fn flattened(function: &str, values: &[Value]) -> Option<Value> {
     let [list, ..] = values else { return None };
     let [only] = list.choices() else { return None };
-    let Shape::List(elem) = &only.shape else {
+    let Shape::List(elem, _) = &only.shape else {
         return None;
     };
     let is_flat = !elem
         .choices()
         .iter()
-        .any(|choice| matches!(choice.shape, Shape::List(_)));
+        .any(|choice| matches!(choice.shape, Shape::List(_, _)));
     (function == "flatten" && is_flat && !elem.is_unknown())
         .then(|| list.clone().with_constant(None))
 }
@@ -605,12 +617,12 @@ fn is_indexable(shape: &Shape, index: &Value) -> bool {
         |shape: &Shape| matches!(shape, Shape::Plain(Type::Int | Type::Uint | Type::Double));
     let text = |shape: &Shape| *shape == Shape::Plain(Type::String);
     match shape {
-        Shape::List(_) => misfit(index, number).is_none(),
+        Shape::List(_, _) => misfit(index, number).is_none(),
         Shape::Object(_) | Shape::Record(_) | Shape::Map(_, true) => misfit(index, text).is_none(),
         Shape::Map(_, false) => true,
         // An optional has no value where a map has no such key.
         Shape::Optional(inner) => inner.choices().iter().all(|choice| {
-            !matches!(choice.shape, Shape::List(_)) || is_indexable(&choice.shape, index)
+            !matches!(choice.shape, Shape::List(_, _)) || is_indexable(&choice.shape, index)
         }),
         Shape::Plain(_) => false,
     }
@@ -624,7 +636,7 @@ fn indexed(container: &Value) -> Value {
     let mut result = Value::never();
     for choice in container.choices() {
         let value = match &choice.shape {
-            Shape::List(value) | Shape::Map(value, _) => value.as_ref().clone(),
+            Shape::List(value, _) | Shape::Map(value, _) => value.as_ref().clone(),
             Shape::Record(entries) => entries
                 .iter()
                 .fold(Value::never(), |joined, (_, value)| joined.or(value)),

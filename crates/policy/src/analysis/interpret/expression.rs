@@ -420,7 +420,7 @@ impl<'a> Interpreter<'a> {
     }
 
     fn eval_list(&mut self, elements: &[ExprId], optional_indices: &[u32]) -> Value {
-        let mut elem = Value::never();
+        let mut items = Vec::new();
         let mut constants = Some(Vec::new());
         for (n, &element) in elements.iter().enumerate() {
             let mut value = self.eval(element);
@@ -432,9 +432,18 @@ impl<'a> Interpreter<'a> {
                 (Some(constant), Some(known)) if !is_optional => known.push(constant.clone()),
                 _ => constants = None,
             }
-            elem = elem.or(&value);
+            items.push(value);
         }
-        Value::list(elem).with_constant(constants.map(|known| Const::List(known.into())))
+        let list = if optional_indices.is_empty() {
+            Value::tuple(items)
+        } else {
+            Value::list(
+                items
+                    .iter()
+                    .fold(Value::never(), |elem, item| elem.or(item)),
+            )
+        };
+        list.with_constant(constants.map(|known| Const::List(known.into())))
     }
 
     fn eval_map(&mut self, entries: &[MapEntry]) -> Value {
@@ -569,7 +578,7 @@ fn select_shape(shape: &Shape, field: &str) -> Selected {
             Code::UnresolvedType,
             format!("unexpected failed resolution of '{}'", object.name),
         ),
-        Shape::List(_) | Shape::Plain(_) => unfit(
+        Shape::List(_, _) | Shape::Plain(_) => unfit(
             Code::NoFieldSelection,
             format!(
                 "type '{}' does not support field selection",
@@ -591,7 +600,7 @@ fn optional_field(value: &Value, field: &str) -> (Value, Option<String>) {
         match (&choice.shape, select_shape(&choice.shape, field)) {
             (Shape::Optional(inner), _) => result = result.or(&optional_field(inner, field).0),
             (_, Selected::Value(selected)) => result = result.or(&selected),
-            (Shape::List(_), Selected::Unfit(unfit)) => wrong = Some(unfit.message),
+            (Shape::List(_, _), Selected::Unfit(unfit)) => wrong = Some(unfit.message),
             (_, Selected::Unfit(_) | Selected::Null) => {}
         }
     }
@@ -626,7 +635,7 @@ fn test_shape(shape: &Shape, field: &str) -> Result<Option<bool>, String> {
             }
             Ok(answer.filter(|_| !inner.is_unknown()))
         }
-        Shape::List(_) => Err(format!(
+        Shape::List(_, _) => Err(format!(
             "type '{}' does not support field selection",
             shape.to_type()
         )),

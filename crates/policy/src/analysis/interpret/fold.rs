@@ -171,11 +171,11 @@ impl Interpreter<'_> {
         let (mut fails, mut n_fit) = (false, 0);
         for choice in range.choices() {
             let (one, other) = match &choice.shape {
-                Shape::List(elem) if elem.is_never() => (Value::never(), Value::never()),
-                Shape::List(elem) if fold.iter_var2.is_some() => {
+                Shape::List(elem, _) if elem.is_never() => (Value::never(), Value::never()),
+                Shape::List(elem, _) if fold.iter_var2.is_some() => {
                     (Value::plain(Type::Int), elem.as_ref().clone())
                 }
-                Shape::List(elem) => (elem.as_ref().clone(), Value::never()),
+                Shape::List(elem, _) => (elem.as_ref().clone(), Value::never()),
                 Shape::Map(value, _) if value.is_never() => (Value::never(), Value::never()),
                 Shape::Map(value, true) => (Value::plain(Type::String), value.as_ref().clone()),
                 Shape::Map(value, false) => (Value::unknown(), value.as_ref().clone()),

@@ -186,7 +186,7 @@ fn takes(param: &Type, shape: &Shape, bindings: &mut Bindings) -> bool {
         }
         (Type::Dyn | Type::Any | Type::Param(_), _)
         | (Type::Type(_), Shape::Plain(Type::Type(_))) => true,
-        (Type::List(elem), Shape::List(value)) => takes_value(elem, value, bindings),
+        (Type::List(elem), Shape::List(value, _)) => takes_value(elem, value, bindings),
         (Type::Map(entry), Shape::Map(value, has_string_keys)) => {
             (!has_string_keys || takes_strings(&entry.0, bindings))
                 && takes_value(&entry.1, value, bindings)

@@ -50,7 +50,9 @@ pub(crate) enum Shape {
     /// A scalar or an abstract type.
     Plain(Type),
     Object(Object),
-    List(Arc<Value>),
+    /// A list of elements of one sort; where it was written out, with what is known of each by its index: a list
+    /// literal may be used as a tuple.
+    List(Arc<Value>, Option<Arc<[Value]>>),
     /// A map of unknown keys; `true` where they are strings.
     Map(Arc<Value>, bool),
     /// A map whose keys are known.
@@ -68,8 +70,10 @@ impl PartialEq for Shape {
             (Self::Object(left), Self::Object(right)) => {
                 left.type_ == right.type_ && left.known.is_some() == right.known.is_some()
             }
-            (Self::List(left), Self::List(right))
-            | (Self::Optional(left), Self::Optional(right)) => same(left, right),
+            (Self::List(left, left_items), Self::List(right, right_items)) => {
+                same(left, right) && left_items == right_items
+            }
+            (Self::Optional(left), Self::Optional(right)) => same(left, right),
             (Self::Map(left, left_keys), Self::Map(right, right_keys)) => {
                 left_keys == right_keys && same(left, right)
             }
@@ -85,7 +89,7 @@ impl Shape {
         match self {
             Self::Plain(type_) => type_.clone(),
             Self::Object(object) => Type::Struct(object.type_.clone()),
-            Self::List(elem) => Type::list(elem.to_type()),
+            Self::List(elem, _) => Type::list(elem.to_type()),
             Self::Map(value, has_string_keys) => {
                 let key = if *has_string_keys {
                     Type::String
@@ -114,7 +118,7 @@ impl Shape {
             Self::Plain(Type::String) => "string",
             Self::Plain(Type::Bytes) => "bytes",
             Self::Plain(Type::Null) => "null_type",
-            Self::List(_) => "list",
+            Self::List(..) => "list",
             Self::Map(..) | Self::Record(_) | Self::Object(_) => "map",
             Self::Plain(_) | Self::Optional(_) => return None,
         })
@@ -127,9 +131,12 @@ impl Shape {
     fn size(&self) -> u32 {
         match self {
             Self::Plain(_) | Self::Object(_) => 1,
-            Self::List(value) | Self::Map(value, _) | Self::Optional(value) => {
-                value.size.saturating_add(1)
+            Self::List(value, items) => {
+                let items = items.iter().flat_map(|items| items.iter());
+                let size = value.size.saturating_add(1);
+                items.fold(size, |size, item| size.saturating_add(item.size))
             }
+            Self::Map(value, _) | Self::Optional(value) => value.size.saturating_add(1),
             Self::Record(entries) => entries.iter().fold(1, |size: u32, (_, value)| {
                 size.saturating_add(value.size).saturating_add(1)
             }),
@@ -153,6 +160,9 @@ const MAX_CHOICES: usize = 6;
 
 /// The longest constant list.
 const MAX_CONST_LIST: usize = 64;
+
+/// The longest list whose elements are told apart.
+const MAX_ITEMS: usize = 16;
 
 /// How deep lists nest that are kept as constants.
 const MAX_CONST_DEPTH: u32 = 2;
@@ -216,7 +226,23 @@ impl Value {
     }
 
     pub(crate) fn list(elem: Self) -> Self {
-        Self::of(Shape::List(Arc::new(elem)))
+        Self::of(Shape::List(Arc::new(elem), None))
+    }
+
+    /// A list that is written out.
+    pub(crate) fn tuple(items: Vec<Self>) -> Self {
+        let elem = items
+            .iter()
+            .fold(Self::never(), |joined, item| joined.or(item));
+        if items.len() > MAX_ITEMS {
+            return Self::list(elem);
+        }
+        let elem = Arc::new(elem);
+        let shape = Shape::List(Arc::clone(&elem), Some(items.into()));
+        if shape.size() > MAX_SIZE {
+            return Self::of(Shape::List(elem, None));
+        }
+        Self::of(shape)
     }
 
     pub(crate) fn map(value: Self, has_string_keys: bool) -> Self {
@@ -331,8 +357,14 @@ impl Value {
     pub(crate) fn into_default(mut self) -> Self {
         for choice in &mut self.choices {
             choice.is_default = true;
-            if let Shape::List(elem) = &mut choice.shape {
+            if let Shape::List(elem, items) = &mut choice.shape {
                 *elem = Arc::new(elem.as_ref().clone().into_default());
+                if let Some(items) = items {
+                    *items = items
+                        .iter()
+                        .map(|item| item.clone().into_default())
+                        .collect();
+                }
             }
         }
         self
@@ -374,7 +406,16 @@ fn join_choice(choices: &mut Vec<Choice>, new: &Choice) {
     for choice in choices.iter_mut() {
         let joined = match (&choice.shape, &new.shape) {
             (left, right) if left == right => left.clone(),
-            (Shape::List(left), Shape::List(right)) => Shape::List(Arc::new(left.or(right))),
+            (Shape::List(left, left_items), Shape::List(right, right_items)) => {
+                let items = match (left_items, right_items) {
+                    (Some(left), Some(right)) if left.len() == right.len() => {
+                        let both = left.iter().zip(right.iter());
+                        Some(both.map(|(left, right)| left.or(right)).collect())
+                    }
+                    _ => None,
+                };
+                Shape::List(Arc::new(left.or(right)), items)
+            }
             (Shape::Optional(left), Shape::Optional(right)) => {
                 let joined = left.or(right);
                 let is_certain = left.constant.is_some() && right.constant.is_some();

@@ -1,0 +1,73 @@
+//! Lists that are written out are used as tuples: each element keeps its type, through macros and variables.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
+use std::path::PathBuf;
+
+use serde_json::json;
+use vap_status_controller::cli::check::finding::Severity;
+use vap_status_controller::cli::check::{self, Options};
+
+/// The messages of the warnings about `expression`.
+fn warnings(expression: &str) -> Vec<String> {
+    let pairs = "object.spec.template.spec.containers.map(c, [c.name, c.?args.orValue([])])";
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}]},
+            "variables": [{"name": "pairs", "expression": pairs}],
+            "validations": [{"expression": expression}],
+        },
+    });
+    let text = policy.to_string();
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut text.as_bytes()).unwrap();
+    let warnings = report
+        .findings
+        .into_iter()
+        .filter(|found| found.severity == Severity::Warning);
+    warnings.map(|found| found.message).collect()
+}
+
+#[test]
+fn each_element_keeps_its_type() {
+    for expression in [
+        "variables.pairs.all(p, p[0].startsWith('a') && p[1].size() > 0)",
+        "object.spec.template.spec.containers.map(c, [c.name, c.ports]).all(p, p[0] != '' && p[1].all(q, q.containerPort > 5))",
+        "variables.pairs.filter(p, p[1].size() > 0).all(p, p[0].startsWith('a'))",
+        "(variables.pairs + [['x', []]]).all(p, p[0].startsWith('a'))",
+        "[dyn(object.metadata.name), dyn(5)][1] > 3",
+        "(object.metadata.name == 'a' ? [dyn('x'), dyn(1)] : [dyn('y'), dyn(2)])[0].startsWith('x')",
+    ] {
+        let found = warnings(expression);
+        let found: Vec<_> = found
+            .iter()
+            .filter(|message| message.contains("overload"))
+            .collect();
+        assert!(found.is_empty(), "{expression}: {found:?}");
+    }
+}
+
+#[test]
+fn an_element_that_does_not_fit_is_told() {
+    for (expression, wanted) in [
+        (
+            "variables.pairs.all(p, p[1].startsWith('a'))",
+            "found no matching overload for 'startsWith' applied to 'list(string).(string)'",
+        ),
+        (
+            "variables.pairs.exists(p, p[0] + 1 == 2)",
+            "found no matching overload for '_+_' applied to '(string, int)'",
+        ),
+    ] {
+        let found = warnings(expression);
+        assert!(
+            found.iter().any(|message| message == wanted),
+            "{expression}: {found:?}"
+        );
+    }
+}
