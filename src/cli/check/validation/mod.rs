@@ -17,7 +17,7 @@ use crate::cli::input::yaml::Node;
 use crate::policy::rule::Rule;
 
 /// The consequence of what is found here.
-pub(super) const REFUSED: &str = "the API server refuses it";
+const REFUSED: &str = "the API server refuses it";
 
 /// The most findings of one rule about one document, which may have a million of faulty items.
 const MAX_FINDINGS: usize = 20;
@@ -95,11 +95,17 @@ fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
     found.location.length = length;
     found.field_ref = Some(fault.field_ref);
     found.refused = true;
-    found.help = Some(match fault.advice {
+    found.help = Some(help(fault.advice.as_deref()));
+    found
+}
+
+/// The mend, and the consequence.
+pub(super) fn help(advice: Option<&str>) -> String {
+    match advice {
+        Some(advice) if advice.ends_with('?') => format!("{advice} {REFUSED}"),
         Some(advice) => format!("{advice}; {REFUSED}"),
         None => REFUSED.to_owned(),
-    });
-    found
+    }
 }
 
 /// What is missing is marked where it might stand, at the beginning of what is nearest to it.
