@@ -99,7 +99,7 @@ pub async fn verdict(client: &Client, sort: Sort, text: &str) -> Result<Verdict>
             Ok(Verdict::Accepted)
         }
         // An internal error is that of a body or an expression too, such as one that etcd does not take.
-        400..=499 | 500 => {
+        400..=500 => {
             let causes = answer.details.causes.into_iter();
             Ok(Verdict::Refused {
                 status,

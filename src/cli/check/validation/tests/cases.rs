@@ -1,5 +1,7 @@
 //! Policies and bindings with a mistake, and the faults that upstream finds in them.
 
+#![expect(clippy::too_many_lines, reason = "tables of cases")]
+
 use serde_json::{Value, json};
 
 fn rule() -> Value {
