@@ -1,4 +1,4 @@
-//! What is told of the input as a whole: objects of one name, kinds that are passed over, nothing at all.
+//! Findings about the input as a whole: objects of one name, kinds that are passed over, nothing at all.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,7 @@ pub struct PassedOver {
 /// The objects that were passed over, by `apiVersion` and `kind`.
 pub type ByKind = BTreeMap<(String, String), PassedOver>;
 
-/// What a kind is that is not checked.
+/// The sort of a kind that is not checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One of another API, or one of the group that is not checked.

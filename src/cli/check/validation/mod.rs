@@ -108,7 +108,7 @@ pub(super) fn help(advice: Option<&str>) -> String {
     }
 }
 
-/// What is missing is marked where it might stand, at the beginning of what is nearest to it.
+/// Length of the mark: something missing is marked where it might stand, at the beginning of what is nearest to it.
 fn length<T>(object: &Object<T>, node: &Node, rule: Rule) -> usize {
     if rule == Rule::Required && node.as_str().is_none() {
         1

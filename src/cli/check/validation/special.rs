@@ -60,7 +60,7 @@ pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// What is created has no version yet.
+/// Checks that there is no version yet, as of all that is to be created.
 ///
 /// Source: `k8s.io/apiserver` `pkg/storage/etcd3/store.go`, `store.Create`.
 pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {

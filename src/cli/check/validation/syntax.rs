@@ -31,7 +31,7 @@ pub(super) enum Form {
     ///
     /// Source: `objectmeta.go`, `ValidateAnnotations`.
     AnnotationKey,
-    /// What stands behind the slash of a key.
+    /// The part behind the slash of a key.
     ///
     /// Source: `validation.go`, `validateAuditAnnotation`; `IsLabelKey`.
     KeyName,
