@@ -1,8 +1,8 @@
 //! Refusals by the API server of a policy or binding for other reasons than its expressions and its shape:
 //! names and labels, what is required, enumerations, duplicates, values that exclude each other, sizes.
 //!
-//! The rules are the rows of [`table`]; [`walk`] holds a document against them, [`syntax`] has the forms of names,
-//! and [`special`] what is not told of one field alone.
+//! The rules are the rows of `table`; `walk` holds a document against them, `syntax` has the forms of names, `special`
+//! what is not told of one field alone, and `size` how large an object may be.
 
 mod size;
 mod special;
