@@ -85,6 +85,10 @@ k8s-e2e *args:
 conformance *args:
     @./dev conformance {{args}}
 
+# objects with mistakes on a real API server, beside the check: `refusals [N] [SEED]`
+refusals *args:
+    @./dev refusals {{args}}
+
 # random changes under faults, beside a model: `soak [--minutes N] [--seed N] [--faults all|none|each|pairs|LIST]`
 soak *args:
     @./dev soak {{args}}

@@ -79,7 +79,17 @@ fn resources_that_no_policy_is_asked_about() {
 
 #[test]
 fn bindings_and_old_versions() {
-    check("bindings", Profile::Truthful, Exit::Clean);
+    check("bindings", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
+fn what_is_passed_over_is_named() {
+    check("passed_over", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
+fn one_cause_is_told_once() {
+    check("cascades", Profile::Truthful, Exit::Findings);
 }
 
 #[test]

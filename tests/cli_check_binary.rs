@@ -115,7 +115,15 @@ fn standard_input_is_a_file_like_any_other() {
 fn nothing_to_check_is_told() {
     let empty = run_with(&["-"], b"");
     assert_eq!(code(&empty), 2);
-    assert!(stderr(&empty).contains("no ValidatingAdmissionPolicy among the input"));
+    assert!(stdout(&empty).contains("error[empty-input]: standard input holds no object"));
+    let comment = run_with(&["-", "-o", "json"], b"# nothing\n---\n");
+    assert_eq!(code(&comment), 2);
+    let report: Value = serde_json::from_slice(&comment.stdout).unwrap();
+    assert_eq!(report["findings"][0]["rule"], "empty-input");
+    let other = run_with(&["-"], b"{apiVersion: v1, kind: Pod, metadata: {name: a}}");
+    assert_eq!(code(&other), 2);
+    assert!(stdout(&other).contains("passed over: 1 v1 Pod"));
+    assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
     let other = run(&["config/samples/late"]);
     assert_eq!(code(&other), 0);
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));

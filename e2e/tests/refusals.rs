@@ -47,13 +47,16 @@ fn is_told(field: &str, ours: &[Refusal]) -> bool {
     }
 }
 
-/// `VAP_REFUSALS` sets how many mutants there are, `VAP_REFUSALS_SEED` which.
+/// `VAP_REFUSALS` sets how many mutants there are, `VAP_REFUSALS_SEED` which; `VAP_REFUSALS_DIR` adds what is in files.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_api_server_refuses_is_refused() {
     let n = from_environment("VAP_REFUSALS", 600).unwrap();
     let seed = from_environment("VAP_REFUSALS_SEED", 1).unwrap();
     let mut mutants = refusals::mutants(seed, n).unwrap();
     mutants.extend(refusals::written());
+    if let Some(folder) = std::env::var_os("VAP_REFUSALS_DIR") {
+        mutants.extend(refusals::of_files(folder.as_ref()).unwrap());
+    }
     let n = mutants.len();
     let texts: Vec<&str> = mutants.iter().map(|mutant| mutant.text.as_str()).collect();
     let folder = tempfile::tempdir().unwrap();

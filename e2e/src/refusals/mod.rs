@@ -12,12 +12,13 @@ mod written;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use http::Request;
 use http_body_util::BodyExt as _;
 use kube::Client;
 use serde::Deserialize;
 use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::{Input, Wanted};
 
 pub use bases::bases;
 pub use mutate::{Mutant, Sort, mutants};
@@ -98,7 +99,7 @@ pub async fn verdict(client: &Client, sort: Sort, text: &str) -> Result<Verdict>
             Ok(Verdict::Accepted)
         }
         // An internal error is that of a body or an expression too, such as one that etcd does not take.
-        400..=499 | 500 => {
+        400..=500 => {
             let causes = answer.details.causes.into_iter();
             Ok(Verdict::Refused {
                 status,
@@ -108,6 +109,35 @@ pub async fn verdict(client: &Client, sort: Sort, text: &str) -> Result<Verdict>
         }
         _ => bail!("{status} {}", answer.message),
     }
+}
+
+/// The policies and bindings in the files below `folder`, as they are written.
+///
+/// # Errors
+/// When there are none.
+pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
+    let paths = [folder.to_owned()];
+    let input = Input::load(&paths, Wanted::Policies, &mut std::io::empty());
+    let policies = input.policies.iter().map(|it| &it.document);
+    let bindings = input.bindings.iter().map(|it| &it.document);
+    let invalid = input.invalid.iter().map(|it| &it.document);
+    let documents = policies.chain(bindings).chain(invalid);
+    let found: Vec<_> = documents
+        .filter_map(|document| {
+            let sort = match document.node.get("kind")?.as_str()? {
+                "ValidatingAdmissionPolicy" => Sort::Policy,
+                "ValidatingAdmissionPolicyBinding" => Sort::Binding,
+                _ => return None,
+            };
+            let mut object = document.node.to_json();
+            let version = object.get_mut("apiVersion")?;
+            *version = "admissionregistration.k8s.io/v1".into();
+            let text = object.to_string();
+            Some(Mutant { sort, text })
+        })
+        .collect();
+    ensure!(!found.is_empty(), "no policies in {}", folder.display());
+    Ok(found)
 }
 
 async fn send(client: &Client, request: Request<kube::client::Body>) -> Result<(u16, Answer)> {

@@ -8,7 +8,7 @@ use super::tree::Tree;
 use super::values::value;
 use crate::random::Random;
 
-/// What an object is.
+/// The sort of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// A policy.

@@ -3,10 +3,21 @@
 use std::collections::BTreeSet;
 
 use super::finding::Finding;
+use super::suggestion::nearest;
 use crate::policy::rule::Rule;
 
 /// The field that holds the rules of a policy.
 const RULES: &str = "spec.matchConstraints";
+
+/// Reports whether `unknown` is the field `meant`, misspelt.
+fn is_meant(unknown: &str, meant: &str) -> bool {
+    let parts = |field: &str| {
+        let (parent, name) = field.rsplit_once('.').unwrap_or(("", field));
+        (parent.to_owned(), name.to_owned())
+    };
+    let (unknown, meant) = (parts(unknown), parts(meant));
+    unknown.0 == meant.0 && nearest(&unknown.1, std::iter::once(meant.1.as_str())).is_some()
+}
 
 /// Removes findings that only follow from others of the same object.
 pub(super) fn without(findings: &mut Vec<Finding>) {
@@ -27,8 +38,17 @@ pub(super) fn without(findings: &mut Vec<Finding>) {
         .map(field)
         .filter(|field| field.starts_with(RULES))
         .collect();
+    // A misspelt field is not missing besides.
+    let unknown: Vec<String> = findings
+        .iter()
+        .filter(|found| found.rule == Rule::UnknownField)
+        .map(field)
+        .collect();
     findings.retain(|found| {
         let field_ref = field(found);
+        if found.rule == Rule::Required && unknown.iter().any(|of| is_meant(of, &field_ref)) {
+            return false;
+        }
         if is_cause(found) {
             return firsts.insert(field_ref);
         }

@@ -26,11 +26,17 @@ pub(super) fn errors(
     findings: &mut Vec<Finding>,
 ) {
     let mut suggestions = Suggestions::default();
-    for (field_ref, kind, cause) in &answers.errors {
+    for (n, (field_ref, kind, cause)) in answers.errors.iter().enumerate() {
+        let is_refused = *kind == CompileFindingKind::Failed && n < answers.n_at_create;
         let (severity, rule, help) = match kind {
-            CompileFindingKind::Failed => {
+            CompileFindingKind::Failed if is_refused => {
                 (Severity::Error, None, "the API server refuses the policy")
             }
+            CompileFindingKind::Failed => (
+                Severity::Error,
+                None,
+                "the API server accepts the policy, and cannot evaluate the expression",
+            ),
             CompileFindingKind::Unsafe => (
                 Severity::Error,
                 Some(Rule::UnsafeExpression),
@@ -56,7 +62,7 @@ pub(super) fn errors(
                 mark(&mut found, text, issue.location, &places);
             }
             found.field_ref = Some(field_ref.clone());
-            found.refused = *kind == CompileFindingKind::Failed;
+            found.refused = is_refused;
             let is_match_condition =
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             let hint = match (rule, issue.hint) {

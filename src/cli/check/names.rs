@@ -1,4 +1,4 @@
-//! What is told of the input as a whole: objects of one name, kinds that are passed over, nothing at all.
+//! Findings about the input as a whole: objects of one name, kinds that are passed over, nothing at all.
 
 use std::collections::BTreeMap;
 
@@ -41,11 +41,8 @@ fn given_twice<T>(noun: &str, help: &str, objects: &[&Object<T>], findings: &mut
             known.insert(name, object);
             continue;
         };
-        let place = |object: &Object<T>| (object.source.name.clone(), object.document.index);
-        let is_same = place(first) == place(object)
-            || noun == "CustomResourceDefinition"
-                && first.document.node.to_json() == object.document.node.to_json();
-        if is_same {
+        // A file that is given twice, or by a link, says nothing else.
+        if first.document.node.to_json() == object.document.node.to_json() {
             continue;
         }
         let message = format!(

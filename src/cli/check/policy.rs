@@ -59,6 +59,8 @@ pub(super) struct Answers {
     by_field: HashMap<String, usize>,
     /// Fields that do not compile, with what kind of trouble it is and why.
     pub(super) errors: Vec<(String, CompileFindingKind, Cause)>,
+    /// How many of them, the first ones, are told when the policy is created.
+    pub(super) n_at_create: usize,
     matches: Matches,
     pub(super) typed: TypeCheck,
     params: ParamKindState,
@@ -154,6 +156,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
             Some((expression.field_ref, error.kind, error.cause))
         })
         .collect();
+    let n_at_create = errors.len();
     let known_errors: HashSet<_> = errors
         .iter()
         .map(|(field_ref, kind, _)| (field_ref.clone(), *kind))
@@ -199,6 +202,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         compiled,
         by_field,
         errors,
+        n_at_create,
         matches,
         typed,
         params,

@@ -13,13 +13,16 @@ use super::finding::{Finding, Severity};
 use super::policy::finding;
 use super::suggestion::nearest;
 use super::types::{self, Type};
-use super::validation::REFUSED;
+use super::validation;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Entry, Node};
 use crate::policy::rule::Rule;
 
 /// The most findings about the shape of one document.
 const MAX_FINDINGS: usize = 20;
+
+/// The longest text that advice repeats, in bytes.
+const MAX_SHOWN: usize = 40;
 
 /// Checks the shape of a document; returns its faults.
 #[must_use]
@@ -171,6 +174,7 @@ impl<T> Walk<'_, T> {
         };
         let place = self.object.place_of(node);
         let length = self.object.length_of(node);
+        let text = node.as_str().unwrap_or_default();
         let invalid = Rule::InvalidObject;
         if found != wanted {
             let path = if path.is_empty() {
@@ -183,7 +187,10 @@ impl<T> Walk<'_, T> {
             let is_scalar = matches!(node.data, Data::Scalar(..));
             self.help(match wanted {
                 "a string" if is_scalar => Some("put it in quotation marks".to_owned()),
-                "a list" => Some("put it in a list: `- ` before it".to_owned()),
+                "a list" if !text.is_empty() && text.len() <= MAX_SHOWN => {
+                    Some(format!("write `[{text}]`"))
+                }
+                "a list" => Some("write it as an item, behind `- `".to_owned()),
                 _ => None,
             });
             return;
@@ -215,7 +222,7 @@ impl<T> Walk<'_, T> {
             found.field_ref = Some(path.to_owned());
             found.location.length = length;
             found.refused = true;
-            found.help = Some(REFUSED.to_owned());
+            found.help = Some(validation::help(None));
             self.findings.push(found);
         }
     }
@@ -223,7 +230,7 @@ impl<T> Walk<'_, T> {
     /// Adds what to do to the last finding.
     fn help(&mut self, advice: Option<String>) {
         if let (Some(last), Some(advice)) = (self.findings.last_mut(), advice) {
-            last.help = Some(format!("{advice}; {REFUSED}"));
+            last.help = Some(validation::help(Some(&advice)));
         }
     }
 }

@@ -265,7 +265,7 @@ impl Input {
     ) {
         let node = document.node.nearest("kind");
         let place = document.place(source, node);
-        if let Some(meant) = passed_over::misspelt(&api_version, &kind) {
+        if let passed_over::Kind::Unknown(meant) = passed_over::kind_of(&api_version, &kind) {
             let advice = meant.map(|meant| format!("did you mean `{meant}`? "));
             self.problems.push(Problem {
                 kind: ProblemKind::UnknownKind,

@@ -39,21 +39,33 @@ pub struct PassedOver {
 /// The objects that were passed over, by `apiVersion` and `kind`.
 pub type ByKind = BTreeMap<(String, String), PassedOver>;
 
-/// The kind that was meant, or none that is known, where an object of the kind is no object of an API.
-pub(super) fn misspelt(api_version: &str, kind: &str) -> Option<Option<&'static str>> {
+/// The sort of a kind that is not checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// One of another API, or one of the group that is not checked.
+    Other,
+    /// None that an API has, with the one that was meant if there is one like it.
+    Unknown(Option<&'static str>),
+}
+
+/// Tells kinds that no API has from those that are not checked.
+pub(super) fn kind_of(api_version: &str, kind: &str) -> Kind {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     let item = kind.strip_suffix("List").unwrap_or(kind);
     if CHECKED.contains(&item) || group == GROUP && OTHERS.contains(&item) {
-        return None;
+        return Kind::Other;
     }
     let meant = nearest(kind, CHECKED.into_iter().chain(OTHERS));
     if group == GROUP {
-        return Some(meant);
+        return Kind::Unknown(meant);
     }
     // Other groups have kinds of their own, unless group and kind are both misspelt.
     let is_near = group.is_empty() || nearest(group, std::iter::once(GROUP)).is_some();
     let meant = meant.filter(|meant| CHECKED.contains(meant) && is_near);
-    meant.map(Some)
+    match meant {
+        Some(_) => Kind::Unknown(meant),
+        None => Kind::Other,
+    }
 }
 
 #[cfg(test)]
@@ -63,15 +75,15 @@ mod tests {
     #[test]
     fn misspelt_kinds_are_told_from_others() {
         let v1 = "admissionregistration.k8s.io/v1";
-        let policy = Some(Some("ValidatingAdmissionPolicy"));
-        assert_eq!(misspelt(v1, "ValidatingAdmisionPolicy"), policy);
-        assert_eq!(misspelt(v1, "validatingadmissionpolicy"), policy);
-        assert_eq!(misspelt("v1", "ValidatingAdmissionPolicies"), policy);
+        let policy = Kind::Unknown(Some("ValidatingAdmissionPolicy"));
+        assert_eq!(kind_of(v1, "ValidatingAdmisionPolicy"), policy);
+        assert_eq!(kind_of(v1, "validatingadmissionpolicy"), policy);
+        assert_eq!(kind_of("v1", "ValidatingAdmissionPolicies"), policy);
         assert_eq!(
-            misspelt("admissionregistraton.k8s.io/v1", "ValidatingAdmisionPolicy"),
+            kind_of("admissionregistraton.k8s.io/v1", "ValidatingAdmisionPolicy"),
             policy
         );
-        assert_eq!(misspelt(v1, "Policy"), Some(None));
+        assert_eq!(kind_of(v1, "Policy"), Kind::Unknown(None));
         for (api_version, kind) in [
             (v1, "MutatingAdmissionPolicy"),
             (v1, "ValidatingWebhookConfigurationList"),
@@ -80,7 +92,7 @@ mod tests {
             ("apps/v1", "Deployment"),
             ("v1", "Pod"),
         ] {
-            assert_eq!(misspelt(api_version, kind), None, "{kind}");
+            assert_eq!(kind_of(api_version, kind), Kind::Other, "{kind}");
         }
     }
 }

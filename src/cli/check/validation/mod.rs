@@ -1,8 +1,8 @@
 //! Refusals by the API server of a policy or binding for other reasons than its expressions and its shape:
 //! names and labels, what is required, enumerations, duplicates, values that exclude each other, sizes.
 //!
-//! The rules are the rows of [`table`]; [`walk`] holds a document against them, [`syntax`] has the forms of names,
-//! and [`special`] what is not told of one field alone.
+//! The rules are the rows of `table`; `walk` holds a document against them, `syntax` has the forms of names, `special`
+//! what is not told of one field alone, and `size` how large an object may be.
 
 mod size;
 mod special;
@@ -17,7 +17,7 @@ use crate::cli::input::yaml::Node;
 use crate::policy::rule::Rule;
 
 /// The consequence of what is found here.
-pub(super) const REFUSED: &str = "the API server refuses it";
+const REFUSED: &str = "the API server refuses it";
 
 /// The most findings of one rule about one document, which may have a million of faulty items.
 const MAX_FINDINGS: usize = 20;
@@ -95,14 +95,20 @@ fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
     found.location.length = length;
     found.field_ref = Some(fault.field_ref);
     found.refused = true;
-    found.help = Some(match fault.advice {
-        Some(advice) => format!("{advice}; {REFUSED}"),
-        None => REFUSED.to_owned(),
-    });
+    found.help = Some(help(fault.advice.as_deref()));
     found
 }
 
-/// What is missing is marked where it might stand, at the beginning of what is nearest to it.
+/// The mend, and the consequence.
+pub(super) fn help(advice: Option<&str>) -> String {
+    match advice {
+        Some(advice) if advice.ends_with('?') => format!("{advice} {REFUSED}"),
+        Some(advice) => format!("{advice}; {REFUSED}"),
+        None => REFUSED.to_owned(),
+    }
+}
+
+/// Length of the mark: something missing is marked where it might stand, at the beginning of what is nearest to it.
 fn length<T>(object: &Object<T>, node: &Node, rule: Rule) -> usize {
     if rule == Rule::Required && node.as_str().is_none() {
         1

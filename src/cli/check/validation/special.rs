@@ -6,6 +6,7 @@ use super::syntax::{Form, split_group_version};
 use super::walk::{Spot, form, present, quoted, text, violation};
 use super::{Fault, Faults};
 use crate::cli::input::yaml::{Data, Node};
+use crate::library::format::validation::without_trailing_dash;
 use crate::policy::rule::Rule;
 
 /// The most bytes of the keys and values of all annotations.
@@ -40,13 +41,8 @@ pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
     if base.is_empty() {
         return;
     }
-    let mut masked = base.to_owned();
-    if masked.len() > 1 && masked.ends_with('-') {
-        // Upstream takes two bytes away, and adds one.
-        masked.pop();
-        masked.pop();
-        masked.push('a');
-    }
+    let masked = without_trailing_dash(base.as_bytes());
+    let masked = String::from_utf8_lossy(&masked);
     let metadata = spot.root.get("metadata");
     let has_name = !text(metadata.and_then(|metadata| metadata.get("name"))).is_empty();
     let mut made = base.to_owned();
@@ -64,7 +60,7 @@ pub(super) fn generate_name(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// What is created has no version yet.
+/// Checks that there is no version yet, as of all that is to be created.
 ///
 /// Source: `k8s.io/apiserver` `pkg/storage/etcd3/store.go`, `store.Create`.
 pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {

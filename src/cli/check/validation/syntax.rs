@@ -5,6 +5,7 @@
 //! Source: `k8s.io/apimachinery` `pkg/api/validate/content` (`dns.go`, `kube.go`, `path.go`),
 //! `pkg/util/validation/validation.go`.
 
+use crate::library::format::validation as format;
 use crate::schema::escape;
 
 /// A form of a text.
@@ -30,7 +31,7 @@ pub(super) enum Form {
     ///
     /// Source: `objectmeta.go`, `ValidateAnnotations`.
     AnnotationKey,
-    /// What stands behind the slash of a key.
+    /// The part behind the slash of a key.
     ///
     /// Source: `validation.go`, `validateAuditAnnotation`; `IsLabelKey`.
     KeyName,
@@ -134,44 +135,12 @@ fn too_long(text: &str, max: usize) -> Option<String> {
     (n > max).then(|| format!("have at most {max} bytes, and has {n}"))
 }
 
-/// Reports whether a text has the ends `is_end`, and between them what `is_inner` allows.
-fn is_between(text: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
-    match text.as_bytes() {
-        [] => false,
-        [only] => is_end(*only),
-        [first, inner @ .., last] => {
-            is_end(*first) && is_end(*last) && inner.iter().all(|byte| is_inner(*byte))
-        }
-    }
-}
-
-fn is_lower(byte: u8) -> bool {
-    byte.is_ascii_lowercase() || byte.is_ascii_digit()
-}
-
-fn is_label(text: &str) -> bool {
-    is_between(text, is_lower, |byte| is_lower(byte) || byte == b'-')
-}
-
 fn subdomain(text: &str) -> Option<String> {
-    if text.split('.').all(is_label) {
-        too_long(text, MAX_SUBDOMAIN)
-    } else {
-        Some(format!("consist of {SUBDOMAIN}"))
-    }
-}
-
-/// Source: `IsDNS1035Label`.
-fn dns_1035_label(text: &str) -> Option<String> {
-    let begins = text.starts_with(|c: char| c.is_ascii_lowercase());
-    if begins && is_label(text) {
-        too_long(text, MAX_LABEL)
-    } else {
-        Some(
-            "consist of lower-case letters, digits and `-`, with a letter first and no `-` last"
-                .to_owned(),
-        )
-    }
+    let is_right = format::dns1123_subdomain(text.as_bytes()).is_empty();
+    (!is_right).then(|| match too_long(text, MAX_SUBDOMAIN) {
+        Some(fault) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => fault,
+        _ => format!("consist of {SUBDOMAIN}, and have at most {MAX_SUBDOMAIN} bytes"),
+    })
 }
 
 /// Group and version of an `apiVersion`, if there are no more parts.
@@ -198,27 +167,31 @@ fn group_version(text: &str) -> Option<String> {
     if version.is_empty() {
         return Some("have a version behind the `/`".to_owned());
     }
-    let fault = dns_1035_label(version)?;
-    Some(format!("end in a version such as v1, which must {fault}"))
+    (!is_dns_1035_label(version)).then(|| {
+        "end in a version such as v1: lower-case letters, digits and `-`, with a letter first"
+            .to_owned()
+    })
+}
+
+/// Source: `IsDNS1035Label`.
+fn is_dns_1035_label(text: &str) -> bool {
+    format::dns1035_label(text.as_bytes()).is_empty()
 }
 
 fn kind(text: &str) -> Option<String> {
-    dns_1035_label(&lower(text))?;
-    match too_long(text, MAX_LABEL) {
-        Some(fault) => Some(fault),
-        None => Some(
-            "consist of letters, digits and `-`, with a letter first and no `-` last".to_owned(),
-        ),
-    }
+    let fault = || {
+        let form = "letters, digits and `-`, with a letter first and no `-` last";
+        format!("consist of {form}, and have at most {MAX_LABEL} bytes")
+    };
+    (!is_dns_1035_label(&lower(text))).then(fault)
 }
 
 fn key_name(text: &str) -> Option<String> {
-    let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if is_between(text, |byte| byte.is_ascii_alphanumeric(), is_inner) {
-        too_long(text, MAX_LABEL)
-    } else {
-        Some(format!("consist of {NAME}"))
-    }
+    let is_right = !text.contains('/') && format::qualified_name(text.as_bytes()).is_empty();
+    (!is_right).then(|| match too_long(text, MAX_LABEL) {
+        Some(fault) if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) => fault,
+        _ => format!("consist of {NAME}, and have at most {MAX_LABEL} bytes"),
+    })
 }
 
 fn label_key(text: &str) -> Option<String> {
@@ -238,10 +211,8 @@ fn label_key(text: &str) -> Option<String> {
 }
 
 fn label_value(text: &str) -> Option<String> {
-    if text.is_empty() {
-        return None;
-    }
-    key_name(text)
+    let is_right = format::label_value(text.as_bytes()).is_empty();
+    (!is_right).then(|| key_name(text)).flatten()
 }
 
 fn is_identifier(name: &str) -> bool {

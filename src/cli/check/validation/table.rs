@@ -13,7 +13,7 @@ use crate::library::limits::{
     MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH, MAX_AUDIT_ANNOTATIONS, MAX_MATCH_CONDITIONS,
 };
 
-/// What the API server asks of a field.
+/// A demand of the API server on a field.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     /// The field, from the object or from the field of the row that this one belongs to; `[]` stands for each item
