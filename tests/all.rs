@@ -7,6 +7,7 @@
 #[path = "support/golden.rs"]
 mod golden;
 
+mod absence;
 mod cases;
 mod cli;
 mod cli_check;

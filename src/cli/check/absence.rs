@@ -12,6 +12,7 @@ use super::policy::{Answers, finding};
 use crate::cli::input::Object;
 use crate::policy::absence::{self, Context, WrittenSchemas};
 use crate::policy::consequence::Consequence;
+use crate::policy::rule::Rule;
 use crate::schema::Gvk;
 use crate::status::message;
 
@@ -27,24 +28,22 @@ pub(super) fn check(
     let own = bindings
         .iter()
         .filter(|binding| !name.is_empty() && binding.value.spec.policy_name == name);
-    let without_params = own
-        .filter(|binding| binding.value.spec.param_ref.is_none())
-        .find_map(|binding| binding.value.metadata.name.as_deref());
+    let own: Vec<_> = own.collect();
+    let (with, without): (Vec<&Object<_>>, Vec<&Object<_>>) = own
+        .into_iter()
+        .partition(|binding| binding.value.spec.param_ref.is_some());
+    let mut names = without.iter();
+    let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
     let context = Context {
         mapper: &known.mapper,
         schemas: known,
         written: known,
         typed: &answers.typed.findings,
         without_params,
+        never_has_params: with.is_empty() && without_params.is_some(),
     };
     for absence in absence::analyse(answers.compiled(), &context) {
-        let severity = match absence.consequence {
-            Consequence::Denied => Severity::Warning,
-            Consequence::LetThrough
-            | Consequence::NoAnnotation
-            | Consequence::OtherMessage
-            | Consequence::Unread => Severity::Note,
-        };
+        let severity = severity(absence.consequence);
         let places = policy.places_in_field(&absence.field_ref);
         let start = places.start();
         let mut found = finding(policy, severity, absence.rule, &absence.message, start);
@@ -73,6 +72,36 @@ pub(super) fn check(
         found.help = Some(help.join("; "));
         found.witness = Some(Box::new(absence.witness));
         findings.push(found);
+    }
+    for binding in with {
+        let Some(mismatch) = absence::scope_mismatch(answers.compiled(), &binding.value, &context)
+        else {
+            continue;
+        };
+        let field_ref = "spec.paramRef";
+        let place = binding.place_of_field(field_ref);
+        let severity = severity(mismatch.consequence);
+        let rule = Rule::ParamScope;
+        let mut found = finding(binding, severity, rule, &mismatch.message, place);
+        found.field_ref = Some(field_ref.to_owned());
+        found.kinds = vec![message::kind(&mismatch.gvk)];
+        found.help = Some(match mismatch.consequence {
+            Consequence::Denied => "with failurePolicy Fail, such a request is denied".to_owned(),
+            _ => "with failurePolicy Ignore, such a request is let through unchecked".to_owned(),
+        });
+        found.witness = Some(Box::new(mismatch.witness));
+        findings.push(found);
+    }
+}
+
+/// How bad it is that an expression fails.
+fn severity(consequence: Consequence) -> Severity {
+    match consequence {
+        Consequence::Denied => Severity::Warning,
+        Consequence::LetThrough
+        | Consequence::NoAnnotation
+        | Consequence::OtherMessage
+        | Consequence::Unread => Severity::Note,
     }
 }
 

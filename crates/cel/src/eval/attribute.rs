@@ -83,7 +83,7 @@ impl<'p> Machine<'p> {
                 .checked_sub(1)
                 .and_then(|n| attribute.qualifiers.get(n));
             match failed {
-                Some(failed) => error.from_step(failed.id),
+                Some(failed) => error.at_step(failed.id),
                 None => error,
             }
         }))
@@ -180,7 +180,7 @@ impl<'p> Machine<'p> {
             if !is_optional || matches!(selected, Ok(Some(_))) {
                 self.account_for(qualifier)?;
             }
-            match selected.map_err(|error| error.from_step(qualifier.id))? {
+            match selected.map_err(|error| error.at_step(qualifier.id))? {
                 Some(next) => current = next,
                 None => {
                     return Ok(Resolved {

@@ -309,7 +309,7 @@ impl<'p> Machine<'p> {
             // A function may give an error that an optional held.
             Ok(Value::Error(error)) => Err(error),
             Err(error) if error.ends_evaluation() => return Err(error),
-            Err(error) => Err(error.from_step(node.id)),
+            Err(error) => Err(error.at_step(node.id)),
             other => other,
         };
         self.account(node, &call.args, args, call.cost, &result)?;

@@ -140,7 +140,7 @@ impl EvalError {
 
     /// The error with the step `id` for its origin, unless it has one.
     #[must_use]
-    pub(crate) fn from_step(self, id: u32) -> Self {
+    pub(crate) fn at_step(self, id: u32) -> Self {
         let mut content = match self.0 {
             Repr::Static(message) => Arc::new(Content {
                 kind: ErrorKind::Value,

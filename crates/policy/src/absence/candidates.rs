@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::path::{Path, Root};
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use crate::expressions::Role;
-use cel::ast::{Expr, ExprId};
+use cel::ast::{Comprehension, Expr, ExprId};
 
 /// The most candidates of one policy for one kind.
 const MAX_CANDIDATES: usize = 600;
@@ -23,7 +23,7 @@ const MAX_USES: usize = 3;
 pub(super) struct Candidate {
     /// The place.
     pub(super) place: Place,
-    /// What has to be absent: a path, or a root, which then is null.
+    /// The path that has to be absent; a root that is absent is null.
     pub(super) absent: Path,
     /// The outermost selection or index of the chain that the place is in.
     pub(super) chain: ExprId,
@@ -174,7 +174,6 @@ impl Finder<'_, '_> {
         }
         let depth = depth.saturating_add(1);
         let here = |id| Place { n: place.n, id };
-        let is = |id, wanted| Goal::Is(here(id), scope.clone(), wanted);
         match self.reader.expr(place) {
             Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
             Expr::Select {
@@ -205,57 +204,7 @@ impl Finder<'_, '_> {
                 function,
                 target,
                 args,
-            } => match (&**function, target, &**args) {
-                ("_&&_" | "_||_", None, [left, right]) => {
-                    // The value of one side that decides hides an error of the other.
-                    let goes_on = **function == *"_&&_";
-                    let left_goals = goals.with(is(*right, goes_on), true);
-                    self.visit(here(*left), None, scope, &left_goals, depth);
-                    let right_goals = goals.with(is(*left, goes_on), false);
-                    self.visit(here(*right), None, scope, &right_goals, depth);
-                }
-                ("_?_:_", None, [condition, truthy, falsy]) => {
-                    self.visit(here(*condition), None, scope, goals, depth);
-                    let then = goals.with(is(*condition, true), false);
-                    self.visit(here(*truthy), None, scope, &then, depth);
-                    let otherwise = goals.with(is(*condition, false), false);
-                    self.visit(here(*falsy), None, scope, &otherwise, depth);
-                }
-                ("_[_]", None, [operand, index]) => {
-                    let chain = chain.unwrap_or(place.id);
-                    self.visit(here(*operand), Some(chain), scope, goals, depth);
-                    self.visit(here(*index), None, scope, goals, depth);
-                    for symbol in self.reader.symbols(place, scope) {
-                        if let Symbol::At {
-                            path,
-                            is_optional: false,
-                            ..
-                        } = symbol
-                        {
-                            self.add(place, chain, path, goals);
-                        }
-                    }
-                }
-                ("value", Some(target), []) => {
-                    let inner = self.reader.symbols(here(*target), scope);
-                    self.visit(here(*target), None, scope, goals, depth);
-                    for symbol in inner {
-                        if let Symbol::At {
-                            path,
-                            is_optional: true,
-                            ..
-                        } = symbol
-                        {
-                            self.add(place, place.id, path, goals);
-                        }
-                    }
-                }
-                (_, target, args) => {
-                    for id in target.iter().chain(args) {
-                        self.visit(here(*id), None, scope, goals, depth);
-                    }
-                }
-            },
+            } => self.visit_call(place, chain, scope, goals, (function, *target, args), depth),
             Expr::List { elements, .. } => {
                 for id in elements {
                     self.visit(here(*id), None, scope, goals, depth);
@@ -272,44 +221,119 @@ impl Finder<'_, '_> {
                     self.visit(here(field.value), None, scope, goals, depth);
                 }
             }
-            Expr::Comprehension(fold) => {
-                let form = form(self.reader, place.n, fold);
-                if let Form::Bind = form {
-                    self.visit(here(fold.accu_init), None, scope, goals, depth);
-                    let bound = self.reader.symbols(here(fold.accu_init), scope);
-                    let scope = scope.with(&fold.accu_var, bound);
-                    self.visit(here(fold.result), None, &scope, goals, depth);
-                    return;
-                }
-                self.visit(here(fold.iter_range), None, scope, goals, depth);
-                let mut rounds = self.reader.rounds(place.n, fold, scope, 0);
-                if rounds.is_empty() {
-                    let unknown = scope.with(&fold.iter_var, vec![Symbol::Unknown]);
-                    let unknown = match &fold.iter_var2 {
-                        Some(second) => unknown.with(second, vec![Symbol::Unknown]),
-                        None => unknown,
-                    };
-                    rounds.push((unknown, Vec::new()));
-                }
-                for (round, reached) in rounds {
-                    let goals = goals.with_all(reached);
-                    match &form {
-                        Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
-                            self.visit(here(*test), None, &round, &goals, depth);
-                        }
-                        Form::Collect(filter, transform) => {
-                            let mut goals = goals;
-                            if let Some(filter) = filter {
-                                self.visit(here(*filter), None, &round, &goals, depth);
-                                let passes = Goal::Is(here(*filter), round.clone(), true);
-                                goals = goals.with(passes, false);
-                            }
-                            self.visit(here(*transform), None, &round, &goals, depth);
-                        }
-                        Form::Bind | Form::Other => {
-                            self.visit(here(fold.loop_step), None, &round, &goals, depth);
-                        }
+            Expr::Comprehension(fold) => self.visit_fold(place, fold, scope, goals, depth),
+        }
+    }
+
+    fn visit_call(
+        &mut self,
+        place: Place,
+        chain: Option<ExprId>,
+        scope: &Scope,
+        goals: &Goals,
+        (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+        depth: usize,
+    ) {
+        let here = |id| Place { n: place.n, id };
+        let is = |id, wanted| Goal::Is(here(id), scope.clone(), wanted);
+        match (function, target, args) {
+            ("_&&_" | "_||_", None, [left, right]) => {
+                // The value of one side that decides hides an error of the other.
+                let goes_on = function == "_&&_";
+                let left_goals = goals.with(is(*right, goes_on), true);
+                self.visit(here(*left), None, scope, &left_goals, depth);
+                let right_goals = goals.with(is(*left, goes_on), false);
+                self.visit(here(*right), None, scope, &right_goals, depth);
+            }
+            ("_?_:_", None, [condition, truthy, falsy]) => {
+                self.visit(here(*condition), None, scope, goals, depth);
+                let then = goals.with(is(*condition, true), false);
+                self.visit(here(*truthy), None, scope, &then, depth);
+                let otherwise = goals.with(is(*condition, false), false);
+                self.visit(here(*falsy), None, scope, &otherwise, depth);
+            }
+            ("_[_]", None, [operand, index]) => {
+                let chain = chain.unwrap_or(place.id);
+                self.visit(here(*operand), Some(chain), scope, goals, depth);
+                self.visit(here(*index), None, scope, goals, depth);
+                for symbol in self.reader.symbols(place, scope) {
+                    if let Symbol::At {
+                        path,
+                        is_optional: false,
+                        ..
+                    } = symbol
+                    {
+                        self.add(place, chain, path, goals);
                     }
+                }
+            }
+            ("value", Some(target), []) => {
+                let inner = self.reader.symbols(here(target), scope);
+                self.visit(here(target), None, scope, goals, depth);
+                for symbol in inner {
+                    if let Symbol::At {
+                        path,
+                        is_optional: true,
+                        ..
+                    } = symbol
+                    {
+                        self.add(place, place.id, path, goals);
+                    }
+                }
+            }
+            (_, target, args) => {
+                for id in target.iter().chain(args) {
+                    self.visit(here(*id), None, scope, goals, depth);
+                }
+            }
+        }
+    }
+
+    fn visit_fold(
+        &mut self,
+        place: Place,
+        fold: &Comprehension,
+        scope: &Scope,
+        goals: &Goals,
+        depth: usize,
+    ) {
+        let here = |id| Place { n: place.n, id };
+
+        let form = form(self.reader, place.n, fold);
+        if let Form::Bind = form {
+            self.visit(here(fold.accu_init), None, scope, goals, depth);
+            let bound = self.reader.symbols(here(fold.accu_init), scope);
+            let scope = scope.with(&fold.accu_var, bound);
+            self.visit(here(fold.result), None, &scope, goals, depth);
+            return;
+        }
+        self.visit(here(fold.iter_range), None, scope, goals, depth);
+        let mut rounds = self.reader.rounds(place.n, fold, scope, 0);
+        if rounds.is_empty() {
+            let unknown = scope.with(&fold.iter_var, vec![Symbol::Unknown]);
+            let unknown = match &fold.iter_var2 {
+                Some(second) => unknown.with(second, vec![Symbol::Unknown]),
+                None => unknown,
+            };
+            rounds.push((unknown, Vec::new()));
+        }
+        for (round, reached) in rounds {
+            let goals = goals.with_all(reached);
+            match &form {
+                Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
+                    self.visit(here(*test), None, &round, &goals, depth);
+                }
+                Form::Collect(filter, transform) => {
+                    let mut goals = goals;
+                    if let Some(filter) = filter {
+                        self.visit(here(*filter), None, &round, &goals, depth);
+                        let passes = Goal::Is(here(*filter), round.clone(), true);
+                        goals = goals.with(passes, false);
+                    }
+                    self.visit(here(*transform), None, &round, &goals, depth);
+                }
+                Form::Bind | Form::Other => {
+                    self.visit(here(fold.loop_step), None, &round, &goals, depth);
                 }
             }
         }

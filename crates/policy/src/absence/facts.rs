@@ -132,6 +132,13 @@ const FACTS: &[Fact] = &[
         r#"{"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}"#,
     ),
     fact(&["rollingUpdate", "type"], "type", r#""RollingUpdate""#),
+    fact(&["maxSurge", "maxUnavailable"], "maxSurge", r#""25%""#),
+    fact(
+        &["maxSurge", "maxUnavailable"],
+        "maxUnavailable",
+        r#""25%""#,
+    ),
+    fact(&["maxUnavailable", "partition"], "partition", "0"),
     fact(REPLICA_SET, "replicas", "1"),
     fact(REPLICA_SET, "template", ""),
     fact(REPLICA_SET, "selector", ""),
@@ -351,12 +358,27 @@ const NEVER_FALSE: &[&str] = &[
 ];
 
 /// The facts about objects with the fields `has`.
-pub(super) fn of_type<'a>(
-    has: impl Fn(&str) -> bool + 'a,
-) -> impl Iterator<Item = &'static Fact> + 'a {
-    FACTS
-        .iter()
-        .filter(move |fact| fact.of.iter().all(|field| has(field)) && has(fact.field))
+pub(super) fn of_type(has: impl Fn(&str) -> bool) -> Vec<&'static Fact> {
+    let mut found = Vec::new();
+    // Facts of one type come one after the other.
+    let mut of: &[&str] = &[];
+    let mut is_of = false;
+    for fact in FACTS {
+        if !std::ptr::eq(of, fact.of) {
+            of = fact.of;
+            is_of = of.iter().all(|field| has(field));
+        }
+        if is_of && has(fact.field) {
+            found.push(fact);
+        }
+    }
+    found
+}
+
+/// Reports whether there is a fact about the field `name` of objects with the fields `has`.
+pub(super) fn has_field(name: &str, has: impl Fn(&str) -> bool) -> bool {
+    let mut facts = FACTS.iter().filter(|fact| fact.field == name);
+    facts.any(|fact| fact.of.iter().all(|field| has(field)))
 }
 
 /// The fields and values that objects of `kind` have for certain at `path`.

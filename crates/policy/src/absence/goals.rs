@@ -8,13 +8,13 @@ use serde_json::{Value as Json, json};
 use super::need::{Edit, Needs};
 use super::path::Path;
 use super::symbol::{ANY_KEY, Form, Goal, Place, Reader, Scope, Symbol, form};
-use cel::ast::{Expr, ExprId, Literal};
+use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
 /// How many ways to reach all goals are given.
 const MAX_WAYS: usize = 5;
 
 /// The most goals and needs that are looked at for one set of goals.
-const MAX_STEPS: u32 = 400;
+const MAX_STEPS: u32 = 120;
 
 /// One way to reach a goal: needs, and goals in its place.
 #[derive(Clone, Debug, Default)]
@@ -143,43 +143,7 @@ fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<
             ],
             _ => called(reader, place, scope, (function, *target, args), wanted),
         },
-        Expr::Comprehension(fold) => {
-            let test = match form(reader, place.n, fold) {
-                Form::All(test) => Some((test, true)),
-                Form::Exists(test) | Form::ExistsOne(test) => Some((test, false)),
-                Form::Bind => {
-                    let bound = reader.symbols(here(fold.accu_init), scope);
-                    let scope = scope.with(&fold.accu_var, bound);
-                    return vec![Way::to(vec![Goal::Is(here(fold.result), scope, wanted)])];
-                }
-                Form::Collect(..) | Form::Other => None,
-            };
-            let Some((test, is_all)) = test else {
-                return vec![present(reader, place, scope)];
-            };
-            let mut ways = Vec::new();
-            // `all` is true and `exists` is false of nothing.
-            if is_all == wanted {
-                let range = reader.symbols(here(fold.iter_range), scope);
-                let empty = range.iter().filter_map(|symbol| match symbol {
-                    Symbol::At { path, or, .. } => Some(if or.is_some() {
-                        Way::of(path, Edit::Absent)
-                    } else {
-                        Way::of(path, Edit::MaxLen(0))
-                    }),
-                    _ => None,
-                });
-                ways.extend(empty);
-            }
-            for (round, mut goals) in reader.rounds(place.n, fold, scope, 0) {
-                goals.push(Goal::Is(here(test), round, wanted));
-                ways.push(Way::to(goals));
-            }
-            if ways.is_empty() {
-                ways.push(Way::default());
-            }
-            ways
-        }
+        Expr::Comprehension(fold) => truth_of_fold(reader, place, fold, scope, wanted),
         _ => {
             let symbols = reader.symbols(place, scope);
             let ways: Vec<_> = symbols.iter().flat_map(|it| boolean(it, wanted)).collect();
@@ -189,6 +153,53 @@ fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<
             ways
         }
     }
+}
+
+/// The ways for a comprehension to be `wanted`.
+fn truth_of_fold(
+    reader: &Reader<'_>,
+    place: Place,
+    fold: &Comprehension,
+    scope: &Scope,
+    wanted: bool,
+) -> Vec<Way> {
+    let here = |id| Place { n: place.n, id };
+
+    let test = match form(reader, place.n, fold) {
+        Form::All(test) => Some((test, true)),
+        Form::Exists(test) | Form::ExistsOne(test) => Some((test, false)),
+        Form::Bind => {
+            let bound = reader.symbols(here(fold.accu_init), scope);
+            let scope = scope.with(&fold.accu_var, bound);
+            return vec![Way::to(vec![Goal::Is(here(fold.result), scope, wanted)])];
+        }
+        Form::Collect(..) | Form::Other => None,
+    };
+    let Some((test, is_all)) = test else {
+        return vec![present(reader, place, scope)];
+    };
+    let mut ways = Vec::new();
+    // `all` is true and `exists` is false of nothing.
+    if is_all == wanted {
+        let range = reader.symbols(here(fold.iter_range), scope);
+        let empty = range.iter().filter_map(|symbol| match symbol {
+            Symbol::At { path, or, .. } => Some(if or.is_some() {
+                Way::of(path, Edit::Absent)
+            } else {
+                Way::of(path, Edit::MaxLen(0))
+            }),
+            _ => None,
+        });
+        ways.extend(empty);
+    }
+    for (round, mut goals) in reader.rounds(place.n, fold, scope, 0) {
+        goals.push(Goal::Is(here(test), round, wanted));
+        ways.push(Way::to(goals));
+    }
+    if ways.is_empty() {
+        ways.push(Way::default());
+    }
+    ways
 }
 
 /// The ways for a symbol to be the boolean `wanted`.
@@ -398,7 +409,7 @@ fn equality(left: &Symbol, right: &Symbol, wanted: bool) -> Vec<Way> {
 fn membership(reader: &Reader<'_>, element: &Symbol, of: &Symbol, wanted: bool) -> Vec<Way> {
     match (element, of) {
         (Symbol::Value(value), Symbol::At { path, .. }) => {
-            let is_list = reader.shape(path).is_some_and(|(shape, _)| shape.is_list());
+            let is_list = reader.shape(path).is_some_and(|shape| shape.is_list());
             match value.as_str() {
                 Some(key) if !is_list => {
                     let edit = if wanted { Edit::Present } else { Edit::Absent };

@@ -67,7 +67,7 @@ pub(super) fn mend(
     })
 }
 
-/// What a chain begins with, and its links, innermost first.
+/// The beginning of a chain, and its links, innermost first.
 fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(ExprId, Link)>)> {
     let mut found = Vec::new();
     let mut id = chain;

@@ -12,22 +12,24 @@ mod need;
 mod path;
 mod shape;
 mod symbol;
+mod valid;
 mod witness;
 
-use std::cell::Cell;
-use std::collections::{HashMap, HashSet};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value as Json;
 
-use crate::admission::{Admission, Operation};
+use crate::admission::{Admission, AuthorizerList, Binding, Operation, ParamList, Surroundings};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
 use crate::matching::{self, Target};
-use crate::param_kind;
 use crate::rule::Rule;
+use crate::{fails_closed, param_kind};
 use candidates::Candidate;
 use cel::ast::ExprId;
 use cel::diagnostic::Code;
@@ -44,7 +46,7 @@ pub use witness::Witness;
 use witness::{Budget, Failure, Made, Maker, Params};
 
 /// The most kinds that a policy is tried on.
-const MAX_KINDS: usize = 6;
+const MAX_KINDS: usize = 4;
 
 /// The kinds that stand for all where a rule has wildcards, the first of them that it matches.
 const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
@@ -56,13 +58,16 @@ const MAX_WILDCARD_KINDS: usize = 2;
 const MAX_EVALUATIONS: u32 = 400;
 
 /// The cost units that all evaluations for one policy may use.
-const MAX_COST: u64 = 3_000_000;
+const MAX_COST: u64 = 300_000;
 
 /// The steps that reading the expressions of a policy may take for one kind.
-const MAX_STEPS: u32 = 60_000;
+const MAX_STEPS: u32 = 20_000;
 
 /// How often a request is mended that fails elsewhere.
 const MAX_MENDS: usize = 6;
+
+/// The most kinds that are looked at for one whose scope does not fit that of the params.
+const MAX_SCOPE_KINDS: usize = 20;
 
 /// The most findings about one policy.
 const MAX_FOUND: usize = 200;
@@ -89,7 +94,7 @@ pub struct Absence {
     pub rule: Rule,
     /// The kind of the object of the witness.
     pub gvk: Gvk,
-    /// What may be absent, and what happens then.
+    /// A sentence of what may be absent, and what happens then.
     pub message: String,
     /// The mend.
     pub mend: Option<String>,
@@ -101,19 +106,21 @@ pub struct Absence {
     pub witness: Witness,
 }
 
-/// What is known besides the policy.
+/// The facts that are known besides the policy.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// What is served.
+    /// The served resources.
     pub mapper: &'a RestMapper,
     /// The types of kinds.
     pub schemas: &'a dyn SchemaResolver,
     /// The schemas of custom resources as written.
     pub written: &'a dyn WrittenSchemas,
-    /// What type checking has found.
+    /// The findings of type checking.
     pub typed: &'a [ExpressionFindings],
     /// The name of a binding of the policy that has no paramRef, where there is one.
     pub without_params: Option<&'a str>,
+    /// True where no binding of the policy has one, though there are some.
+    pub never_has_params: bool,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -135,7 +142,104 @@ pub fn analyse(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Absence> {
     })
 }
 
-/// What has been found so far.
+/// A binding whose params cannot be looked up for some requests, which fail before anything is evaluated.
+#[derive(Clone, Debug)]
+pub struct ScopeMismatch {
+    /// The fault.
+    pub message: String,
+    /// The fate of the request.
+    pub consequence: Consequence,
+    /// The kind of the object of the witness.
+    pub gvk: Gvk,
+    /// The request.
+    pub witness: Witness,
+}
+
+/// Finds the requests for which the scope of the paramKind of `policy` does not fit the paramRef of `binding`.
+#[must_use]
+pub fn scope_mismatch(
+    policy: &CompiledPolicy,
+    binding: &ValidatingAdmissionPolicyBinding,
+    context: &Context<'_>,
+) -> Option<ScopeMismatch> {
+    let reference = binding.spec.param_ref.as_ref()?;
+    let gvk = param_kind(policy.policy())?;
+    let is_namespaced = context.mapper.resources_of_kind(&gvk).next()?.namespaced;
+    let has_namespace = reference
+        .namespace
+        .as_deref()
+        .is_some_and(|name| !name.is_empty());
+    if is_namespaced == has_namespace {
+        return None;
+    }
+    let targets = matching::targets(policy.policy(), context.mapper);
+    let admission = Admission::from_compiled(policy);
+    let bound = Binding::new(binding);
+    let params = ParamList::new(is_namespaced, Vec::new());
+    // What has a namespace finds params there.
+    let fitting = targets
+        .iter()
+        .filter(|target| !is_namespaced || !target.resource.namespaced);
+    let fitting: Vec<_> = fitting.collect();
+    for target in of_kinds(&fitting, MAX_SCOPE_KINDS) {
+        let resource = target.resource;
+        let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
+            continue;
+        };
+        let object = shape(context, &resource.gvk, type_, resource.namespaced);
+        let maker = Maker::new(
+            &admission,
+            policy,
+            resource,
+            operations(target),
+            object,
+            None,
+        );
+        let Some(made) = maker.make(&Needs::default()) else {
+            continue;
+        };
+        let Some((request, _, namespaces)) = maker.asked(&made) else {
+            continue;
+        };
+        if !admission.matches_exactly(&request, &namespaces) {
+            continue;
+        }
+        let surroundings =
+            Surroundings::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
+        let Some(error) = Admission::params_error(&request, &bound, &surroundings) else {
+            continue;
+        };
+        let kind = &gvk.kind;
+        let what = if is_namespaced {
+            format!(
+                "{kind} has namespaces, paramRef names none, and {} has none either",
+                resource.gvk.kind
+            )
+        } else {
+            format!("{kind} is cluster-scoped, and paramRef names a namespace")
+        };
+        let which = if is_namespaced {
+            format!("every request for {}", resource.gvr.resource)
+        } else {
+            "every request that the binding matches".to_owned()
+        };
+        return Some(ScopeMismatch {
+            message: format!(
+                "{what}: {which} fails with `{error}`, before match conditions are asked"
+            ),
+            consequence: if fails_closed(policy.policy()) {
+                Consequence::Denied
+            } else {
+                Consequence::LetThrough
+            },
+            gvk: resource.gvk.clone(),
+            witness: maker.witness(&made, &error),
+        });
+    }
+    None
+}
+
+/// The findings so far, and what may still be tried.
 struct Analysis<'a> {
     policy: &'a CompiledPolicy,
     without_params: Option<&'a str>,
@@ -145,8 +249,9 @@ struct Analysis<'a> {
     chains: HashSet<(usize, ExprId)>,
     /// The paths that are told, by the index of the expression.
     paths: HashSet<(usize, Path)>,
-    /// The roots that are told, with the place of the finding and the expressions that it is about.
-    roots: HashMap<Root, (usize, HashSet<usize>)>,
+    /// The causes that are told once for all expressions, roots and what params lack, with the place of the finding
+    /// and the expressions that it is about.
+    shared: BTreeMap<Path, (usize, HashSet<usize>)>,
 }
 
 struct Found {
@@ -166,7 +271,7 @@ impl<'a> Analysis<'a> {
             found: Vec::new(),
             chains: HashSet::new(),
             paths: HashSet::new(),
-            roots: HashMap::new(),
+            shared: BTreeMap::new(),
         }
     }
 
@@ -206,6 +311,8 @@ impl<'a> Analysis<'a> {
             policy,
             roots: maker.roots(),
             variables,
+            constants: maker.constants(),
+            known: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let candidates = candidates::find(&reader);
@@ -242,8 +349,8 @@ impl<'a> Analysis<'a> {
     }
 
     fn is_told(&self, candidate: &Candidate) -> bool {
-        if candidate.absent.segments.is_empty() {
-            return self.roots.contains_key(&candidate.absent.root);
+        if is_shared(&candidate.absent) && self.shared.contains_key(&candidate.absent) {
+            return true;
         }
         self.chains.contains(&(candidate.place.n, candidate.chain))
             || self
@@ -341,9 +448,7 @@ impl<'a> Analysis<'a> {
         candidate: &Candidate,
     ) {
         let (n, absent) = (candidate.place.n, &candidate.absent);
-        if absent.segments.is_empty()
-            && let Some((_, others)) = self.roots.get_mut(&absent.root)
-        {
+        if let Some((_, others)) = self.shared.get_mut(absent) {
             others.insert(n);
             return;
         }
@@ -368,17 +473,18 @@ impl<'a> Analysis<'a> {
             n_others: 0,
             witness: maker.witness(made, &failure.message),
         };
-        if absent.segments.is_empty() {
+        if is_shared(absent) {
             let known = (self.found.len(), HashSet::from([n]));
-            self.roots.insert(absent.root, known);
-        } else {
+            self.shared.insert(absent.clone(), known);
+        }
+        if !absent.segments.is_empty() {
             self.chains.insert((n, candidate.chain));
             self.paths.insert((n, absent.clone()));
         }
         self.found.push(Found { absence, offset });
     }
 
-    /// What may be absent, and what happens then.
+    /// A sentence of what may be absent, and what happens then.
     fn message(&self, maker: &Maker<'_>, made: &Made, failure: &Failure, absent: &Path) -> String {
         let kind = &maker.resource.gvk.kind;
         let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
@@ -420,7 +526,7 @@ impl<'a> Analysis<'a> {
 
     /// The findings in the order of the policy's fields, without those that type checking tells.
     fn into_found(mut self, typed: &[ExpressionFindings]) -> Vec<Absence> {
-        for (place, expressions) in self.roots.values() {
+        for (place, expressions) in self.shared.values() {
             if let Some(found) = self.found.get_mut(*place) {
                 found.absence.n_others = expressions.len().saturating_sub(1);
             }
@@ -440,6 +546,11 @@ impl<'a> Analysis<'a> {
     }
 }
 
+/// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.
+fn is_shared(absent: &Path) -> bool {
+    absent.segments.is_empty() || absent.root == Root::Params
+}
+
 /// Reports whether the error is one of something that is not there.
 fn is_reason(message: &str) -> bool {
     [
@@ -451,7 +562,7 @@ fn is_reason(message: &str) -> bool {
     .any(|reason| message.starts_with(reason))
 }
 
-/// What is missing where the evaluation failed before it came to `candidate`.
+/// The path that is missing where the evaluation failed before it came to `candidate`.
 fn blocking<'c>(
     made: &Made,
     failures: &[Failure],
@@ -476,7 +587,7 @@ fn rule_of(reader: &Reader<'_>, absent: &Path) -> Rule {
         (_, Some(Segment::Index(_))) => Rule::AbsentElement,
         (_, Some(Segment::Field(_))) => {
             let parent = absent.parent().and_then(|parent| reader.shape(&parent));
-            if parent.is_some_and(|(shape, _)| shape.is_map()) {
+            if parent.is_some_and(|shape| shape.is_map()) {
                 Rule::AbsentKey
             } else {
                 Rule::AbsentField
@@ -524,7 +635,7 @@ fn mend(
         }
     }
     let whole = symbol_of_chain(reader, candidate);
-    let stand_in = whole.and_then(|path| reader.shape(&path)?.0.stand_in());
+    let stand_in = whole.and_then(|path| reader.shape(&path)?.stand_in());
     guard::mend(reader, n, candidate.chain, &optional, stand_in)
 }
 
@@ -570,6 +681,7 @@ fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'
         kind: gvk.kind,
         is_namespaced,
         may_be_null: context.without_params.is_some(),
+        is_always_null: context.never_has_params,
     })
 }
 
@@ -599,18 +711,21 @@ fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)
     }
     chosen
         .into_iter()
-        .map(|target| {
-            let names: Vec<_> = target.operations.names().collect();
-            // The usual one first.
-            let all = [
-                Operation::Create,
-                Operation::Update,
-                Operation::Delete,
-                Operation::Connect,
-            ];
-            let operations = all.into_iter().filter(|it| names.contains(&it.as_str()));
-            (target.resource, operations.collect())
-        })
+        .map(|target| (target.resource, operations(target)))
+        .collect()
+}
+
+/// The operations of the requests for a target, the usual one first.
+fn operations(target: &Target<'_>) -> Vec<Operation> {
+    let names: Vec<_> = target.operations.names().collect();
+    let all = [
+        Operation::Create,
+        Operation::Update,
+        Operation::Delete,
+        Operation::Connect,
+    ];
+    all.into_iter()
+        .filter(|operation| names.contains(&operation.as_str()))
         .collect()
 }
 

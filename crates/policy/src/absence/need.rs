@@ -9,7 +9,7 @@ use super::path::Path;
 /// The need at one place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Need {
-    /// Whether something must be there.
+    /// True if something must be there, false if nothing may.
     pub(super) is_present: Option<bool>,
     /// The value.
     pub(super) equals: Option<Json>,

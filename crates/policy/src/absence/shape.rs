@@ -33,8 +33,8 @@ pub(super) struct Shape<'a> {
 
 /// The outcome of a step into a type.
 pub(super) enum Step<'a> {
-    /// There may be something, of this type, and whether it is there for certain.
-    Into(Shape<'a>, bool),
+    /// There may be something, of this type.
+    Into(Shape<'a>),
     /// There may be anything.
     Open,
     /// There is no such thing.
@@ -78,6 +78,11 @@ impl<'a> Shape<'a> {
             own_kind: self.own_kind.clone(),
             is_namespaced: self.is_namespaced,
         }
+    }
+
+    /// Reports whether it is of one of Kubernetes' own kinds.
+    pub(super) fn is_own(&self) -> bool {
+        self.own_kind.is_some()
     }
 
     pub(super) fn is_map(&self) -> bool {
@@ -126,41 +131,51 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// What is behind `segment` of a value of the type at `path`.
-    pub(super) fn step(&self, path: &Path, segment: &Segment) -> Step<'a> {
+    /// The type of what is behind `segment` of a value of the type.
+    pub(super) fn step(&self, segment: &Segment) -> Step<'a> {
         match (&self.type_.kind, segment) {
             (DeclKind::Object(_), Segment::Field(name)) => match self.declared(name) {
-                Some(field) => {
-                    let is_certain = field.required
-                        || field.has_default
-                        || self.is_fact(path, name)
-                        || is_root_field(path, name)
-                        || self.is_system_field(path, name);
-                    Step::Into(self.within(&field.type_, self.property(name)), is_certain)
-                }
+                Some(field) => Step::Into(self.within(&field.type_, self.property(name))),
                 None if self.is_open() => Step::Open,
                 None => Step::Nothing,
             },
             (DeclKind::Map(value), Segment::Field(_)) => {
                 let written = self.written.and_then(|it| it.get("additionalProperties"));
-                Step::Into(self.within(value, written), false)
+                Step::Into(self.within(value, written))
             }
             (DeclKind::List(elem), Segment::Index(_)) => {
                 let written = self.written.and_then(|it| it.get("items"));
-                Step::Into(self.within(elem, written), false)
+                Step::Into(self.within(elem, written))
             }
             (DeclKind::Unknown, _) => Step::Open,
             _ => Step::Nothing,
         }
     }
 
-    fn is_fact(&self, path: &Path, name: &str) -> bool {
-        let Some(kind) = &self.own_kind else {
+    /// Reports whether there is something behind `segment` of every valid value of the type at `path`.
+    pub(super) fn is_certain(&self, path: &Path, segment: &Segment) -> bool {
+        let Segment::Field(name) = segment else {
             return false;
         };
-        let has = |field: &str| self.declared(field).is_some();
-        facts::of_type(has).any(|fact| fact.field == name)
-            || facts::of_place(kind, path).any(|(field, _)| field == name)
+        let Some(field) = self.declared(name) else {
+            return false;
+        };
+        field.required
+            || field.has_default
+            || is_root_field(path, name)
+            || self.is_system_field(path, name)
+            || self.is_fact(path, name)
+    }
+
+    fn has(&self, field: &str) -> bool {
+        self.type_.declared_field(field).is_some()
+    }
+
+    fn is_fact(&self, path: &Path, name: &str) -> bool {
+        self.own_kind.as_ref().is_some_and(|kind| {
+            facts::has_field(name, |field| self.has(field))
+                || facts::of_place(kind, path).any(|(field, _)| field == name)
+        })
     }
 
     /// Reports whether the API server itself sets the field `name` of the metadata at `path`.
@@ -259,8 +274,8 @@ impl<'a> Shape<'a> {
         left: &mut usize,
         depth: usize,
     ) -> Option<Json> {
-        match self.step(path, &segment) {
-            Step::Into(shape, _) => {
+        match self.step(&segment) {
+            Step::Into(shape) => {
                 shape.made(&path.then(segment)?, given, left, depth.saturating_add(1))
             }
             Step::Open => Some(given.unwrap_or_else(|| json!({}))),
@@ -276,27 +291,29 @@ impl<'a> Shape<'a> {
         left: &mut usize,
         depth: usize,
     ) -> Option<()> {
+        let mut certain = Vec::new();
         if let Some(kind) = &self.own_kind {
-            let has = |field: &str| self.declared(field).is_some();
-            let of_type = facts::of_type(has).map(|fact| (fact.field, fact.value));
+            let of_type = facts::of_type(|field| self.has(field)).into_iter();
             let facts = of_type
+                .map(|fact| (fact.field, fact.value))
                 .chain(facts::of_place(kind, path))
                 .chain(facts::choices(kind, path));
-            let facts: Vec<_> = facts.filter(|(_, value)| !value.is_empty()).collect();
             for (field, value) in facts {
-                if !fields.contains_key(field) {
+                certain.push(field);
+                if !fields.contains_key(field) && !value.is_empty() {
                     fields.insert(field.to_owned(), serde_json::from_str(value).ok()?);
                 }
             }
         }
         for field in self.type_.declared_fields() {
-            let name = unescape(&field.name)?;
-            let segment = Segment::Field(name.as_ref().into());
-            let Step::Into(_, is_certain) = self.step(path, &segment) else {
+            let is_certain = field.required || field.has_default || certain.contains(&&*field.name);
+            if !is_certain && fields.is_empty() {
                 continue;
-            };
+            }
+            let name = unescape(&field.name)?;
             let given = fields.remove(name.as_ref());
             if given.is_some() || is_certain {
+                let segment = Segment::Field(name.as_ref().into());
                 let value = self.behind(path, segment, given, left, depth)?;
                 fields.insert(name.into_owned(), value);
             }
@@ -420,13 +437,14 @@ impl<'a> Shape<'a> {
         let is_last = rest.is_empty();
         let is_absent = is_last && need.is_present == Some(false);
         let further = path.then(segment.clone())?;
-        let (shape, is_certain) = match self.step(path, segment) {
-            Step::Into(shape, is_certain) => (shape, is_certain),
-            Step::Open => (Self::open(), false),
+        let shape = match self.step(segment) {
+            Step::Into(shape) => shape,
+            Step::Open => Self::open(),
             Step::Nothing => return is_absent.then_some(()),
         };
         match (segment, value) {
             (Segment::Field(name), Json::Object(fields)) => {
+                let is_certain = self.is_certain(path, segment);
                 if is_absent {
                     if is_certain {
                         return None;
@@ -484,7 +502,7 @@ impl<'a> Shape<'a> {
             Json::Array(items) => {
                 while items.len() < n {
                     let further = path.element(items.len())?;
-                    let Step::Into(shape, _) = self.step(path, &Segment::Index(items.len())) else {
+                    let Step::Into(shape) = self.step(&Segment::Index(items.len())) else {
                         return None;
                     };
                     items.push(shape.minimal(&further)?);
@@ -501,9 +519,8 @@ impl<'a> Shape<'a> {
                         format!("example{key}")
                     };
                     let further = path.field(&name)?;
-                    let Step::Into(shape, _) =
-                        self.step(path, &Segment::Field(name.as_str().into()))
-                    else {
+                    let segment = Segment::Field(name.as_str().into());
+                    let Step::Into(shape) = self.step(&segment) else {
                         return None;
                     };
                     entries.insert(name, shape.minimal(&further)?);
@@ -528,7 +545,7 @@ impl<'a> Shape<'a> {
         for held in &need.holds {
             match value {
                 Json::Array(items) => {
-                    let Step::Into(shape, _) = self.step(path, &Segment::Index(0)) else {
+                    let Step::Into(shape) = self.step(&Segment::Index(0)) else {
                         return None;
                     };
                     if !shape.allows(held) {

@@ -1,6 +1,6 @@
 //! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct Place {
 /// The part of a request that an expression stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Symbol {
-    /// What is at a path.
+    /// The value at a path.
     At {
         path: Path,
         /// True of an optional that holds it, if it is there.
@@ -114,6 +114,10 @@ pub(super) struct Reader<'a> {
     pub(super) roots: Vec<(Root, Shape<'a>)>,
     /// The last variable of each name.
     pub(super) variables: HashMap<&'a str, usize>,
+    /// The values that are the same in all requests of the kind.
+    pub(super) constants: Vec<(Path, Json)>,
+    /// The symbols of expressions outside of macros, as far as they were asked for.
+    pub(super) known: RefCell<HashMap<Place, Vec<Symbol>>>,
     /// The steps that may still be taken.
     pub(super) left: Cell<u32>,
 }
@@ -141,38 +145,53 @@ impl<'a> Reader<'a> {
         self.variables.get(name).copied()
     }
 
-    /// The type at `path`, and whether something is there for certain where its parent is.
-    pub(super) fn shape(&self, path: &Path) -> Option<(Shape<'a>, bool)> {
+    /// The type at `path`.
+    pub(super) fn shape(&self, path: &Path) -> Option<Shape<'a>> {
         let (_, root) = self.roots.iter().find(|(root, _)| *root == path.root)?;
         let mut shape = root.clone();
-        let mut is_certain = true;
-        let mut at = Path::of(path.root);
         for segment in &path.segments {
-            (shape, is_certain) = match shape.step(&at, segment) {
-                Step::Into(shape, is_certain) => (shape, is_certain),
-                Step::Open => (Shape::open(), false),
+            shape = match shape.step(segment) {
+                Step::Into(shape) => shape,
+                Step::Open => Shape::open(),
                 Step::Nothing => return None,
             };
-            at = at.then(segment.clone())?;
         }
-        Some((shape, is_certain))
+        Some(shape)
     }
 
     /// Reports whether nothing may be at `path` in a valid object that has what is around it.
     pub(super) fn may_be_absent(&self, path: &Path) -> bool {
-        self.shape(path).is_some_and(|(_, is_certain)| !is_certain)
+        let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
+            return true;
+        };
+        let around = self.shape(&parent);
+        around.is_some_and(|around| {
+            !matches!(around.step(last), Step::Nothing) && !around.is_certain(&parent, last)
+        })
     }
 
     fn is_map(&self, path: &Path) -> bool {
-        self.shape(path).is_some_and(|(shape, _)| shape.is_map())
+        self.shape(path).is_some_and(|shape| shape.is_map())
     }
 
-    /// What the expression at `place` stands for.
+    /// The parts of a request that the expression at `place` stands for.
     pub(super) fn symbols(&self, place: Place, scope: &Scope) -> Vec<Symbol> {
         self.symbols_at(place, scope, 0)
     }
 
     fn symbols_at(&self, place: Place, scope: &Scope, depth: usize) -> Vec<Symbol> {
+        if scope.0.is_some() {
+            return self.read(place, scope, depth);
+        }
+        if let Some(known) = self.known.borrow().get(&place) {
+            return known.clone();
+        }
+        let symbols = self.read(place, scope, depth);
+        self.known.borrow_mut().insert(place, symbols.clone());
+        symbols
+    }
+
+    fn read(&self, place: Place, scope: &Scope, depth: usize) -> Vec<Symbol> {
         if depth > MAX_DEPTH || !self.take() {
             return vec![Symbol::Unknown];
         }
@@ -195,7 +214,7 @@ impl<'a> Reader<'a> {
                     });
                 }
                 let operands = below(*operand);
-                selected(operands, |path| path.field(field))
+                self.with_constants(selected(operands, |path| path.field(field)))
             }
             Expr::List { elements, .. } => {
                 let all = elements
@@ -300,6 +319,18 @@ impl<'a> Reader<'a> {
             | ("lowerAscii" | "trim" | "flatten" | "distinct" | "sort", Some(of), []) => below(of),
             _ => vec![Symbol::Unknown],
         }
+    }
+
+    /// `symbols`, with the values of what is the same in all requests.
+    fn with_constants(&self, symbols: Vec<Symbol>) -> Vec<Symbol> {
+        let known = |symbol| match symbol {
+            Symbol::At { ref path, .. } => {
+                let constant = self.constants.iter().find(|(known, _)| known == path);
+                constant.map_or(symbol, |(_, value)| Symbol::Value(value.clone()))
+            }
+            other => other,
+        };
+        symbols.into_iter().map(known).collect()
     }
 
     fn indexed(&self, operands: Vec<Symbol>, index: &[Symbol]) -> Vec<Symbol> {
@@ -430,7 +461,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What is at `path`.
+/// The value at `path`.
 pub(super) fn at(path: Path) -> Symbol {
     Symbol::At {
         path,

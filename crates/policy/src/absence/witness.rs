@@ -12,18 +12,19 @@ use super::need::{Edit, Need, Needs};
 use super::path::{Path, Root, Segment};
 use super::shape::Shape;
 use super::symbol::{Place, Reader};
-use crate::admission::trace::Step;
+use super::valid;
+use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
     Surroundings, UserInfo,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::Role;
-use kubernetes::library::limits::PER_CALL_LIMIT;
+use cel::value::EvalError;
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 
-/// A request for which an expression fails, as an AdmissionReview has it, with what is asked besides.
+/// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Witness {
@@ -58,7 +59,7 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// What is at the root of paths.
+    /// The value at the root of paths.
     fn root(&self, root: Root) -> Option<&Json> {
         match root {
             Root::Object => self.object.as_ref(),
@@ -121,6 +122,8 @@ pub(super) struct Maker<'a> {
     pub(super) object: Shape<'a>,
     /// The type of the params, where the policy has a paramKind.
     pub(super) params: Option<Params<'a>>,
+    /// True of Kubernetes' own kinds.
+    is_own: bool,
     /// The least object.
     minimal: Option<Json>,
     /// The requests that were evaluated.
@@ -137,9 +140,11 @@ pub(super) struct Params<'a> {
     pub(super) is_namespaced: bool,
     /// True where a binding has none.
     pub(super) may_be_null: bool,
+    /// True where no binding has any.
+    pub(super) is_always_null: bool,
 }
 
-/// What evaluations may still cost.
+/// The cost that evaluations may still have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
     pub(super) n_evaluations: u32,
@@ -167,6 +172,7 @@ impl<'a> Maker<'a> {
             policy,
             resource,
             operations,
+            is_own: object.is_own(),
             minimal,
             object,
             params,
@@ -191,6 +197,44 @@ impl<'a> Maker<'a> {
         roots
     }
 
+    /// The values that are the same in all requests.
+    pub(super) fn constants(&self) -> Vec<(Path, Json)> {
+        let (resource, subresource) = self.resource_names();
+        let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
+        let mut found = Vec::new();
+        for root in [Root::Object, Root::OldObject] {
+            found.push((Path::of(root).field("kind"), json!(gvk.kind)));
+            found.push((Path::of(root).field("apiVersion"), json!(gvk.api_version())));
+        }
+        let request = Path::of(Root::Request);
+        for part in ["kind", "requestKind"] {
+            let part = request.field(part);
+            let field = |name| part.as_ref().and_then(|part| part.field(name));
+            found.push((field("group"), json!(gvk.group)));
+            found.push((field("version"), json!(gvk.version)));
+            found.push((field("kind"), json!(gvk.kind)));
+        }
+        for part in ["resource", "requestResource"] {
+            let part = request.field(part);
+            let field = |name| part.as_ref().and_then(|part| part.field(name));
+            found.push((field("group"), json!(gvr.group)));
+            found.push((field("version"), json!(gvr.version)));
+            found.push((field("resource"), json!(resource)));
+        }
+        if !subresource.is_empty() {
+            found.push((request.field("subResource"), json!(subresource)));
+            found.push((request.field("requestSubResource"), json!(subresource)));
+        }
+        found.push((request.field("dryRun"), json!(false)));
+        if let [only] = &*self.operations {
+            found.push((request.field("operation"), json!(only.as_str())));
+        }
+        found
+            .into_iter()
+            .filter_map(|(path, value)| Some((path?, value)))
+            .collect()
+    }
+
     /// The operation that `needs` ask for, the least unusual one.
     fn operation(&self, needs: &Needs) -> Option<Operation> {
         let wanted = Path::of(Root::Request).field("operation")?;
@@ -209,9 +253,9 @@ impl<'a> Maker<'a> {
             };
             is_named
                 && !(has_object && needs.is_absent(&object))
-                && !(!has_object && needs.is_present(&object))
+                && (has_object || !needs.is_present(&object))
                 && !(has_old && needs.is_absent(&old_object))
-                && !(!has_old && needs.is_present(&old_object))
+                && (has_old || !needs.is_present(&old_object))
         };
         self.operations.iter().find(fits).copied()
     }
@@ -237,8 +281,9 @@ impl<'a> Maker<'a> {
             None
         };
         let params = match &self.params {
+            Some(params) if params.is_always_null => None,
             Some(params) if !needs.is_absent(&Path::of(Root::Params)) => {
-                Some(self.make_params(params, &needs)?)
+                Some(Self::make_params(params, &needs)?)
             }
             Some(params) if !params.may_be_null => return None,
             _ => None,
@@ -318,10 +363,13 @@ impl<'a> Maker<'a> {
             }
         }
         meet_all(&self.object, &mut object, root, needs)?;
+        if self.is_own {
+            valid::complete(&self.resource.gvk.kind, &mut object)?;
+        }
         Some(object)
     }
 
-    fn make_params(&self, params: &Params<'_>, needs: &Needs) -> Option<Json> {
+    fn make_params(params: &Params<'_>, needs: &Needs) -> Option<Json> {
         let mut object = params.shape.minimal(&Path::of(Root::Params))?;
         let fields = object.as_object_mut()?;
         fields.insert("apiVersion".to_owned(), json!(params.api_version));
@@ -490,6 +538,45 @@ impl<'a> Maker<'a> {
         }
     }
 
+    /// The request that was made as the admission sees it, with its namespace and the namespaces that there are.
+    pub(super) fn asked(
+        &self,
+        made: &Made,
+    ) -> Option<(
+        AdmissionRequest,
+        Option<Namespace>,
+        BTreeMap<String, Namespace>,
+    )> {
+        let (resource, subresource) = self.resource_names();
+        let text = |name: &str| {
+            let value = made.request.get(name).and_then(Json::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        let mut gvr = self.resource.gvr.clone();
+        resource.clone_into(&mut gvr.resource);
+        let request = AdmissionRequest {
+            operation: made.operation,
+            gvk: self.resource.gvk.clone(),
+            gvr,
+            subresource: subresource.to_owned(),
+            name: text("name"),
+            namespace: text("namespace"),
+            object: made.object.as_ref().map(Object::new),
+            old_object: made.old_object.as_ref().map(Object::new),
+            user_info: user_info(made.request.get("userInfo")),
+            ..AdmissionRequest::default()
+        };
+        let namespace = made.namespace.as_ref().map(Namespace::new);
+        let mut namespaces = BTreeMap::new();
+        if let Some(namespace) = &namespace {
+            namespaces.insert(request.namespace.clone(), namespace.clone());
+        } else if !request.namespace.is_empty() {
+            let own = made.object.as_ref().or(made.old_object.as_ref())?;
+            namespaces.insert(request.namespace.clone(), Namespace::new(own));
+        }
+        Some((request, namespace, namespaces))
+    }
+
     /// Evaluates the policy for what was made; `None` where the rules do not match it or it has been evaluated
     /// before.
     pub(super) fn evaluate(
@@ -513,33 +600,7 @@ impl<'a> Maker<'a> {
             return None;
         }
         budget.n_evaluations -= 1;
-        let (resource, subresource) = self.resource_names();
-        let text = |name: &str| {
-            let value = made.request.get(name).and_then(Json::as_str);
-            value.unwrap_or_default().to_owned()
-        };
-        let mut gvr = self.resource.gvr.clone();
-        gvr.resource = resource.to_owned();
-        let request = AdmissionRequest {
-            operation: made.operation,
-            gvk: self.resource.gvk.clone(),
-            gvr,
-            subresource: subresource.to_owned(),
-            name: text("name"),
-            namespace: text("namespace"),
-            object: made.object.as_ref().map(Object::new),
-            old_object: made.old_object.as_ref().map(Object::new),
-            user_info: user_info(made.request.get("userInfo")),
-            ..AdmissionRequest::default()
-        };
-        let namespace = made.namespace.as_ref().map(Namespace::new);
-        let mut namespaces = BTreeMap::new();
-        if let Some(namespace) = &namespace {
-            namespaces.insert(request.namespace.clone(), namespace.clone());
-        } else if !request.namespace.is_empty() {
-            let own = made.object.as_ref().or(made.old_object.as_ref())?;
-            namespaces.insert(request.namespace.clone(), Namespace::new(own));
-        }
+        let (request, namespace, namespaces) = self.asked(made)?;
         if !self.admission.matches_exactly(&request, &namespaces) {
             return None;
         }
@@ -551,14 +612,12 @@ impl<'a> Maker<'a> {
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &surroundings);
         // What ended early may have cost as much as a call may.
-        let is_over = steps.iter().any(|step| {
-            step.result
-                .as_ref()
-                .is_err_and(|error| error.ends_evaluation())
-        });
+        let is_over = steps
+            .iter()
+            .any(|step| step.result.as_ref().is_err_and(EvalError::ends_evaluation));
         let cost = evaluation.costs.used().saturating_add(100);
         let cost = if is_over {
-            cost.saturating_add(PER_CALL_LIMIT)
+            cost.saturating_add(TRACED_CALL_LIMIT)
         } else {
             cost
         };

@@ -172,6 +172,20 @@ impl Admission {
         matched.is_ok_and(|matched| matched.is_some_and(|(gvr, _)| gvr == request.gvr))
     }
 
+    /// The error in the params that `binding` names for `request`, where it applies to that.
+    pub(crate) fn params_error(
+        request: &AdmissionRequest,
+        binding: &Binding,
+        surroundings: &Surroundings<'_>,
+    ) -> Option<String> {
+        let source = surroundings.params.as_ref().ok()?;
+        if let Some(constraints) = binding.constraints() {
+            let matched = constraints.matches(request, surroundings.namespaces);
+            matched.ok().flatten()?;
+        }
+        params::collect(binding.param_ref(), *source, &request.namespace).err()
+    }
+
     /// Decides about `request` as an API server does that has `bindings` of this policy, and no other.
     ///
     /// Bindings count as given, whatever policy they name.

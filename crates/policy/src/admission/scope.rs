@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::program::{Planned, Programs};
 use super::text::go_quote;
-use super::trace::Trace;
+use super::trace::{TRACED_CALL_LIMIT, Trace};
 use cel::eval::{Activation, FieldResult, Limits};
 use cel::types::{StructType, Type};
 use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
@@ -103,12 +103,16 @@ impl Scope {
             return (Err(EvalError::new("the evaluation was cancelled")), 0);
         }
         self.depth.store(depth, Ordering::Relaxed);
+        let limit = match self.inputs.trace {
+            Some(_) => TRACED_CALL_LIMIT,
+            None => PER_CALL_LIMIT,
+        };
         let limits = Limits {
             work: Some(&self.inputs.work),
             is_interrupted: flag
                 .is_some()
                 .then_some(&is_cancelled as &(dyn Fn() -> bool + Sync)),
-            ..Limits::of_cost(PER_CALL_LIMIT)
+            ..Limits::of_cost(limit)
         };
         let evaluation = planned.program.eval(self, limits);
         self.depth.store(around, Ordering::Relaxed);

@@ -4,6 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use cel::value::{EvalError, Value};
 
+/// The greatest cost of an evaluation that is traced, in cost units: who traces tries many small requests.
+pub(crate) const TRACED_CALL_LIMIT: u64 = 50_000;
+
 /// The result of an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {

@@ -59,8 +59,8 @@ rules! {
     AbsentField "absent-field":
         "an optional field is read that some valid request does not have",
         expression(
-            "object.spec.template.spec.securityContext.runAsNonRoot",
-            "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false)",
+            "object.spec.template.spec.securityContext.runAsNonRoot == true",
+            "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false) == true",
         ),
         "Test for the field with has() before it is read, or write `.?` and `orValue()`. Another validation is no \
          guard, since each is evaluated. The finding has a request for which the expression fails.";
@@ -77,9 +77,10 @@ rules! {
          namespace",
         spec(
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
-             operations: [CREATE, DELETE]\n    resources: [deployments]",
+             operations: [CREATE, DELETE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name \
+             != 'a'",
             "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
-             operations: [CREATE]\n    resources: [deployments]",
+             operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
         ),
         "Leave the operation out of the rule, or ask for null first: `object == null || ...`. The finding has a request \
          for which the expression fails.";
@@ -266,6 +267,12 @@ rules! {
         ),
         "Write apiVersion and kind of a resource that the cluster serves: while there is none, no request can be \
          judged.";
+    ParamScope "param-scope":
+        "the scope of the paramKind does not fit the paramRef of a binding, so that requests fail before anything is \
+         evaluated",
+        words("The paramKind is Namespace, which has no namespace itself, and paramRef.namespace names one."),
+        "Leave paramRef.namespace out for a cluster-scoped paramKind; name it for a namespaced one where the rules match \
+         cluster-scoped resources.";
     PassedOver "passed-over":
         "objects of kinds that are not checked",
         file(

@@ -1,0 +1,420 @@
+//! What `kubectl vap check` says of what may be absent: which expressions fail, and that each witness makes them
+//! fail.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::{self, Options};
+use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::policy::admission::{
+    Admission, AdmissionRequest, AuditAnnotationAction, AuthorizerList, Evaluation,
+    EvaluationResult, Namespace, Object, ParamList, Surroundings, UserInfo,
+};
+use vap_status_controller::policy::analysis::Profile;
+use vap_status_controller::schema::{Gvk, Gvr};
+
+/// The findings about absence in `manifest`, and the whole report.
+fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        crds: crds.to_vec(),
+        profile: Profile::Truthful,
+        version: None,
+    };
+    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
+    let report = serde_json::to_value(report).unwrap();
+    let findings = report["findings"].as_array().unwrap().clone();
+    assert!(
+        findings.iter().all(|found| found["severity"] != "error"),
+        "{findings:#?}"
+    );
+    let is_absence = |found: &Value| found["witness"].is_object();
+    findings.into_iter().filter(is_absence).collect()
+}
+
+/// A policy of `resource` in group and version, with `operations` and the rest of its spec.
+fn policy((group, version, resource): (&str, &str, &str), operations: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+         matchConstraints:\n    resourceRules:\n    - apiGroups: ['{group}']\n      apiVersions: ['{version}']\n      \
+         operations: [{operations}]\n      resources: ['{resource}']\n{spec}"
+    )
+}
+
+const POD: (&str, &str, &str) = ("", "v1", "pods");
+const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
+
+/// The findings about a validation alone: rule, and what is absent.
+fn of_validation(resource: (&str, &str, &str), operations: &str, expression: &str) -> Vec<String> {
+    let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
+    shown(&absences(&policy(resource, operations, &spec), &[]))
+}
+
+fn shown(findings: &[Value]) -> Vec<String> {
+    let text = |found: &Value| {
+        let message = found["message"].as_str().unwrap();
+        let subject = message.split('`').nth(1).unwrap();
+        format!("{} {subject}", found["rule"].as_str().unwrap())
+    };
+    findings.iter().map(text).collect()
+}
+
+#[track_caller]
+fn fails(resource: (&str, &str, &str), operations: &str, expression: &str, expected: &[&str]) {
+    let found = of_validation(resource, operations, expression);
+    assert_eq!(found, expected, "{expression}");
+}
+
+#[track_caller]
+fn holds(resource: (&str, &str, &str), operations: &str, expression: &str) {
+    fails(resource, operations, expression, &[]);
+}
+
+#[test]
+fn fields_keys_and_elements_without_a_guard() {
+    let create = "CREATE, UPDATE";
+    fails(
+        POD,
+        create,
+        "object.metadata.labels['team'] != ''",
+        &["absent-field object.metadata.labels"],
+    );
+    fails(
+        DEPLOYMENT,
+        create,
+        "object.spec.template.metadata.labels['team'] != ''",
+        &["absent-key object.spec.template.metadata.labels.team"],
+    );
+    fails(
+        POD,
+        create,
+        "object.spec.securityContext.runAsNonRoot == true",
+        &["absent-field object.spec.securityContext.runAsNonRoot"],
+    );
+    fails(
+        POD,
+        create,
+        "object.spec.containers.all(c, c.securityContext.privileged == false)",
+        &["absent-field object.spec.containers[0].securityContext"],
+    );
+    fails(
+        POD,
+        create,
+        "object.spec.containers[1].image != ''",
+        &["absent-element object.spec.containers[1]"],
+    );
+    fails(
+        POD,
+        create,
+        "'a' in request.userInfo.extra['b']",
+        &["absent-field request.userInfo.extra"],
+    );
+    fails(
+        DEPLOYMENT,
+        create,
+        "object.spec.strategy.rollingUpdate.maxSurge == 1",
+        &["absent-field object.spec.strategy.rollingUpdate"],
+    );
+    fails(
+        POD,
+        create,
+        "object.?spec.nodeName.value() == 'a'",
+        &["absent-field object.spec.nodeName"],
+    );
+}
+
+#[test]
+fn a_guard_at_the_wrong_place_is_none() {
+    fails(
+        POD,
+        "CREATE",
+        "!has(object.metadata.annotations) || object.metadata.annotations['a/b'] == 'x'",
+        &["absent-key object.metadata.annotations[\"a/b\"]"],
+    );
+    fails(
+        POD,
+        "CREATE",
+        "object.spec.nodeName == 'a' && has(object.spec.nodeName) || object.spec.nodeName != 'b'",
+        &["absent-field object.spec.nodeName"],
+    );
+    // Another validation is no guard.
+    let spec = "  validations:\n  - expression: has(object.metadata.labels)\n  - expression: \"'a' in object.metadata.labels\"\n";
+    let found = absences(&policy(POD, "CREATE", spec), &[]);
+    assert_eq!(shown(&found), ["absent-field object.metadata.labels"]);
+}
+
+#[test]
+fn guards_wherever_they_stand() {
+    for expression in [
+        "has(object.metadata.labels) && 'a' in object.metadata.labels && object.metadata.labels['a'] == 'b'",
+        "!has(object.metadata.labels) || !('a' in object.metadata.labels) || object.metadata.labels.a == 'b'",
+        "has(object.spec.nodeName) ? object.spec.nodeName == 'a' : true",
+        "object.?metadata.labels[?'a'].orValue('') == 'b'",
+        "object.spec.?initContainers.orValue([]).all(c, c.image != '')",
+        "object.spec.containers.all(c, !has(c.securityContext) || !has(c.securityContext.privileged) || \
+         !c.securityContext.privileged)",
+        "object.spec.containers.filter(c, has(c.env)).all(c, c.env.all(e, e.name != ''))",
+        "!(has(object.spec.hostNetwork) && object.spec.hostNetwork)",
+        "object.spec.containers.all(c, c.image != '' && c.imagePullPolicy != 'Never')",
+        "object.spec.restartPolicy == 'Always' && object.spec.dnsPolicy != 'None'",
+        "object.metadata.name != '' && object.metadata.namespace != '' && object.metadata.uid != ''",
+        "size(object.spec.containers) < 2 || object.spec.containers[1].image != ''",
+        "request.userInfo.username != '' && request.userInfo.groups.size() > 0",
+    ] {
+        holds(POD, "CREATE, UPDATE", expression);
+    }
+    holds(
+        DEPLOYMENT,
+        "CREATE, UPDATE",
+        "object.spec.replicas < 5 && (object.spec.strategy.type != 'RollingUpdate' || object.spec.strategy.rollingUpdate.maxSurge \
+         == 1)",
+    );
+    let spec = "  matchConditions:\n  - {name: m, expression: has(object.metadata.labels)}\n  variables:\n  - {name: v, \
+                expression: \"'a' in object.metadata.labels\"}\n  - {name: w, expression: \"variables.v ? \
+                object.metadata.labels.a : ''\"}\n  validations:\n  - expression: variables.w != 'b' && (!variables.v || \
+                object.metadata.labels.a != '')\n";
+    assert_eq!(shown(&absences(&policy(POD, "CREATE", spec), &[])), [""; 0]);
+}
+
+#[test]
+fn null_where_some_operation_allows_it() {
+    fails(
+        POD,
+        "CREATE, DELETE",
+        "object.metadata.name != 'a'",
+        &["absent-object object"],
+    );
+    fails(
+        DEPLOYMENT,
+        "CREATE, UPDATE",
+        "object.spec.replicas >= oldObject.spec.replicas",
+        &["absent-object oldObject"],
+    );
+    for expression in [
+        "request.operation == 'DELETE' || object.metadata.name != 'a'",
+        "object == null || object.metadata.name != 'a'",
+        "request.operation != 'UPDATE' || oldObject.metadata.name == object.metadata.name",
+        "(request.operation == 'DELETE' ? oldObject : object).metadata.name != 'a'",
+        "has(object.metadata) || oldObject.metadata.name != 'a' || true",
+    ] {
+        holds(POD, "CREATE, UPDATE, DELETE", expression);
+    }
+}
+
+#[test]
+fn one_cause_is_told_once() {
+    let spec = "  validations:\n  - expression: object.metadata.name != 'a'\n  - expression: object.metadata.name != 'b'\n  \
+                - expression: object.metadata.name != 'c'\n";
+    let found = absences(&policy(POD, "CREATE, DELETE", spec), &[]);
+    let [only] = &found[..] else {
+        panic!("{found:#?}")
+    };
+    let help = only["help"].as_str().unwrap();
+    assert!(help.contains("so do 2 other expressions"), "{help}");
+}
+
+#[test]
+fn the_severity_is_what_follows() {
+    let severity = |spec: &str| {
+        let found = absences(&policy(POD, "CREATE", spec), &[]);
+        let severity = |found: &Value| found["severity"].as_str().unwrap().to_owned();
+        found.iter().map(severity).collect::<Vec<_>>()
+    };
+    let validation = "  validations:\n  - expression: object.spec.nodeName != 'a'\n";
+    assert_eq!(severity(validation), ["warning"]);
+    assert_eq!(
+        severity(&format!("  failurePolicy: Ignore\n{validation}")),
+        ["note"]
+    );
+    let message = "  validations:\n  - expression: object.metadata.name != 'a'\n    messageExpression: \
+                   string(object.spec.nodeName)\n";
+    assert_eq!(severity(message), ["note"]);
+    // The message of a validation that always holds is never evaluated.
+    let never = "  validations:\n  - expression: 'true'\n    messageExpression: string(object.spec.nodeName)\n";
+    assert_eq!(severity(never), [""; 0]);
+}
+
+#[test]
+fn params_that_are_not_there() {
+    let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: has(params.data)\n";
+    let binding = |reference: &str| {
+        format!(
+            "{}---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: \
+             b}}\nspec:\n  policyName: p\n  validationActions: [Deny]\n{reference}",
+            policy(POD, "CREATE", spec)
+        )
+    };
+    let found = absences(&binding(""), &[]);
+    assert_eq!(shown(&found), [""; 0], "has() of null is false");
+    let spec_read = binding("").replace("has(params.data)", "params.metadata.name != ''");
+    assert_eq!(shown(&absences(&spec_read, &[])), ["absent-params params"]);
+    let named = "  paramRef: {name: a, namespace: default, parameterNotFoundAction: Allow}\n";
+    assert_eq!(shown(&absences(&binding(named), &[])), [""; 0]);
+    let cluster = binding(named).replace("kind: ConfigMap", "kind: Namespace");
+    let cluster = cluster.replace("has(params.data)", "has(params.metadata)");
+    let found = absences(&cluster, &[]);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0]["rule"], "param-scope");
+    assert_eq!(
+        found[0]["witness"]["error"],
+        "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+    );
+}
+
+#[test]
+fn the_witness_is_in_the_json_and_the_guard_in_the_help() {
+    let spec = "  validations:\n  - expression: object.metadata.labels.team != ''\n";
+    let found = absences(&policy(POD, "CREATE", spec), &[]);
+    let witness = &found[0]["witness"];
+    assert_eq!(witness["error"], "no such key: labels");
+    assert_eq!(witness["request"]["operation"], "CREATE");
+    assert_eq!(witness["request"]["oldObject"], Value::Null);
+    assert_eq!(
+        witness["request"]["object"]["spec"]["restartPolicy"],
+        "Always"
+    );
+    assert_eq!(witness["namespaceObject"]["metadata"]["name"], "default");
+    assert_eq!(
+        found[0]["message"],
+        "`object.metadata.labels` may be absent: CREATE of a Pod without metadata.labels fails with `no such key: labels`"
+    );
+    let help = found[0]["help"].as_str().unwrap();
+    assert!(
+        help.contains("`has(object.metadata.labels) && has(object.metadata.labels.team) && ...`"),
+        "{help}"
+    );
+    assert!(
+        help.contains("`object.metadata.?labels.?team.orValue('')`"),
+        "{help}"
+    );
+}
+
+/// A policy may not use up the machine, whatever it says.
+#[test]
+fn costly_expressions_end() {
+    let numbers = (0..200)
+        .map(|n| n.to_string())
+        .collect::<Vec<_>>()
+        .join(",");
+    let nested = format!(
+        "[{numbers}].all(a, [{numbers}].all(b, [{numbers}].all(c, a + b + c >= 0))) && object.spec.nodeName == ''"
+    );
+    assert_eq!(of_validation(POD, "CREATE", &nested), [""; 0]);
+    let many = vec!["(has(object.spec.nodeName) || object.spec.hostname == 'a')"; 200].join(" && ");
+    assert!(of_validation(POD, "CREATE", &many).len() <= 1);
+    let doubled: Vec<_> = (1..60)
+        .map(|n| {
+            format!(
+                "  - {{name: v{n}, expression: 'variables.v{0} && variables.v{0}'}}\n",
+                n - 1
+            )
+        })
+        .collect();
+    let doubled = doubled.concat();
+    let spec = format!(
+        "  variables:\n  - {{name: v0, expression: object.spec.hostNetwork}}\n{doubled}  validations:\n  - expression: \
+         variables.v59\n"
+    );
+    let found = absences(&policy(POD, "CREATE", &spec), &[]);
+    assert_eq!(shown(&found), ["absent-field object.spec.hostNetwork"]);
+}
+
+/// Reports whether something in `evaluation` failed.
+fn has_error(evaluation: &Evaluation) -> bool {
+    let decisions = evaluation.decisions.iter();
+    let annotations = evaluation.audit_annotations.iter();
+    let condition = evaluation.match_conditions.as_ref();
+    decisions
+        .into_iter()
+        .any(|d| d.evaluation == EvaluationResult::Error)
+        || annotations
+            .into_iter()
+            .any(|a| a.action == AuditAnnotationAction::Error)
+        || condition.is_some_and(|condition| condition.error.is_some())
+}
+
+#[test]
+fn each_witness_of_the_own_policies_fails() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let paths = vec![root.join("e2e/policies")];
+    let input = Input::load(&paths, Wanted::Policies, &mut Cursor::new(b""));
+    let options = Options {
+        paths,
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut Cursor::new(b"")).unwrap();
+    let report = serde_json::to_value(report).unwrap();
+    let mut n_tried = 0;
+    for found in report["findings"].as_array().unwrap() {
+        let witness = &found["witness"];
+        if !witness.is_object() || found["severity"] != "warning" || found["rule"] == "param-scope"
+        {
+            continue;
+        }
+        let policies = input.policies.iter();
+        let named = |name: &Option<String>| name.as_deref() == found["policy"].as_str();
+        let mut policies = policies.filter(|policy| named(&policy.value.metadata.name));
+        let policy = policies.next().unwrap();
+        let request = &witness["request"];
+        let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+        let (kind, resource) = (&request["kind"], &request["resource"]);
+        let gvk = Gvk::new(
+            text(kind, "group"),
+            text(kind, "version"),
+            text(kind, "kind"),
+        );
+        let gvr = Gvr::new(
+            text(resource, "group"),
+            text(resource, "version"),
+            text(resource, "resource"),
+        );
+        let object = |value: &Value| value.is_object().then(|| Object::new(value));
+        let groups = request["userInfo"]["groups"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        let asked = AdmissionRequest {
+            operation: text(request, "operation").parse().unwrap(),
+            gvk: gvk.clone(),
+            gvr: gvr.clone(),
+            subresource: text(request, "subResource"),
+            name: text(request, "name"),
+            namespace: text(request, "namespace"),
+            object: object(&request["object"]),
+            old_object: object(&request["oldObject"]),
+            user_info: UserInfo {
+                username: text(&request["userInfo"], "username"),
+                groups: groups
+                    .map(|group| group.as_str().unwrap().to_owned())
+                    .collect(),
+                ..UserInfo::default()
+            },
+            ..AdmissionRequest::default()
+        };
+        let namespace = &witness["namespaceObject"];
+        let namespace = namespace.is_object().then(|| Namespace::new(namespace));
+        let params = object(&witness["params"]);
+        let (no_params, namespaces) = (ParamList::default(), BTreeMap::new());
+        let surroundings =
+            Surroundings::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
+        let evaluation = Admission::new(&policy.value).evaluate(
+            &asked,
+            (&gvr, &gvk),
+            params.as_ref(),
+            namespace.as_ref(),
+            &surroundings,
+        );
+        assert!(has_error(&evaluation), "{found:#}\n{evaluation:#?}");
+        n_tried += 1;
+    }
+    assert!(n_tried > 10, "{n_tried}");
+}
