@@ -25,6 +25,29 @@ pub enum Consequence {
     Denied,
 }
 
+impl Consequence {
+    /// All consequences, the least first.
+    pub const ALL: [Self; 5] = [
+        Self::Unread,
+        Self::OtherMessage,
+        Self::NoAnnotation,
+        Self::LetThrough,
+        Self::Denied,
+    ];
+
+    /// The stable id, `let-through`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Unread => "unread",
+            Self::OtherMessage => "other-message",
+            Self::NoAnnotation => "no-annotation",
+            Self::LetThrough => "let-through",
+            Self::Denied => "denied",
+        }
+    }
+}
+
 /// The consequence of each of `expressions`, in their order.
 pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Vec<Consequence> {
     let mut found: Vec<Consequence> = expressions

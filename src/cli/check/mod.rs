@@ -4,6 +4,7 @@
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
 pub mod annotations;
+pub mod costs;
 mod expressions;
 pub mod finding;
 pub mod known;

@@ -6,13 +6,14 @@ use std::panic::{self, AssertUnwindSafe};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::expressions;
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
+use super::{costs, expressions};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
+use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, Matches};
 use crate::policy::rule::Rule;
@@ -43,6 +44,8 @@ pub struct Outcome {
     pub status: DesiredStatus,
     /// The outcome of type checking.
     pub typed: TypeCheck,
+    /// The costs that its expressions may have.
+    pub costs: PolicyCosts,
     /// The findings to report about the policy.
     pub findings: Vec<Finding>,
 }
@@ -56,6 +59,7 @@ pub(super) struct Answers {
     pub(super) errors: Vec<(String, CompileFindingKind, Cause)>,
     matches: Matches,
     pub(super) typed: TypeCheck,
+    costs: PolicyCosts,
     params: ParamKindState,
     status: DesiredStatus,
 }
@@ -86,6 +90,7 @@ pub fn check(
         return Outcome {
             status,
             typed: TypeCheck::default(),
+            costs: PolicyCosts::default(),
             findings: vec![finding(
                 policy,
                 Severity::Error,
@@ -102,9 +107,11 @@ pub fn check(
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
+    costs::notes(policy, &answers.compiled, &answers.costs, &mut findings);
     Outcome {
         status: answers.status,
         typed: answers.typed,
+        costs: answers.costs,
         findings,
     }
 }
@@ -113,6 +120,8 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
     let compiled = CompiledPolicy::new(policy);
     let matches = matching::resolve(policy, &known.mapper);
     let typed = type_check(&compiled, &known.mapper, known, profile);
+    let kinds = typed.checked.iter().chain(&typed.by_wildcard.checked);
+    let costs = PolicyCosts::new(&compiled, &kinds.collect::<Vec<_>>(), known);
     let params = known.param_kind_state(policy);
 
     // What the API server refuses when the policy is created, and after that what it cannot use.
@@ -170,6 +179,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         errors,
         matches,
         typed,
+        costs,
         params,
         status,
     }
@@ -434,6 +444,7 @@ pub(in crate::cli) fn finding<T>(
         rule,
         message: message.to_owned(),
         help: None,
+        consequence: None,
         location: Location {
             file: object.source.name.clone(),
             source: Some(std::sync::Arc::clone(&object.source)),

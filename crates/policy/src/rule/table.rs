@@ -56,6 +56,16 @@ rules! {
         "the API server refuses the expression",
         expression("object.metadata.name.find('[') == ''", r"object.metadata.name.find('\\[') == ''"),
         "Read the message: the expression is well typed, and cannot be made ready to be evaluated.";
+    CostNearLimit "cost-near-limit":
+        "for an object of 64 KiB the expression may cost 80 % of a limit of the API server, or more",
+        expression(
+            "object.spec.template.spec.containers.all(c, \
+             object.spec.template.spec.volumes.exists(v, v.name == 'data'))",
+            "object.spec.template.spec.volumes.exists(v, v.name == 'data')",
+        ),
+        "Avoid loops over a list within loops over the same list or another one: iterate once, or use a map or a \
+         function that needs no loop. For custom resources, give lists maxItems and strings maxLength in the \
+         CustomResourceDefinition. An expression that exceeds its limit fails, whatever it would evaluate to.";
     DuplicateKey "duplicate-key":
         "a key is given twice; the last one counts",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
