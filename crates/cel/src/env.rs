@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
-use super::stdlib::messages::MessageRow;
+use super::message::MessageRow;
 use super::types::Type;
 use super::validators::Validator;
 
@@ -97,13 +97,6 @@ impl Library {
     #[must_use]
     pub fn homogeneous_exempt(&self) -> &[&'static str] {
         &self.homogeneous_exempt
-    }
-
-    /// Removes the overloads that `keep` is false for.
-    pub fn retain_overloads(&mut self, keep: impl Fn(&OverloadRow) -> bool) {
-        self.functions.values_mut().for_each(|function| {
-            function.overloads.retain(|overload| keep(overload.row));
-        });
     }
 
     /// The message `name`.

@@ -19,6 +19,7 @@ mod hir;
 mod machine;
 mod parser;
 mod program;
+mod ranges;
 mod stack;
 mod tree;
 mod unicode;
@@ -28,9 +29,10 @@ mod unicode_tables;
 #[cfg(test)]
 mod tests;
 
-pub use class::{Class, Ranges};
+pub use class::Class;
 pub use error::{SyntaxError, SyntaxErrorCode};
 pub use program::{Program, compiled};
+pub use ranges::Ranges;
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
 pub use unicode::is_printable;
 

@@ -212,9 +212,9 @@ mod tests {
     use crate::schema::DeclField;
     use cel::checker;
     use cel::cost::CostEstimate;
-    use cel::cost::{CostOptions, estimate};
     use cel::decls::Variable;
     use cel::env::{Env, Library};
+    use cel::estimate::{CostOptions, estimate};
     use cel::{stdlib, syntax};
 
     fn text(max_elements: i64) -> Arc<DeclType> {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::value::Timestamp;
+use super::Timestamp;
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
