@@ -127,6 +127,23 @@ pub enum Ident {
 }
 
 /// An environment: a library and variables.
+///
+/// Environments on one base share its library, so that one more is cheap.
+///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::decls::Variable;
+/// use cel::env::{Env, Ident};
+/// use cel::stdlib;
+/// use cel::types::Type;
+///
+/// let base = Env::new(Arc::new(stdlib::library()));
+/// let env = base.extend([Variable::new("name", Type::String)]);
+/// assert_eq!(env.lookup_ident("name"), Some(Ident::Variable(Type::String)));
+/// assert_eq!(base.lookup_ident("name"), None);
+/// assert!(env.lookup_function("startsWith").is_some());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Env {
     library: Arc<Library>,

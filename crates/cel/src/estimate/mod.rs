@@ -47,6 +47,23 @@ impl Default for CostOptions {
 ///
 /// The estimate of an expression with findings means nothing.
 ///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::cost::{CostEstimate, UnknownSizes};
+/// use cel::env::Env;
+/// use cel::estimate::{CostOptions, estimate};
+/// use cel::{checker, stdlib, syntax};
+///
+/// let env = Env::new(Arc::new(stdlib::library()));
+/// let text = "1 > 2 && 3 > 4";
+/// let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
+/// let (checked, _) = checker::check(&ast, text, &env);
+/// let cost = estimate(&checked, &UnknownSizes, CostOptions::default());
+/// assert_eq!(cost, CostEstimate::new(1, 2));
+/// # Ok::<(), &str>(())
+/// ```
+///
 /// Source: cel-go `checker/cost.go`, `Cost`.
 #[must_use]
 pub fn estimate(
