@@ -30,8 +30,9 @@ const STEPS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// server publishes is to be seen soon after it is.
 const EXPECTED: Duration = Duration::from_millis(200);
 
-/// How much longer the pause between two looks is than a look takes, at the least: in a storm of CRDs each
-/// may be megabytes to read, for the API server too.
+/// How much longer the pause between two looks is than a look takes, at the least, where the look brought news: in
+/// a storm of CRDs each may be megabytes to read, for the API server too. Where nothing is new the answers are
+/// small, and come late from an API server that is at work on what is waited for.
 const PACE: u32 = 4;
 
 /// How often schemas that nobody needs any more are dropped.
@@ -218,10 +219,12 @@ impl Refresher {
         let (resources, index) =
             tokio::join!(self.discovery.refresh(client), self.openapi.refresh(client));
         let mut has_failed = false;
+        let mut is_news = false;
         match resources {
             Ok(mapper) => {
                 self.in_step(Source::Discovery);
                 if let Some(mapper) = mapper {
+                    is_news = true;
                     self.context
                         .metrics
                         .set_stale_groups(mapper.incomplete.len());
@@ -237,6 +240,7 @@ impl Refresher {
             Ok(index) => {
                 self.in_step(Source::OpenApi);
                 if let Some(index) = index {
+                    is_news = true;
                     self.index = Some(Arc::new(index));
                 }
             }
@@ -254,6 +258,13 @@ impl Refresher {
         }
         self.has_failed = has_failed;
         self.last = Instant::now();
+        let took = self.last - start;
+        tracing::debug!(
+            seconds = took.as_secs_f64(),
+            is_news,
+            has_failed,
+            "looked at what is served"
+        );
         let time = self.evidence.at(self.last, has_failed);
         // What was seen before says nothing of what must show by now.
         let progress = if has_failed {
@@ -261,7 +272,8 @@ impl Refresher {
         } else {
             self.progress(time)
         };
-        self.rest = STEPS.0.max(PACE * (self.last - start)).min(STEPS.1);
+        let pace = if is_news { PACE } else { 1 };
+        self.rest = STEPS.0.max(pace * took).min(STEPS.1);
         self.due = self.last + self.pause(has_failed, progress).max(self.rest);
         self.clean().await;
     }

@@ -1,8 +1,8 @@
 //! An API server for tests: a function from requests to answers, behind the layers of the real client.
 
 use std::convert::Infallible;
-use std::future::ready;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::StreamExt;
 use http::{Method, Request, Response, StatusCode, header};
@@ -30,6 +30,8 @@ pub(crate) struct Reply {
     pub(crate) body: String,
     /// True if the answer goes on after the body, in silence.
     pub(crate) is_open: bool,
+    /// Time that the server takes for it.
+    pub(crate) delay: Duration,
 }
 
 impl Reply {
@@ -39,6 +41,7 @@ impl Reply {
             etag: None,
             body: value.to_string(),
             is_open: false,
+            delay: Duration::ZERO,
         }
     }
 
@@ -61,6 +64,11 @@ impl Reply {
 
     pub(crate) fn etag(mut self, etag: &'static str) -> Self {
         self.etag = Some(etag);
+        self
+    }
+
+    pub(crate) fn after(mut self, delay: Duration) -> Self {
+        self.delay = delay;
         self
     }
 
@@ -107,7 +115,10 @@ pub(crate) fn client(
             };
             seen.lock().unwrap().push(request.clone());
             match answer(&request) {
-                Some(reply) => ready(Ok::<_, tower::BoxError>(response(reply, &request))).await,
+                Some(reply) => {
+                    tokio::time::sleep(reply.delay).await;
+                    Ok::<_, tower::BoxError>(response(reply, &request))
+                }
                 None => std::future::pending().await,
             }
         }

@@ -22,6 +22,8 @@ struct Served {
     is_down: bool,
     /// Groups that serve things besides.
     others: usize,
+    /// Time that it takes for an answer.
+    delay: Duration,
 }
 
 struct Cluster {
@@ -62,7 +64,7 @@ fn answer(served: &Served, request: &Seen) -> Reply {
         }
         _ => json!({"kind": "APIGroupDiscoveryList", "items": []}),
     };
-    Reply::json(&document)
+    Reply::json(&document).after(served.delay)
 }
 
 fn other_group(n: usize) -> String {
@@ -240,6 +242,26 @@ async fn a_changed_aggregated_api_is_looked_at_at_once() {
         "v1",
     )));
     assert_eq!(cluster.queued(SOON).await, ["on-widgets"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
+    let cluster = cluster();
+    cluster.serve(true, Some("/openapi/v3/a?hash=1"));
+    cluster.signal(listed([(WIDGETS.to_owned(), widget())].into()));
+    cluster.queued(SOON).await;
+    // It is busy, and what it publishes has not changed: that its answers take long does not make them dear.
+    cluster.served.lock().unwrap().delay = Duration::from_millis(150);
+    let mut changed = widget();
+    changed.revision.1 += 1;
+    cluster.signal(Signal::CrdApplied(WIDGETS.into(), changed));
+    tokio::time::sleep(2 * SOON).await;
+    cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
+    // The look under way, a pause as long as that took, and one more look.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let world = cluster.context.world();
+    let address = world.index.get(&GroupVersion::new("example.com", "v1"));
+    assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -252,6 +252,7 @@ async fn a_document_that_cannot_be_read_is_a_failure() {
             etag: None,
             body: "[1,".into(),
             is_open: false,
+            delay: Duration::ZERO,
         })
     });
     let needed = BTreeSet::from([gv("apps/v1")]);
