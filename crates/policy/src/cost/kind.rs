@@ -6,7 +6,7 @@ use super::{Costs, object_sizes};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
 use crate::expressions::{Checked, Role};
-use cel::ast::{Ast, Expr, ExprId};
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
 use cel::types::Type;
 use kubernetes::library::cost;
@@ -147,8 +147,9 @@ impl Known {
         }
     }
 
-    /// The declared type of a part of an object: `object.spec`, `variables.spec.containers`,
-    /// `has(object.spec.volumes) ? object.spec.volumes : []`.
+    /// The declared type of what is a part of an object, or a list of its parts: `object.spec`,
+    /// `variables.spec.containers`, `has(object.spec.volumes) ? object.spec.volumes : []`,
+    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, a sum of such lists.
     fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
         match ast.expr(id) {
             Expr::Ident(name) => {
@@ -159,26 +160,81 @@ impl Known {
                 operand,
                 field,
                 test_only: false,
-            } => {
-                if matches!(ast.expr(*operand), Expr::Ident(name) if **name == *"variables") {
-                    let variable = self.variables.iter().find(|known| known.name == *field);
-                    return variable.map(|variable| Arc::clone(&variable.type_));
-                }
-                let type_ = self.declared(ast, *operand)?;
-                match &type_.kind {
-                    DeclKind::Map(value) => Some(Arc::clone(value)),
-                    _ => type_.field(field).map(|field| Arc::clone(&field.type_)),
-                }
-            }
-            Expr::Call { function, args, .. } if **function == *"_?_:_" => match &**args {
-                [_, value, empty] | [_, empty, value] if is_empty(ast, *empty) => {
+            } => self.selected(ast, *operand, field),
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => match (&**function, target, &**args) {
+                ("_?_:_", None, [_, value, empty] | [_, empty, value]) if is_empty(ast, *empty) => {
                     self.declared(ast, *value)
+                }
+                ("orValue", Some(value), [empty]) if is_empty(ast, *empty) => {
+                    self.declared(ast, *value)
+                }
+                ("_?._", None, [operand, field]) => match ast.expr(*field) {
+                    Expr::Literal(Literal::String(field)) => self.selected(ast, *operand, field),
+                    _ => None,
+                },
+                ("_+_", None, [left, right]) => {
+                    let (left, right) = (self.declared(ast, *left)?, self.declared(ast, *right)?);
+                    sum(&left, &right)
                 }
                 _ => None,
             },
+            Expr::Comprehension(fold) if is_filter(ast, fold) => {
+                let range = self.declared(ast, fold.iter_range)?;
+                matches!(range.kind, DeclKind::List(_)).then_some(range)
+            }
             _ => None,
         }
     }
+
+    fn selected(&self, ast: &Ast, operand: ExprId, field: &str) -> Option<Arc<DeclType>> {
+        if matches!(ast.expr(operand), Expr::Ident(name) if **name == *"variables") {
+            let variable = self.variables.iter().find(|known| *known.name == *field);
+            return variable.map(|variable| Arc::clone(&variable.type_));
+        }
+        let type_ = self.declared(ast, operand)?;
+        match &type_.kind {
+            DeclKind::Map(value) => Some(Arc::clone(value)),
+            _ => type_.field(field).map(|field| Arc::clone(&field.type_)),
+        }
+    }
+}
+
+/// The type of one list behind another, both of elements of one type.
+fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
+    let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
+        return None;
+    };
+    let is_bounded = left.max_elements >= 0 && right.max_elements >= 0;
+    let n = left.max_elements.saturating_add(right.max_elements);
+    (Arc::ptr_eq(elem, other) && is_bounded).then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
+}
+
+/// Reports whether `fold` is what the macro `filter` stands for: each element is taken as it is, or left out.
+fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
+    let is_ident =
+        |id, name: &Arc<str>| matches!(ast.expr(id), Expr::Ident(ident) if ident == name);
+    let call = |id, name: &str| match ast.expr(id) {
+        Expr::Call { function, args, .. } if **function == *name => Some(&**args),
+        _ => None,
+    };
+    let is_element = |id| match ast.expr(id) {
+        Expr::List { elements, .. } => {
+            matches!(&**elements, [element] if is_ident(*element, &fold.iter_var))
+        }
+        _ => false,
+    };
+    let takes = |id| {
+        matches!(call(id, "_+_"), Some([accu, element])
+            if is_ident(*accu, &fold.accu_var) && is_element(*element))
+    };
+    is_empty(ast, fold.accu_init)
+        && is_ident(fold.result, &fold.accu_var)
+        && matches!(call(fold.loop_step, "_?_:_"), Some([_, then, otherwise])
+            if takes(*then) && is_ident(*otherwise, &fold.accu_var))
 }
 
 /// Reports whether `id` is a literal of nothing.
@@ -265,6 +321,26 @@ mod tests {
             ],
             "variables.containers.all(c, c.name.matches('ab'))",
             (3, 127),
+        );
+    }
+
+    #[test]
+    fn so_is_a_variable_that_is_made_of_parts() {
+        let cost = |variable, max| {
+            check(
+                &[("containers", variable)],
+                "variables.containers.all(c, c.name.matches('ab'))",
+                (3, max),
+            );
+        };
+        cost("object.?spec.containers.orValue([])", 127);
+        cost("object.?spec.?containers.orValue([])", 127);
+        cost("object.spec.containers.filter(c, has(c.name))", 127);
+        cost("object.spec.containers.filter(c, c.name in ['a'])", 127);
+        cost("object.spec.containers + object.spec.containers", 251);
+        cost(
+            "object.spec.containers + [object.spec.containers[0]]",
+            u64::MAX,
         );
     }
 
