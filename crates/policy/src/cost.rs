@@ -387,7 +387,7 @@ mod tests {
         }
     }
 
-    fn costs(spec: Value, max_items: i64) -> PolicyCosts {
+    fn costs(spec: &Value, max_items: i64) -> PolicyCosts {
         let policy = json!({"metadata": {"name": "test"}, "spec": spec});
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let gvk = Gvk::new("g", "v1", "Test");
@@ -413,7 +413,7 @@ mod tests {
             ],
             "auditAnnotations": [{"key": "k", "valueExpression": "string(dyn(variables) == {})"}],
         });
-        let costs = costs(spec, 4);
+        let costs = costs(&spec, 4);
         let of = |field_ref: &str| {
             let all = &costs.expressions;
             let cost = all.iter().find(|cost| cost.field_ref == field_ref);
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn what_does_not_check_leaves_its_stage_without_an_estimate() {
         let costs = costs(
-            json!({"validations": [{"expression": "true"}, {"expression": "1 +"}]}),
+            &json!({"validations": [{"expression": "true"}, {"expression": "1 +"}]}),
             4,
         );
         assert_eq!(max(costs.expressions[0].worst.as_ref()), Some(0));
@@ -454,13 +454,7 @@ mod tests {
     #[test]
     fn a_bound_of_the_schema_keeps_a_loop_within_a_loop_below_the_limit() {
         let spec = json!({"validations": [{"expression": "object.list.all(x, object.list.all(y, x == y))"}]});
-        let worst = |max_items| {
-            costs(spec.clone(), max_items)
-                .expressions
-                .remove(0)
-                .worst
-                .unwrap()
-        };
+        let worst = |max_items| costs(&spec, max_items).expressions.remove(0).worst.unwrap();
         let few = worst(100);
         assert!(
             few.max() < Some(100_000) && !few.is_near(PER_CALL_LIMIT),
@@ -482,7 +476,7 @@ mod tests {
             "variables": [{"name": "v", "expression": "object.list.map(x, x)"}],
             "validations": [{"expression": "variables.v.all(x, x)"}],
         });
-        let costs = costs(spec, 4);
+        let costs = costs(&spec, 4);
         let worst = costs.expressions[1].worst.as_ref().unwrap();
         assert_eq!((worst.max(), worst.of_usual_object()), (None, None));
         assert!(!worst.is_near(PER_CALL_LIMIT));
