@@ -73,17 +73,14 @@ impl Setting {
         let mut library = if self.plain {
             let mut library = Library::default();
             stdlib::add_types_to(&mut library);
-            for rows in stdlib::TABLES {
-                library.add_overloads(rows);
-            }
+            let rows = stdlib::TABLES.iter().copied().flatten();
+            let rows = rows.filter(|row| !(self.same_type && is_cross_type(row)));
+            rows.for_each(|row| library.add_overload(Overload::new(row)));
             library.add_type(OPTIONAL_TYPE, Type::opaque(OPTIONAL_TYPE, Vec::new()));
             library
         } else {
             Library::clone(base_env().library())
         };
-        if self.same_type {
-            library.retain_overloads(|row| !is_cross_type(row));
-        }
         for overload in &self.overloads {
             library.add_overload(overload.clone());
         }
@@ -107,7 +104,10 @@ fn cases() {
             for word in words {
                 match word {
                     "plain" => setting.plain = true,
-                    "same-type" => setting.same_type = true,
+                    "same-type" => {
+                        assert!(setting.plain, "`same-type` follows `plain`");
+                        setting.same_type = true;
+                    }
                     other => panic!("{}: a block is {other:?}", file.display()),
                 }
             }

@@ -9,6 +9,7 @@
     reason = "a test fails by a panic"
 )]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::policy::analysis::Profile;
+use vap_status_controller::policy::consequence::Consequence;
 use vap_status_controller::policy::rule::Rule;
 
 fn report(path: &str, profile: Profile) -> CheckReport {
@@ -75,6 +77,48 @@ fn resources_and_param_kinds() {
 #[test]
 fn resources_that_no_policy_is_asked_about() {
     check("exempt", Profile::Truthful, Exit::Findings);
+}
+
+#[test]
+fn costs_near_a_limit() {
+    check("costs", Profile::Truthful, Exit::Findings);
+    let report = report("tests/cli_check/costs.yaml", Profile::Truthful);
+    let costs: Vec<_> = report.policies.iter().map(|policy| &policy.costs).collect();
+    compare(
+        "costs.json",
+        &format!("{}\n", serde_json::to_string_pretty(&costs).unwrap()),
+    );
+}
+
+/// Each finding of an expression that can fail has its consequence as data, which its help says too.
+#[test]
+fn consequences_are_data() {
+    let mut ids = BTreeSet::new();
+    for file in ["styles", "costs", "consequences"] {
+        let report = report(&format!("tests/cli_check/{file}.yaml"), Profile::Truthful);
+        let json = serde_json::to_value(&report).unwrap();
+        for found in json["findings"].as_array().unwrap() {
+            let is_about_evaluation =
+                found["severity"] == "warning" && found["fieldRef"].is_string();
+            let Some(id) = found["consequence"]["id"].as_str() else {
+                assert!(found.get("consequence").is_none(), "{found:#}");
+                assert!(!is_about_evaluation, "{found:#}");
+                continue;
+            };
+            let message = found["consequence"]["message"].as_str().unwrap();
+            assert!(
+                found["help"].as_str().unwrap().contains(message),
+                "{found:#}"
+            );
+            ids.insert(id.to_owned());
+        }
+    }
+    // What nothing reads is never evaluated, and has no findings.
+    let all = Consequence::ALL
+        .iter()
+        .filter(|known| **known != Consequence::Unread);
+    let all: BTreeSet<_> = all.map(|known| known.id().to_owned()).collect();
+    assert_eq!(ids, all);
 }
 
 #[test]

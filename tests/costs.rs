@@ -34,10 +34,11 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use vap_status_controller::cel::checker::{self, CheckedAst};
 use vap_status_controller::cel::cost::{
-    self, AstNode, CostEstimate, CostOptions, PathStep, SizeEstimate, SizeEstimator,
+    AstNode, CostEstimate, PathStep, SizeEstimate, SizeEstimator,
 };
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
+use vap_status_controller::cel::estimate::{self, CostOptions};
 use vap_status_controller::cel::eval::{Bindings, Limits, Program, Runtime};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{FieldTypes, StructType, Type};
@@ -353,7 +354,7 @@ fn check(checked: &CheckedAst, context: &Context, expected: &[&str]) -> Result<(
     let given = expected
         .iter()
         .find_map(|line| line.strip_prefix("// given: "));
-    let estimate = |options: CostOptions| cost::estimate(checked, sizes, options);
+    let estimate = |options: CostOptions| estimate::estimate(checked, sizes, options);
     let ours = estimate(COST_OPTIONS);
     let with_has = estimate(CostOptions::default());
     let mut differences = String::new();

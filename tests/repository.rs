@@ -1,16 +1,17 @@
 //! Holds files of the repository that say the same thing twice equal: the alert rules in their two
 //! forms, the recipes of `dev` and `justfile`, versions. Also the deadlines of `deny.toml`, and what
-//! the manifests may grant, that each alert has a runbook and asks for metrics that exist, and how doc
-//! comments open.
+//! the manifests may grant, that each alert has a runbook and asks for metrics that exist, how doc
+//! comments open, how long files are, and that modules import each other one way.
 
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
+    clippy::string_slice,
     clippy::unwrap_used,
     reason = "a test fails by a panic"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_norway::Value;
@@ -452,5 +453,153 @@ fn doc_comments_open_with_a_noun_or_a_verb() {
             lines.into_iter().map(move |line| format!("{file}:{line}"))
         })
         .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The most lines of a file that is no table.
+const MAX_LINES: usize = 800;
+
+/// Files of tables, which may have more.
+const TABLES: [&str; 1] = ["crates/regexp/src/unicode_tables.rs"];
+
+#[test]
+fn no_file_is_too_long() {
+    let mut files = Vec::new();
+    for directory in ["src", "crates", "tests", "e2e/src", "e2e/tests", "benches"] {
+        rust_files(directory, &mut files);
+    }
+    let n_lines = |file: &str| read(file).lines().count();
+    for table in TABLES {
+        assert!(n_lines(table) > MAX_LINES, "{table} need not be excepted");
+    }
+    files.retain(|file| !TABLES.contains(&file.as_str()) && n_lines(file) > MAX_LINES);
+    assert!(files.is_empty(), "{}", files.join("\n"));
+}
+
+/// The sources of the packages whose modules are held to be free of circles.
+const PACKAGES: [&str; 7] = [
+    "src",
+    "crates/antlr/src",
+    "crates/cel/src",
+    "crates/kubernetes/src",
+    "crates/policy/src",
+    "crates/regexp/src",
+    "crates/typed/src",
+];
+
+/// The modules at the top of a package that `source` names, where its path below the root has `depth` parts.
+fn imports(source: &str, depth: usize) -> BTreeSet<String> {
+    let code: String = source
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default())
+        // What tests of the same file import is not a part of the product.
+        .take_while(|line| *line != "mod tests {")
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    let from_root = ["crate::".to_owned(), "super::".repeat(depth)];
+    let is_in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let mut found = BTreeSet::new();
+    for root in from_root.iter().filter(|root| !root.is_empty()) {
+        for (at, _) in code.match_indices(root.as_str()) {
+            if code[..at].ends_with(is_in_path) {
+                continue;
+            }
+            let rest = &code[at + root.len()..];
+            let names = match rest.strip_prefix('{') {
+                Some(group) => first_names(group),
+                None => vec![name(rest)],
+            };
+            found.extend(names.into_iter().filter(|name| name != "super"));
+        }
+    }
+    found
+}
+
+/// The identifier that `text` begins with.
+fn name(text: &str) -> String {
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
+}
+
+/// The first name of each path of a group of imports, whose opening brace is behind us.
+fn first_names(group: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut names = vec![name(group.trim_start())];
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => names.push(name(group[at + 1..].trim_start())),
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Modules that import each other, directly or by way of others.
+fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let reached = |from: &str| {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![from.to_owned()];
+        while let Some(next) = open.pop() {
+            let next = imports.get(&next).into_iter().flatten();
+            open.extend(next.filter(|name| seen.insert((*name).clone())).cloned());
+        }
+        seen
+    };
+    let in_circle = |name: &&String| reached(name).contains(*name);
+    imports.keys().filter(in_circle).cloned().collect()
+}
+
+#[test]
+fn imports_are_found_and_so_are_circles() {
+    let source = "use crate::a::B;\nuse crate::{c, d::{E, f}, g};\nfn x() { super::h::y(); z::crate::no(); }\n\
+                  // use crate::not_this;\nmod tests {\nuse crate::nor_this;\n";
+    let found: Vec<_> = imports(source, 1).into_iter().collect();
+    assert_eq!(found, ["a", "c", "d", "g", "h"]);
+    assert_eq!(imports("use super::super::a;\nuse super::b;", 2).len(), 1);
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let mut all = BTreeMap::from([
+        ("a".to_owned(), set(&["b"])),
+        ("b".to_owned(), set(&["c", "d"])),
+        ("c".to_owned(), set(&[])),
+    ]);
+    assert!(circles(&all).is_empty());
+    all.insert("c".to_owned(), set(&["a"]));
+    assert_eq!(circles(&all), ["a", "b", "c"]);
+}
+
+/// The modules at the top of a package, each a file or a folder, import each other one way: between packages Cargo
+/// holds that. Macros and names that a package exports again at its top are not followed.
+#[test]
+fn the_modules_of_a_package_import_each_other_one_way() {
+    let mut found = Vec::new();
+    for package in PACKAGES {
+        let mut files = Vec::new();
+        rust_files(package, &mut files);
+        let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for file in files {
+            let path = file.strip_prefix(package).unwrap().trim_start_matches('/');
+            let path = path.strip_suffix(".rs").unwrap();
+            let parts: Vec<_> = path
+                .strip_suffix("/mod")
+                .unwrap_or(path)
+                .split('/')
+                .collect();
+            if ["lib", "main", "bin"].contains(&parts[0]) || parts.contains(&"tests") {
+                continue;
+            }
+            let mut imports = imports(&read(&file), parts.len());
+            imports.remove(parts[0]);
+            all.entry(parts[0].to_owned()).or_default().extend(imports);
+        }
+        assert!(!all.is_empty(), "{package}");
+        let circles = circles(&all);
+        if !circles.is_empty() {
+            found.push(format!("{package}: {}", circles.join(", ")));
+        }
+    }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -11,7 +11,6 @@ mod graph;
 mod names;
 mod parser;
 mod prediction;
-mod strategy;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -7,14 +7,16 @@
 //! `EnterRule`, `ExitRule`, `PushNewRecursionContext`, `UnrollRecursionContexts`); cel-go
 //! `parser/parser.go` (`recursionListener`).
 
+mod strategy;
+
 use super::grammar::{N_RULES, Rule};
 use super::graph::{Choice, Edge, GRAPH, State, StateId, StateKind};
 use super::prediction::{Alternative, Predictor, Step};
-use super::strategy::{Abort, Failure, Recovery};
 use super::stream::Stream;
 use cel::syntax::MAX_RECURSION_DEPTH;
 use cel::syntax::token::{Kind, Token, TokenSet};
 use cel::syntax::{GrammarError, GrammarErrors};
+use strategy::{Abort, Failure, Recovery};
 
 /// An active rule.
 #[derive(Clone, Copy, Debug)]

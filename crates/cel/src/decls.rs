@@ -233,6 +233,33 @@ impl Source {
 }
 
 /// One overload of a function: all that is known of it.
+///
+/// # Example
+/// ```
+/// use cel::cost::Costs;
+/// use cel::decls::{Context, OverloadRow, Sig, Source};
+/// use cel::value::{EvalError, Value};
+///
+/// /// `half(int) -> int`, of one cost unit.
+/// static HALF: OverloadRow = OverloadRow::global(
+///     "half",
+///     "half_int",
+///     &[Sig::Int],
+///     Sig::Int,
+///     Costs::ONE,
+///     Source::new("an example"),
+/// )
+/// .evaluated_by(half);
+///
+/// fn half(_: &Context, args: &[Value]) -> Result<Value, EvalError> {
+///     match args {
+///         [Value::Int(n)] => Ok(Value::Int(n / 2)),
+///         _ => Err(EvalError::no_such_overload()),
+///     }
+/// }
+///
+/// assert_eq!(HALF.id, "half_int");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OverloadRow {
     /// The name of the function: `startsWith`, `_+_`, `math.greatest`.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::decls::{Function, Overload, OverloadRow, Variable};
-use super::stdlib::messages::MessageRow;
+use super::message::MessageRow;
 use super::types::Type;
 use super::validators::Validator;
 
@@ -99,13 +99,6 @@ impl Library {
         &self.homogeneous_exempt
     }
 
-    /// Removes the overloads that `keep` is false for.
-    pub fn retain_overloads(&mut self, keep: impl Fn(&OverloadRow) -> bool) {
-        self.functions.values_mut().for_each(|function| {
-            function.overloads.retain(|overload| keep(overload.row));
-        });
-    }
-
     /// The message `name`.
     #[must_use]
     pub fn message(&self, name: &str) -> Option<&'static MessageRow> {
@@ -134,6 +127,23 @@ pub enum Ident {
 }
 
 /// An environment: a library and variables.
+///
+/// Environments on one base share its library, so that one more is cheap.
+///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::decls::Variable;
+/// use cel::env::{Env, Ident};
+/// use cel::stdlib;
+/// use cel::types::Type;
+///
+/// let base = Env::new(Arc::new(stdlib::library()));
+/// let env = base.extend([Variable::new("name", Type::String)]);
+/// assert_eq!(env.lookup_ident("name"), Some(Ident::Variable(Type::String)));
+/// assert_eq!(base.lookup_ident("name"), None);
+/// assert!(env.lookup_function("startsWith").is_some());
+/// ```
 #[derive(Clone, Debug)]
 pub struct Env {
     library: Arc<Library>,

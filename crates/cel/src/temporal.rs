@@ -3,6 +3,8 @@
 //! Source: cel-go `common/types/string.go` (`String.ConvertToType`), `common/types/int.go`
 //! (`Int.ConvertToType`), `common/types/timestamp.go`; Go `time/format.go` (`ParseDuration`, `Parse`).
 
+use jiff::civil::Date;
+
 /// The first second of the year 1, in seconds since 1970.
 ///
 /// Source: cel-go `common/types/timestamp.go`, `minUnixTime`.
@@ -205,12 +207,9 @@ fn parse_rfc3339(text: &str) -> Option<TimestampText> {
     let within = |value: i64, max: i64| (value <= max).then_some(value);
     let year = bytes.number(4)?;
     bytes.eat(b'-')?;
-    let month = within(bytes.number(2)?, 12)?;
+    let month = bytes.number(2)?;
     bytes.eat(b'-')?;
-    let day = within(bytes.number(2)?, days_in(year, month)?)?;
-    if day == 0 {
-        return None;
-    }
+    let date = date(year, month, bytes.number(2)?)?;
     bytes.eat(b'T')?;
     let n_hour_digits = if bytes.0.get(1).is_some_and(u8::is_ascii_digit) {
         2
@@ -228,7 +227,7 @@ fn parse_rfc3339(text: &str) -> Option<TimestampText> {
         return None;
     }
     let time = hour * 3600 + minute * 60 + second;
-    let seconds = days_since_1970(year, month, day) * 86_400 + time - i64::from(offset);
+    let seconds = EPOCH.duration_until(date).as_secs() + time - i64::from(offset);
     Some(TimestampText {
         seconds,
         nanos,
@@ -271,37 +270,14 @@ fn parse_zone(bytes: &mut Bytes<'_>) -> Option<i32> {
     i32::try_from(sign * (hours * 3600 + minutes * 60)).ok()
 }
 
-fn is_leap(year: i64) -> bool {
-    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-}
+/// The first of 1970.
+const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
-/// The number of days of a month, or `None` where there is no such month.
-fn days_in(year: i64, month: i64) -> Option<i64> {
-    Some(match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if is_leap(year) => 29,
-        2 => 28,
-        _ => return None,
-    })
+/// The date, if there is such a day; years have at most four digits.
+fn date(year: i64, month: i64, day: i64) -> Option<Date> {
+    let (month, day) = (i8::try_from(month).ok()?, i8::try_from(day).ok()?);
+    Date::new(i16::try_from(year).ok()?, month, day).ok()
 }
-
-/// The days from the first of 1970 to a date of the Gregorian calendar, for years from 0.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March have their leap day at the end.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let days_before_year =
-        year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    let days_before_month = (month * 153 + 2) / 5;
-    days_before_year + days_before_month + day - 1 - DAYS_TO_1970
-}
-
-/// The days from the first of March of the year 0 to the first of 1970.
-const DAYS_TO_1970: i64 = 719_468;
 
 #[cfg(test)]
 mod tests {
@@ -365,6 +341,8 @@ mod tests {
             0,
         );
         check_timestamp("2024-01-01T1:00:00Z", 1_704_070_800, 0, 0);
+        check_timestamp("2000-02-29T00:00:00Z", 951_782_400, 0, 0);
+        check_timestamp("1899-12-31T00:00:00Z", -2_209_075_200, 0, 0);
         check_timestamp("1970-01-01T00:00:00-24:60", 90_000, 0, -90_000);
         check_timestamp("0001-01-01T00:00:00Z", MIN_UNIX_SECONDS, 0, 0);
         check_timestamp("0000-12-31T23:00:00-01:00", MIN_UNIX_SECONDS, 0, -3_600);
@@ -385,6 +363,9 @@ mod tests {
         malformed("2024-01-01T00:00:00+0100");
         malformed("2024-01-01T00:00:00Z ");
         malformed("2023-02-29T00:00:00Z");
+        malformed("1900-02-29T00:00:00Z");
+        malformed("2024-04-31T00:00:00Z");
+        malformed("2024-13-01T00:00:00Z");
         malformed("2024-00-01T00:00:00Z");
         malformed("2024-01-00T00:00:00Z");
         malformed("024-01-01T00:00:00Z");

@@ -3,6 +3,33 @@
 //! - [`library`]: the functions and types that an API server has beside CEL's own, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
 //!
+//! ```
+//! use std::sync::Arc;
+//! use cel::decls::Variable;
+//! use cel::{checker, syntax};
+//! use kubernetes::library::environment::base_env;
+//! use kubernetes::schema::{Gvk, OpenApiDocument};
+//!
+//! // The type of a kind's objects, by its schema.
+//! let document = br#"{"openapi": "3.0.0", "components": {"schemas": {"Box": {
+//!     "type": "object",
+//!     "x-kubernetes-group-version-kind": [{"group": "example.com", "version": "v1", "kind": "Box"}],
+//!     "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}
+//! }}}}"#;
+//! let gvk = Gvk::new("example.com", "v1", "Box");
+//! let document = OpenApiDocument::parse(document).map_err(|error| error.to_string())?;
+//! let type_ = document.decl_type(&gvk).map_err(|error| error.to_string())?;
+//! let object = Variable::new("object", type_.cel_type(&gvk.type_name()));
+//!
+//! // The functions of the newest API server that is known.
+//! let env = base_env().extend([object]);
+//! let text = "isIP(object.metadata.name) || object.spec.sise > 3";
+//! let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
+//! let (_, found) = checker::check(&ast, text, &env);
+//! assert_eq!(found.as_slice()[0].message, "undefined field 'sise'");
+//! # Ok::<(), String>(())
+//! ```
+//!
 //! Nothing here knows of policies, requests or clusters.
 
 pub mod library;

@@ -25,6 +25,29 @@ pub enum Consequence {
     Denied,
 }
 
+impl Consequence {
+    /// All consequences, the least first.
+    pub const ALL: [Self; 5] = [
+        Self::Unread,
+        Self::OtherMessage,
+        Self::NoAnnotation,
+        Self::LetThrough,
+        Self::Denied,
+    ];
+
+    /// The stable id, `let-through`.
+    #[must_use]
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Unread => "unread",
+            Self::OtherMessage => "other-message",
+            Self::NoAnnotation => "no-annotation",
+            Self::LetThrough => "let-through",
+            Self::Denied => "denied",
+        }
+    }
+}
+
 /// The consequence of each of `expressions`, in their order.
 pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Vec<Consequence> {
     let mut found: Vec<Consequence> = expressions
@@ -41,6 +64,7 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
     // What reads a variable fails with it: the worst is handed on first, and to each variable once.
     let mut readers: Vec<usize> = (0..expressions.len()).collect();
     readers.sort_by_key(|n| found.get(*n).copied());
+    let mut of_readers_of_all: Option<Consequence> = None;
     while let Some(reader) = readers.pop() {
         let (Some(expression), Some(worst)) = (expressions.get(reader), found.get(reader).copied())
         else {
@@ -49,9 +73,17 @@ pub(super) fn of_all(expressions: &[PolicyExpression], fails_closed: bool) -> Ve
         let Ok(ast) = expression.parsed() else {
             continue;
         };
-        for name in variables::read_by(ast) {
-            if let Some(&n) = by_name.get(name)
-                && let Some(known) = found.get_mut(n)
+        let reads = variables::read_by(ast);
+        let named = reads.names.iter();
+        let named = named.filter_map(|name| by_name.get(name).copied());
+        // What takes all variables may read any; each consequence is handed on to all of them once.
+        let reads_all = reads.may_read_all && of_readers_of_all < Some(worst);
+        let all = by_name.values().copied().filter(|_| reads_all);
+        if reads_all {
+            of_readers_of_all = Some(worst);
+        }
+        for n in named.chain(all) {
+            if let Some(known) = found.get_mut(n)
                 && *known < worst
             {
                 *known = worst;
@@ -105,6 +137,24 @@ mod tests {
             expression(Role::AuditAnnotation, Some("k"), "string(variables.noted)"),
         ];
         assert_eq!(of_all(&expressions, fails_closed), expected);
+    }
+
+    #[test]
+    fn what_takes_all_variables_reads_each() {
+        use Consequence::{Denied, OtherMessage, Unread};
+        let check = |validation, expected: [Consequence; 2]| {
+            let expressions = [
+                expression(Role::Variable, Some("a"), "1"),
+                expression(Role::Variable, Some("b"), "2"),
+                expression(Role::Validation, None, validation),
+                expression(Role::MessageExpression, None, "string(variables.b)"),
+            ];
+            assert_eq!(of_all(&expressions, true)[..2], expected, "{validation}");
+        };
+        check("true", [Unread, OtherMessage]);
+        check("dyn(variables).a == 1", [Denied, OtherMessage]);
+        check("dyn(variables)[object.key] == 1", [Denied, Denied]);
+        check("dyn(variables).exists(name, name == 'a')", [Denied, Denied]);
     }
 
     #[test]

@@ -1,273 +1,484 @@
-//! Costs that the expressions of a policy may have for objects of one kind.
+//! Costs that the expressions of a policy may have, and how far they stay below the API server's limits.
 //!
-//! The API server estimates the rules of CRDs only; the expressions of a policy it measures, and stops one
-//! that exceeds [`PER_CALL_LIMIT`](kubernetes::library::limits::PER_CALL_LIMIT). An estimate with the schema of
-//! a kind tells an author beforehand what grows without bound. It supposes the largest object that a
-//! request can carry, so that a greatest cost above the limit is a hint, and no fault of the policy.
+//! The API server estimates the rules of CRDs only. It takes a policy whatever its expressions may cost, measures
+//! them for each request, and stops one that exceeds [`PER_CALL_LIMIT`], and all of them where together they
+//! exceed the budget of their [`Stage`]. An estimate as for CRDs supposes the largest request, of 3 MiB, for
+//! which most loops over a list without `maxItems` exceed the limit. So there are estimates for smaller objects
+//! too, and a cost deserves a note where an object of [`USUAL_OBJECT_BYTES`] can reach a limit.
+//!
+//! Source: k8s.io/apiserver `pkg/apis/cel/config.go`; `pkg/admission/plugin/cel/condition.go` (`ForInput`) and
+//! `pkg/admission/plugin/policy/validating/validator.go` (`Validate`) for who shares a budget. That nothing
+//! is estimated when a policy is created: k8s.io/kubernetes
+//! `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec`.
 
-use std::sync::Arc;
+mod kind;
 
-use super::compile::CompiledPolicy;
-use super::environment::{Declared, VariableTypes, policy_env};
-use super::expressions::{Checked, Role};
-use cel::ast::{Ast, Expr, ExprId};
-use cel::checker::CheckedAst;
+use std::collections::HashMap;
+
+use crate::compile::CompiledPolicy;
+use crate::expressions::{PolicyExpression, Role};
+use crate::{param_kind, variables};
 use cel::cost::CostEstimate;
-use cel::types::Type;
-use kubernetes::library::cost;
-use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk};
+use cel::stack::run_on_deep_stack;
+use kind::{KindTypes, kind_costs};
+use kubernetes::library::limits::{
+    PER_CALL_LIMIT, RUNTIME_CEL_COST_BUDGET, RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
+};
+use kubernetes::schema::Gvk;
+use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 
-/// The declared types that expressions are estimated by.
-#[derive(Clone, Copy, Debug)]
-pub struct KindTypes<'a> {
-    /// The kind of `object` and `oldObject`, with its type.
-    pub object: (&'a Gvk, &'a Arc<DeclType>),
-    /// The kind of `params` with its type, where the policy has a paramKind and its schema is known.
-    pub params: Option<(&'a Gvk, &'a Arc<DeclType>)>,
+/// The size of a large object that does occur, in bytes of JSON.
+pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
+
+/// The part of a limit from which on a cost is near it, in percent.
+pub const NEAR_PERCENT: u64 = 80;
+
+/// A cost from which on an estimate says nothing: a size that nothing bounds went into it.
+const UNBOUNDED: u64 = 1 << 53;
+
+/// The most visits of nodes for all estimates of a policy; what is beyond has no estimate.
+const MAX_VISITS: usize = 10_000_000;
+
+/// The smallest size of objects that costs are estimated for, in bytes; each next one is twice as large.
+const MIN_OBJECT_BYTES: i64 = 1024;
+
+/// How many sizes of objects costs are estimated for, up to 2 MiB.
+const N_SIZES: usize = 12;
+
+/// The costs of all expressions of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyCosts {
+    /// Those of each expression, in the order of the policy's fields.
+    pub expressions: Vec<ExpressionCost>,
+    /// Those of what shares a budget; only stages that have expressions.
+    pub stages: Vec<StageCost>,
 }
 
-/// The cost that one expression may have.
+/// The costs of one expression, which [`PER_CALL_LIMIT`] limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpressionCost {
     /// The field of the policy, `spec.validations[0].expression`.
     pub field_ref: String,
-    /// The estimate; none where the expression does not check.
-    pub cost: Option<CostEstimate>,
+    /// The worst case of all kinds; none where the expression checks for no kind.
+    pub worst: Option<WorstCase>,
 }
 
-/// Estimates each expression of `policy` for objects of one kind, in the order of the policy's fields.
-///
-/// A variable is estimated where it is declared; what reads it pays for the reading only. The sizes of
-/// variables are known that are parts of the objects, or, where these are missing, empty.
-#[must_use]
-pub fn kind_costs(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Vec<ExpressionCost> {
-    let object = evaluated(types.object);
-    let has_params = super::param_kind(policy.policy()).is_some();
-    let params = types.params.map_or(Type::Dyn, evaluated);
-    let mut env = policy_env(&Declared {
-        object: &object,
-        params: has_params.then_some(&params),
-        authorizer: true,
-        request_resource: true,
-    });
-    let mut variables = VariableTypes::default();
-    env.set_variable("variables", variables.to_type());
-    let mut known = Known::new(types);
-    let mut costs = vec![None; policy.n_expressions()];
-    let is_variable = |role| role == Role::Variable;
-    let expressions = || policy.expressions().iter().zip(0..);
-    let in_order = expressions()
-        .filter(|(expression, _)| is_variable(expression.role))
-        .chain(expressions().filter(|(expression, _)| !is_variable(expression.role)));
-    for (expression, n) in in_order {
-        let checked = match expression.check(&env) {
-            Checked::Passed(checked) => Some(checked),
-            Checked::Unparsed(_) | Checked::Failed(..) => None,
+impl ExpressionCost {
+    /// The most that it may cost.
+    pub const LIMIT: u64 = PER_CALL_LIMIT;
+
+    /// The limit by its upstream name.
+    pub const LIMIT_NAME: &'static str = "PerCallLimit";
+}
+
+/// The costs of the expressions of a stage, with those of the variables that they read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageCost {
+    /// The stage.
+    pub stage: Stage,
+    /// The worst case of all kinds; none where an expression has no estimate.
+    pub worst: Option<WorstCase>,
+}
+
+/// Expressions that share a budget, for each request, binding and param.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// The match conditions.
+    MatchConditions,
+    /// The validations, and after them the message expressions.
+    Validations,
+    /// The audit annotations.
+    AuditAnnotations,
+}
+
+impl Stage {
+    /// All stages, in the order in which they are evaluated.
+    pub const ALL: [Self; 3] = [
+        Self::MatchConditions,
+        Self::Validations,
+        Self::AuditAnnotations,
+    ];
+
+    /// The field of the policy with the expressions, which is also the name of the stage.
+    #[must_use]
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::MatchConditions => "matchConditions",
+            Self::Validations => "validations",
+            Self::AuditAnnotations => "auditAnnotations",
+        }
+    }
+
+    /// The most that its expressions may cost together.
+    #[must_use]
+    pub fn limit(self) -> u64 {
+        match self {
+            Self::MatchConditions => RUNTIME_CEL_COST_BUDGET_MATCH_CONDITIONS,
+            Self::Validations | Self::AuditAnnotations => RUNTIME_CEL_COST_BUDGET,
+        }
+    }
+
+    /// The limit by its upstream name.
+    #[must_use]
+    pub fn limit_name(self) -> &'static str {
+        match self {
+            Self::MatchConditions => "RuntimeCELCostBudgetMatchConditions",
+            Self::Validations | Self::AuditAnnotations => "RuntimeCELCostBudget",
+        }
+    }
+
+    /// The parts of the stage that evaluate variables anew.
+    fn roles(self) -> &'static [Role] {
+        match self {
+            Self::MatchConditions => &[Role::MatchCondition],
+            Self::Validations => &[Role::Validation, Role::MessageExpression],
+            Self::AuditAnnotations => &[Role::AuditAnnotation],
+        }
+    }
+}
+
+/// The greatest costs for objects of any of the kinds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorstCase {
+    /// The kind with the greatest cost for a usual object.
+    pub gvk: Gvk,
+    estimate: CostEstimate,
+    /// The greatest cost for objects of each size.
+    by_size: [u64; N_SIZES],
+}
+
+impl WorstCase {
+    /// The least cost.
+    #[must_use]
+    pub fn min(&self) -> u64 {
+        self.estimate.min
+    }
+
+    /// The greatest cost for the largest request; none if it has no bound.
+    #[must_use]
+    pub fn max(&self) -> Option<u64> {
+        bounded(self.estimate.max)
+    }
+
+    /// The greatest cost for an object of [`USUAL_OBJECT_BYTES`]; none if it has no bound.
+    #[must_use]
+    pub fn of_usual_object(&self) -> Option<u64> {
+        let (cost, _) = self.by_size().find(|(_, n)| *n == USUAL_OBJECT_BYTES)?;
+        bounded(cost)
+    }
+
+    /// The size of the largest objects that cannot reach `limit`, in bytes, as far as it was looked at; none if
+    /// the smallest can, or if the cost has no bound.
+    #[must_use]
+    pub fn bytes_within(&self, limit: u64) -> Option<i64> {
+        let below = self.by_size().take_while(|(cost, _)| *cost < limit);
+        below.last().map(|(_, n_bytes)| n_bytes)
+    }
+
+    /// Reports whether an object of a usual size can come near `limit`.
+    #[must_use]
+    pub fn is_near(&self, limit: u64) -> bool {
+        self.of_usual_object()
+            .is_some_and(|cost| cost.saturating_mul(100) >= limit.saturating_mul(NEAR_PERCENT))
+    }
+
+    fn by_size(&self) -> impl Iterator<Item = (u64, i64)> {
+        self.by_size.iter().copied().zip(object_sizes())
+    }
+
+    /// The worse of the two in each respect.
+    fn or_worse(self, other: Self) -> Self {
+        let usual = |worst: &Self| worst.of_usual_object().unwrap_or(u64::MAX);
+        let gvk = if usual(&other) > usual(&self) {
+            other.gvk
+        } else {
+            self.gvk
         };
-        if let (Some(slot), Some(checked)) = (costs.get_mut::<usize>(n), &checked) {
-            *slot = Some(cost::estimate(checked, &known.sizes()));
+        let min = self.estimate.min.min(other.estimate.min);
+        let max = self.estimate.max.max(other.estimate.max);
+        let mut by_size = self.by_size;
+        for (known, other) in by_size.iter_mut().zip(other.by_size) {
+            *known = other.max(*known);
         }
-        if is_variable(expression.role) {
-            let name = expression.name.as_deref().unwrap_or_default();
-            let type_ = checked.as_ref().map(CheckedAst::output_type);
-            variables.add(name, type_.unwrap_or(Type::Dyn));
-            env.set_variable("variables", variables.to_type());
-            let declared = checked.and_then(|checked| {
-                let ast = checked.ast();
-                known.declared(ast, ast.root())
-            });
-            known.add_variable(name, declared);
-        }
-    }
-    let costs = expressions().zip(costs);
-    costs
-        .map(|((expression, _), cost)| ExpressionCost {
-            field_ref: expression.field_ref.clone(),
-            cost,
-        })
-        .collect()
-}
-
-fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
-    type_.evaluated_type(&gvk.type_name())
-}
-
-/// The declared types of what expressions can name.
-struct Known {
-    roots: Vec<(Arc<str>, Arc<DeclType>)>,
-    variables: Vec<DeclField>,
-}
-
-impl Known {
-    fn new(types: &KindTypes<'_>) -> Self {
-        let (_, object) = types.object;
-        let objects = ["object", "oldObject"].map(|name| (Arc::from(name), Arc::clone(object)));
-        let params = types
-            .params
-            .map(|(_, type_)| ("params".into(), Arc::clone(type_)));
         Self {
-            roots: objects.into_iter().chain(params).collect(),
-            variables: Vec::new(),
-        }
-    }
-
-    fn sizes(&self) -> DeclaredSizes {
-        let roots = self.roots.iter().cloned();
-        let variables = DeclType::object("kubernetes.variables", self.variables.iter().cloned());
-        DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
-    }
-
-    /// Adds the variable `name`; of a second one of its name that counts.
-    fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>) {
-        self.variables.retain(|variable| *variable.name != *name);
-        if let Some(type_) = type_ {
-            self.variables.push(DeclField::new(name, type_, true));
-        }
-    }
-
-    /// The declared type of a part of an object: `object.spec`, `variables.spec.containers`,
-    /// `has(object.spec.volumes) ? object.spec.volumes : []`.
-    fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
-        match ast.expr(id) {
-            Expr::Ident(name) => {
-                let root = self.roots.iter().find(|(root, _)| root == name);
-                root.map(|(_, type_)| Arc::clone(type_))
-            }
-            Expr::Select {
-                operand,
-                field,
-                test_only: false,
-            } => {
-                if matches!(ast.expr(*operand), Expr::Ident(name) if **name == *"variables") {
-                    let variable = self.variables.iter().find(|known| known.name == *field);
-                    return variable.map(|variable| Arc::clone(&variable.type_));
-                }
-                let type_ = self.declared(ast, *operand)?;
-                match &type_.kind {
-                    DeclKind::Map(value) => Some(Arc::clone(value)),
-                    _ => type_.field(field).map(|field| Arc::clone(&field.type_)),
-                }
-            }
-            Expr::Call { function, args, .. } if **function == *"_?_:_" => match &**args {
-                [_, value, empty] | [_, empty, value] if is_empty(ast, *empty) => {
-                    self.declared(ast, *value)
-                }
-                _ => None,
-            },
-            _ => None,
+            gvk,
+            estimate: CostEstimate::new(min, max),
+            by_size,
         }
     }
 }
 
-/// Reports whether `id` is a literal of nothing.
-fn is_empty(ast: &Ast, id: ExprId) -> bool {
-    match ast.expr(id) {
-        Expr::List { elements, .. } => elements.is_empty(),
-        Expr::Map(entries) => entries.is_empty(),
-        _ => false,
+fn bounded(cost: u64) -> Option<u64> {
+    (cost < UNBOUNDED).then_some(cost)
+}
+
+/// The sizes of objects that costs are estimated for, in bytes.
+fn object_sizes() -> impl Iterator<Item = i64> {
+    std::iter::successors(Some(MIN_OBJECT_BYTES), |n| n.checked_mul(2)).take(N_SIZES)
+}
+
+/// The costs of one expression or more for the objects of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Costs {
+    estimate: CostEstimate,
+    by_size: [u64; N_SIZES],
+}
+
+impl Costs {
+    const NONE: Self = Self {
+        estimate: CostEstimate::fixed(0),
+        by_size: [0; N_SIZES],
+    };
+
+    fn plus(mut self, other: Self) -> Self {
+        let min = self.estimate.min.saturating_add(other.estimate.min);
+        let max = self.estimate.max.saturating_add(other.estimate.max);
+        self.estimate = CostEstimate::new(min, max);
+        for (sum, cost) in self.by_size.iter_mut().zip(other.by_size) {
+            *sum = sum.saturating_add(cost);
+        }
+        self
     }
+
+    fn of(self, gvk: &Gvk) -> WorstCase {
+        WorstCase {
+            gvk: gvk.clone(),
+            estimate: self.estimate,
+            by_size: self.by_size,
+        }
+    }
+}
+
+impl PolicyCosts {
+    /// The costs of `policy` for objects of `kinds`; a kind without a schema is left out.
+    #[must_use]
+    pub fn new(policy: &CompiledPolicy, kinds: &[&Gvk], schemas: &dyn SchemaResolver) -> Self {
+        let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+        run_on_deep_stack(is_deep, || Self::new_here(policy, kinds, schemas))
+    }
+
+    fn new_here(policy: &CompiledPolicy, kinds: &[&Gvk], schemas: &dyn SchemaResolver) -> Self {
+        let resolved = |gvk: &Gvk| match schemas.resolve(gvk) {
+            Resolution::Found(type_) => Some(type_),
+            Resolution::NotFound | Resolution::Unavailable(_) => None,
+        };
+        let params_kind = param_kind(policy.policy());
+        let params = params_kind
+            .as_ref()
+            .and_then(|gvk| Some((gvk, resolved(gvk)?)));
+        let evaluated = evaluated_in(policy.expressions());
+        let mut worst = vec![None; policy.n_expressions()];
+        let mut stages: Vec<(Stage, Option<WorstCase>)> = Vec::new();
+        let mut visits_left = MAX_VISITS;
+        for gvk in kinds {
+            let Some(object) = resolved(gvk) else {
+                continue;
+            };
+            let types = KindTypes {
+                object: (gvk, &object),
+                params: params.as_ref().map(|(gvk, type_)| (*gvk, type_)),
+            };
+            let costs = kind_costs(policy, &types, &mut visits_left);
+            for (known, costs) in worst.iter_mut().zip(&costs) {
+                add(known, costs.map(|costs| costs.of(gvk)));
+            }
+            for (stage, indices) in &evaluated {
+                let of_stage = indices.iter().try_fold(Costs::NONE, |sum, n| {
+                    let costs = costs.get(*n).copied().flatten()?;
+                    Some(sum.plus(costs))
+                });
+                let of_stage = of_stage.map(|costs| costs.of(gvk));
+                match stages.iter_mut().find(|(known, _)| known == stage) {
+                    Some((_, known)) => add(known, of_stage),
+                    None => stages.push((*stage, of_stage)),
+                }
+            }
+        }
+        let expressions = policy.expressions().iter().zip(worst);
+        let stages = stages.into_iter();
+        Self {
+            expressions: expressions
+                .map(|(expression, worst)| ExpressionCost {
+                    field_ref: expression.field_ref.clone(),
+                    worst,
+                })
+                .collect(),
+            stages: stages
+                .map(|(stage, worst)| StageCost { stage, worst })
+                .collect(),
+        }
+    }
+}
+
+fn add(known: &mut Option<WorstCase>, worst: Option<WorstCase>) {
+    *known = match (known.take(), worst) {
+        (Some(known), Some(worst)) => Some(known.or_worse(worst)),
+        (known, worst) => known.or(worst),
+    };
+}
+
+/// The stages that have expressions, with all that they evaluate: their expressions and, once for each role, the
+/// variables that these read.
+fn evaluated_in(expressions: &[PolicyExpression]) -> Vec<(Stage, Vec<usize>)> {
+    // Of several variables of a name the last one is read.
+    let by_name: HashMap<&str, usize> = expressions
+        .iter()
+        .enumerate()
+        .filter(|(_, expression)| expression.role == Role::Variable)
+        .filter_map(|(n, variable)| Some((variable.name.as_deref()?, n)))
+        .collect();
+    let of_role = |role: Role| {
+        let all = expressions.iter().enumerate();
+        let own = all.filter(|(_, expression)| expression.role == role);
+        let mut found: Vec<usize> = own.map(|(n, _)| n).collect();
+        let mut is_known = vec![false; expressions.len()];
+        let mut are_all_known = false;
+        let mut next = 0;
+        while let Some(n) = found.get(next).copied() {
+            next += 1;
+            let Some(Ok(ast)) = expressions.get(n).map(PolicyExpression::parsed) else {
+                continue;
+            };
+            let reads = variables::read_by(ast);
+            let named = reads.names.iter().filter_map(|name| by_name.get(name));
+            let reads_all = reads.may_read_all && !are_all_known;
+            are_all_known |= reads_all;
+            let all = by_name.values().filter(|_| reads_all);
+            for read in named.chain(all) {
+                if let Some(is_known) = is_known.get_mut(*read)
+                    && !std::mem::replace(is_known, true)
+                {
+                    found.push(*read);
+                }
+            }
+        }
+        found
+    };
+    let stages = Stage::ALL.into_iter();
+    let stages = stages.map(|stage| {
+        let roles = stage.roles().iter();
+        (stage, roles.flat_map(|role| of_role(*role)).collect())
+    });
+    stages
+        .filter(|(_, all): &(_, Vec<usize>)| !all.is_empty())
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
-    use kubernetes::schema::OpenApiDocument;
+    use kubernetes::schema::decl_type::DeclKind;
+    use kubernetes::schema::{DeclField, DeclType};
 
-    /// The costs of `validation` for objects with at most 4 containers, whose names have at most 63 code
-    /// points, in a policy with `variables`.
-    #[track_caller]
-    fn check(variables: &[(&str, &str)], validation: &str, expected: (u64, u64)) {
-        let schema = json!({
-            "type": "object",
-            "properties": {"spec": {"type": "object", "properties": {
-                "paused": {"type": "boolean"},
-                "containers": {"type": "array", "maxItems": 4, "items": {
-                    "type": "object",
-                    "properties": {"name": {"type": "string", "maxLength": 63}},
-                }},
-            }}},
-            "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Test"}],
-        });
-        let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": schema}}});
-        let document = OpenApiDocument::parse(document.to_string().as_bytes()).unwrap();
+    /// Objects with a list `list` of at most `max_items` booleans.
+    struct Lists(i64);
+
+    impl SchemaResolver for Lists {
+        fn resolve(&self, _: &Gvk) -> Resolution {
+            let elem = Arc::new(DeclType::scalar(DeclKind::Bool));
+            let list = Arc::new(DeclType::list(elem, self.0));
+            let object = DeclType::object("Test", [DeclField::new("list", list, true)]);
+            Resolution::Found(object)
+        }
+    }
+
+    fn costs(spec: &Value, max_items: i64) -> PolicyCosts {
+        let policy = json!({"metadata": {"name": "test"}, "spec": spec});
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let gvk = Gvk::new("g", "v1", "Test");
-        let object = document.decl_type(&gvk).unwrap();
-        let variables: Vec<_> = variables
-            .iter()
-            .map(|(name, expression)| json!({"name": name, "expression": expression}))
-            .collect();
-        let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
-            "metadata": {"name": "test"},
-            "spec": {"variables": variables, "validations": [{"expression": validation}]},
-        }))
-        .unwrap();
-        let types = KindTypes {
-            object: (&gvk, &object),
-            params: None,
-        };
-        let costs = kind_costs(&CompiledPolicy::new(&policy), &types);
-        let (min, max) = expected;
-        let last = costs.last().map(|cost| (&*cost.field_ref, cost.cost));
-        let cost = Some(CostEstimate::new(min, max));
-        assert_eq!(last, Some(("spec.validations[0].expression", cost)));
-        assert_eq!(costs.len(), variables.len() + 1);
+        PolicyCosts::new(&CompiledPolicy::new(&policy), &[&gvk], &Lists(max_items))
+    }
+
+    fn max(worst: Option<&WorstCase>) -> Option<u64> {
+        worst.and_then(WorstCase::max)
     }
 
     #[test]
-    fn a_schema_bounds_a_loop() {
-        check(
-            &[],
-            "object.spec.containers.all(c, c.name.matches('ab'))",
-            (4, 128),
-        );
-    }
-
-    #[test]
-    fn a_variable_that_is_a_part_of_the_object_is_bounded() {
-        check(
-            &[("containers", "object.spec.containers")],
-            "variables.containers.all(c, c.name.matches('ab'))",
-            (3, 127),
-        );
-        check(
-            &[
-                ("spec", "object.spec"),
-                (
-                    "containers",
-                    "has(variables.spec.containers) ? variables.spec.containers : []",
-                ),
+    fn a_stage_pays_for_the_variables_that_it_reads() {
+        let spec = json!({
+            "variables": [
+                {"name": "base", "expression": "object.list"},
+                {"name": "shown", "expression": "variables.base"},
+                {"name": "idle", "expression": "object.list.all(x, x)"},
             ],
-            "variables.containers.all(c, c.name.matches('ab'))",
-            (3, 127),
-        );
-    }
-
-    #[test]
-    fn a_computed_variable_is_not() {
-        check(
-            &[("names", "object.spec.containers.map(c, c.name)")],
-            "variables.names.all(n, n.startsWith('a'))",
-            (3, u64::MAX),
-        );
-    }
-
-    #[test]
-    fn what_does_not_check_has_no_estimate() {
-        let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
-            "metadata": {"name": "test"},
-            "spec": {"validations": [{"expression": "object.nothing"}, {"expression": "1 +"}]},
-        }))
-        .unwrap();
-        let gvk = Gvk::new("g", "v1", "Test");
-        let object = DeclType::object("Test", []);
-        let types = KindTypes {
-            object: (&gvk, &object),
-            params: None,
+            "matchConditions": [{"name": "c", "expression": "true"}],
+            "validations": [
+                {"expression": "variables.shown == []", "messageExpression": "'a'"},
+                {"expression": "variables.base == []", "messageExpression": "string(variables.base == [])"},
+            ],
+            "auditAnnotations": [{"key": "k", "valueExpression": "string(dyn(variables) == {})"}],
+        });
+        let costs = costs(&spec, 4);
+        let of = |field_ref: &str| {
+            let all = &costs.expressions;
+            let cost = all.iter().find(|cost| cost.field_ref == field_ref);
+            max(cost.unwrap().worst.as_ref()).unwrap()
         };
-        let costs = kind_costs(&CompiledPolicy::new(&policy), &types);
-        assert!(costs.iter().all(|cost| cost.cost.is_none()), "{costs:?}");
+        let variable = |n| of(&format!("spec.variables[{n}].expression"));
+        let stages: Vec<_> = costs.stages.iter().map(|cost| cost.stage).collect();
+        assert_eq!(stages, Stage::ALL);
+        let stage = |n: usize| max(costs.stages[n].worst.as_ref()).unwrap();
+        assert_eq!(stage(0), of("spec.matchConditions[0].expression"));
+        let validations = of("spec.validations[0].expression")
+            + of("spec.validations[0].messageExpression")
+            + of("spec.validations[1].expression")
+            + of("spec.validations[1].messageExpression");
+        // The messages evaluate the variable anew.
+        assert_eq!(
+            stage(1),
+            validations + variable(0) + variable(1) + variable(0)
+        );
+        let annotation = of("spec.auditAnnotations[0].valueExpression");
+        assert_eq!(
+            stage(2),
+            annotation + variable(0) + variable(1) + variable(2)
+        );
+    }
+
+    #[test]
+    fn what_does_not_check_leaves_its_stage_without_an_estimate() {
+        let costs = costs(
+            &json!({"validations": [{"expression": "true"}, {"expression": "1 +"}]}),
+            4,
+        );
+        assert_eq!(max(costs.expressions[0].worst.as_ref()), Some(0));
+        assert_eq!(costs.expressions[1].worst, None);
+        assert_eq!(costs.stages[0].worst, None);
+    }
+
+    #[test]
+    fn a_bound_of_the_schema_keeps_a_loop_within_a_loop_below_the_limit() {
+        let spec = json!({"validations": [{"expression": "object.list.all(x, object.list.all(y, x == y))"}]});
+        let worst = |max_items| costs(&spec, max_items).expressions.remove(0).worst.unwrap();
+        let few = worst(100);
+        assert!(
+            few.max() < Some(100_000) && !few.is_near(PER_CALL_LIMIT),
+            "{few:?}"
+        );
+        assert_eq!(few.bytes_within(PER_CALL_LIMIT), Some(2 << 20));
+        // 2 KiB have 409 items of `true` with a comma, and 4 KiB have 818.
+        let many = worst(-1);
+        assert_eq!(many.max(), None);
+        assert!(many.is_near(PER_CALL_LIMIT), "{many:?}");
+        assert_eq!(many.bytes_within(PER_CALL_LIMIT), Some(2048));
+        let beyond_any_json = worst(i64::MAX);
+        assert_eq!(beyond_any_json.bytes_within(PER_CALL_LIMIT), Some(2048));
+    }
+
+    #[test]
+    fn a_size_that_nothing_bounds_has_no_worst_case() {
+        let spec = json!({
+            "variables": [{"name": "v", "expression": "object.list.map(x, x)"}],
+            "validations": [{"expression": "variables.v.all(x, x)"}],
+        });
+        let costs = costs(&spec, 4);
+        let worst = costs.expressions[1].worst.as_ref().unwrap();
+        assert_eq!((worst.max(), worst.of_usual_object()), (None, None));
+        assert!(!worst.is_near(PER_CALL_LIMIT));
     }
 }

@@ -1,6 +1,30 @@
 //! The model of a ValidatingAdmissionPolicy: compiled, matched, analysed and decided.
 //!
 //! Pure functions over API objects and schemas; nothing here reads the cluster, a file or a clock.
+//!
+//! - [`compile`]: every expression of a policy, compiled as the API server does; [`consequence`] says what happens to
+//!   a request for which one fails.
+//! - [`matching`]: the resources and kinds that a policy's rules match.
+//! - [`analysis`]: which expressions fail for which kinds; [`finding`] and [`rule`] are how that is told.
+//! - [`cost`]: what the expressions may cost, and how far that stays below the limits.
+//! - [`admission`]: what an API server decides of a request because of a policy and its bindings.
+//!
+//! ```
+//! use policy::compile::CompiledPolicy;
+//!
+//! let policy = serde_json::from_value(serde_json::json!({
+//!     "metadata": {"name": "replicas"},
+//!     "spec": {"validations": [
+//!         {"expression": "object.spec.replicas <= 50"},
+//!         {"expression": "objct.spec.replicas <= 50"},
+//!     ]},
+//! }))?;
+//! let compiled = CompiledPolicy::new(&policy);
+//! let finding = &compiled.findings()[0];
+//! assert_eq!(finding.field_ref, "spec.validations[1].expression");
+//! assert_eq!(finding.consequence.id(), "denied");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 pub mod absence;
 pub mod admission;

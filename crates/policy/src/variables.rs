@@ -2,30 +2,68 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cel::ast::{Ast, Expr, Literal};
+use cel::ast::{Ast, Expr, ExprId, Literal};
 
 use super::expressions::PolicyExpression;
 
-/// The names of the variables that `ast` reads as `variables.<name>`, also optionally.
-pub(super) fn read_by(ast: &Ast) -> Vec<&str> {
-    let is_variables = |id| matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables");
-    ast.iter()
-        .filter_map(|(_, expr)| match expr {
-            Expr::Select { operand, field, .. } if is_variables(*operand) => Some(&**field),
-            Expr::Call { args, .. } => match &**args {
-                [operand, field] if is_variables(*operand) => match ast.expr(*field) {
-                    Expr::Literal(Literal::String(name)) => Some(&**name),
-                    _ => None,
+/// The variables that an expression reads.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Reads<'a> {
+    /// Those that it names: `variables.name`, `variables[?'name']`, `dyn(variables).name`.
+    pub(super) names: Vec<&'a str>,
+    /// True where it takes `variables` as a whole, and so may read every one of them: `dyn(variables) == {}`.
+    pub(super) may_read_all: bool,
+}
+
+/// The variables that `ast` reads.
+pub(super) fn read_by(ast: &Ast) -> Reads<'_> {
+    let mut reads = Reads::default();
+    let mut named_in = HashSet::new();
+    for (_, expr) in ast.iter() {
+        let (operand, name) = match expr {
+            Expr::Select { operand, field, .. } => (*operand, &**field),
+            Expr::Call { function, args, .. } if SELECTIONS.contains(&&**function) => match &**args
+            {
+                [operand, field] => match ast.expr(*field) {
+                    Expr::Literal(Literal::String(name)) => (*operand, &**name),
+                    _ => continue,
                 },
-                _ => None,
+                _ => continue,
             },
-            _ => None,
-        })
-        .collect()
+            _ => continue,
+        };
+        if let Some(variables) = variables_behind(ast, operand) {
+            named_in.insert(variables);
+            reads.names.push(name);
+        }
+    }
+    reads.may_read_all = ast
+        .iter()
+        .any(|(id, _)| is_variables(ast, id) && !named_in.contains(&id));
+    reads
+}
+
+/// The operators that select a field by its name.
+const SELECTIONS: [&str; 3] = ["_[_]", "_[?_]", "_?._"];
+
+fn is_variables(ast: &Ast, id: ExprId) -> bool {
+    matches!(ast.expr(id), Expr::Ident(name) if name.trim_start_matches('.') == "variables")
+}
+
+/// The `variables` that `id` is, perhaps without its type: `dyn(variables)`.
+fn variables_behind(ast: &Ast, mut id: ExprId) -> Option<ExprId> {
+    while let Expr::Call { function, args, .. } = ast.expr(id)
+        && **function == *"dyn"
+        && let [inner] = &**args
+    {
+        id = *inner;
+    }
+    is_variables(ast, id).then_some(id)
 }
 
 /// The names that reach themselves by what the variables of these names read at run time: of two variables
-/// of a name it is the last one declared.
+/// of a name it is the last one declared. What an expression may read by taking `variables` as a whole does not
+/// count.
 ///
 /// Takes time in proportion to the reads: strongly connected parts are found by Tarjan's algorithm, without
 /// recursion.
@@ -34,7 +72,7 @@ pub(super) fn self_reading<'a>(variables: &[&'a PolicyExpression]) -> HashSet<&'
     for variable in variables {
         let read = variable
             .parsed()
-            .map_or_else(|_| Vec::new(), |ast| read_by(ast));
+            .map_or_else(|_| Vec::new(), |ast| read_by(ast).names);
         reads.insert(variable.name.as_deref().unwrap_or_default(), read);
     }
     let mut search = Search {
@@ -157,6 +195,46 @@ mod tests {
         let mut found: Vec<_> = found.into_iter().collect();
         found.sort_unstable();
         assert_eq!(found, expected);
+    }
+
+    #[track_caller]
+    fn check_reads(text: &str, names: &[&str], may_read_all: bool) {
+        let parsed = PolicyExpression::new(String::new(), Role::Validation, None, text);
+        let mut found = read_by(parsed.parsed().unwrap());
+        found.names.sort_unstable();
+        found.names.dedup();
+        let names = names.to_vec();
+        let expected = Reads {
+            names,
+            may_read_all,
+        };
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn a_read_has_a_name_or_may_be_of_every_variable() {
+        check_reads("object.a == variables.b", &["b"], false);
+        check_reads(
+            "has(variables.b) && variables.?c.hasValue()",
+            &["b", "c"],
+            false,
+        );
+        check_reads(
+            "variables['b'] + variables[?'c'].orValue(1)",
+            &["b", "c"],
+            false,
+        );
+        check_reads(
+            "dyn(variables).b + dyn(dyn(.variables))['c']",
+            &["b", "c"],
+            false,
+        );
+        check_reads("variables.b && dyn(variables)[object.key]", &["b"], true);
+        check_reads("dyn(variables).all(name, name != '')", &[], true);
+        check_reads("[variables][0].b", &[], true);
+        check_reads("dyn(variables) == {'b': 1}", &[], true);
+        check_reads("size(dyn(variables)) == 'variables'", &[], true);
+        check_reads("object.variables.b == 'variables'", &[], false);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! Source: Go `regexp/syntax/parse.go` (`parseEscape`, `parseClass`, `parseNamedClass`,
 //! `parsePerlClassEscape`, `parseUnicodeClass`).
 
-use super::class::{Item, MAX_RUNE, perl_set, posix_set};
+use super::class::{Item, perl_set, posix_set};
 use super::cursor::Cursor;
 use super::error::{SyntaxError, SyntaxErrorCode};
+use super::ranges::MAX_RUNE;
 use super::unicode::UnicodeSet;
 
 /// Reads an escape of one character, whose backslash comes next.

@@ -4,7 +4,7 @@ use regex_syntax::hir::{
     Class as HirClass, ClassUnicode, ClassUnicodeRange, Hir, Look, Repetition,
 };
 
-use super::class::{MAX_RUNE, Ranges};
+use super::ranges::{MAX_RUNE, Ranges};
 use super::tree::{Flags, Node, NodeId, NodeKind, Regex};
 use super::unicode::simple_fold;
 

@@ -4,6 +4,17 @@
 //! that Go would make of it, or the error with Go's text. What Go refuses, for its syntax or its size, is
 //! refused, and nothing else. A [`Program`] matches; [`compiled`] remembers those used lately.
 //!
+//! ```
+//! use regexp::Program;
+//!
+//! let program = Program::new(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")?;
+//! assert!(program.is_match("web-1") && !program.is_match("Web"));
+//! assert_eq!(Program::new("[0-9]+")?.find_all("a1b22", None), ["1", "22"]);
+//! let error = Program::new("a(b").unwrap_err();
+//! assert_eq!(error.to_string(), "error parsing regexp: missing closing ): `a(b`");
+//! # Ok::<(), regexp::SyntaxError>(())
+//! ```
+//!
 //! The parser does not recurse over the pattern: its nesting is on a stack of its own. Classes keep the
 //! form in which they are written ([`Class`]), so that the tree stays as small as the pattern.
 //!
@@ -19,6 +30,7 @@ mod hir;
 mod machine;
 mod parser;
 mod program;
+mod ranges;
 mod stack;
 mod tree;
 mod unicode;
@@ -28,9 +40,10 @@ mod unicode_tables;
 #[cfg(test)]
 mod tests;
 
-pub use class::{Class, Ranges};
+pub use class::Class;
 pub use error::{SyntaxError, SyntaxErrorCode};
 pub use program::{Program, compiled};
+pub use ranges::Ranges;
 pub use tree::{Flags, Node, NodeId, NodeKind, Regex};
 pub use unicode::is_printable;
 

@@ -7,8 +7,9 @@
 
 use std::ops::Range;
 
-use super::class::{Class, MAX_RUNE, Ranges};
+use super::class::Class;
 use super::hir::cases_of;
+use super::ranges::{MAX_RUNE, Ranges};
 use super::tree::{Flags, NodeId, NodeKind, Regex};
 
 /// An instruction; targets are indices of instructions.

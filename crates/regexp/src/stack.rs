@@ -9,8 +9,9 @@
 
 use std::collections::HashMap;
 
-use super::class::{Class, Item, MAX_RUNE};
+use super::class::{Class, Item};
 use super::error::SyntaxErrorCode;
+use super::ranges::MAX_RUNE;
 use super::tree::{ClassNode, ClassSummary, Extent, Flags, Node, NodeId, NodeKind};
 use super::unicode::{min_fold, simple_fold};
 

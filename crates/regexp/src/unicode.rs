@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-use super::class::{MAX_RUNE, Ranges};
+use super::ranges::{MAX_RUNE, Ranges};
 use super::unicode_tables::{
     ALIASES, CATEGORY_NAMES, CATEGORY_RUNS, EVEN_ODD, FOLDS, ODD_EVEN, SCRIPTS,
 };

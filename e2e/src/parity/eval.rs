@@ -14,13 +14,13 @@ use serde_json::{Value as Json, json};
 use typed::adapter::{self, ValueSchema};
 use vap_status_controller::cel::ast_validators;
 use vap_status_controller::cel::checker::{self, CheckedAst};
-use vap_status_controller::cel::civil;
 use vap_status_controller::cel::cost::UnknownSizes;
 use vap_status_controller::cel::decls::Variable;
 use vap_status_controller::cel::env::Env;
 use vap_status_controller::cel::eval::{Bindings, Evaluation, Limits, Program};
 use vap_status_controller::cel::syntax;
 use vap_status_controller::cel::types::{StructType, Type};
+use vap_status_controller::cel::value::civil;
 use vap_status_controller::cel::value::{Timestamp, Value};
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value as Json;
 
-use super::expressions::{Text, mark, what_follows};
+use super::expressions::{Text, mark};
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, finding};
@@ -62,16 +62,10 @@ pub(super) fn check(
             1 => Some("so does one other expression".to_owned()),
             n => Some(format!("so do {n} other expressions")),
         };
-        let follows = what_follows(absence.consequence).to_owned();
-        let help: Vec<String> = absence
-            .mend
-            .into_iter()
-            .chain(others)
-            .chain([follows])
-            .collect();
-        found.help = Some(help.join("; "));
+        let help: Vec<String> = absence.mend.into_iter().chain(others).collect();
+        found.help = (!help.is_empty()).then(|| help.join("; "));
         found.witness = Some(Box::new(absence.witness));
-        findings.push(found);
+        findings.push(found.with_consequence(absence.consequence));
     }
     for binding in with {
         let Some(mismatch) = absence::scope_mismatch(answers.compiled(), &binding.value, &context)

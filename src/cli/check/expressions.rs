@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::finding::{Finding, Severity};
+use super::finding::{ConsequenceReport, Finding, Severity};
 use super::policy::{Answers, finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, Hint};
@@ -12,7 +12,6 @@ use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
 use crate::policy::compile::{Cause, CompileFindingKind};
-use crate::policy::consequence::Consequence;
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
 use crate::policy::rule::Rule;
@@ -127,30 +126,14 @@ pub(super) fn warnings(
                 .into_iter()
                 .collect();
             if severity == diagnostic::Severity::Error {
-                helps.push(what_follows(found.consequence).to_owned());
+                let consequence = ConsequenceReport::from(found.consequence);
+                helps.push(consequence.message.to_owned());
+                shown.consequence = Some(consequence);
             }
             helps.extend(notes.iter().cloned());
             shown.help = (!helps.is_empty()).then(|| helps.join(" "));
             findings.push(shown);
         }
-    }
-}
-
-/// A consequence in words.
-pub(super) fn what_follows(consequence: Consequence) -> &'static str {
-    match consequence {
-        Consequence::Denied => "with failurePolicy Fail, a request for which it fails is denied",
-        Consequence::LetThrough => {
-            "with failurePolicy Ignore, a request for which it fails is let through unchecked"
-        }
-        Consequence::NoAnnotation => {
-            "with failurePolicy Ignore, the audit annotation is left out where it fails"
-        }
-        Consequence::OtherMessage => {
-            "where it fails, a denial shows the validation's message or expression instead; no request is \
-             denied because of it"
-        }
-        Consequence::Unread => "nothing reads the variable, so that it is never evaluated",
     }
 }
 

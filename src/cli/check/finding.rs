@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::cli::input::{Place, SourceText};
 use crate::policy::absence::Witness;
+use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 
 /// How bad a finding is.
@@ -45,6 +46,9 @@ pub struct Finding {
     /// The consequence, or the remedy; in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
+    /// The fate of a request for which the expression fails; only where it can fail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consequence: Option<ConsequenceReport>,
     /// Where.
     #[serde(flatten)]
     pub location: Location,
@@ -66,6 +70,56 @@ pub struct Finding {
     /// A request for which the expression fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
+}
+
+impl Finding {
+    /// The finding with the consequence, also as a part of its help.
+    #[must_use]
+    pub(super) fn with_consequence(mut self, consequence: Consequence) -> Self {
+        let consequence = ConsequenceReport::from(consequence);
+        let help = self.help.take();
+        self.help = Some(match help {
+            Some(help) => format!("{help}; {}", consequence.message),
+            None => consequence.message.to_owned(),
+        });
+        self.consequence = Some(consequence);
+        self
+    }
+}
+
+/// The fate of a request for which an expression fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ConsequenceReport {
+    /// One of a closed set: `denied`, `let-through`, `no-annotation`, `other-message`, and `unread`, which no
+    /// finding has that is about an evaluation.
+    pub id: &'static str,
+    /// The same as a sentence, without capital and full stop.
+    pub message: &'static str,
+}
+
+impl From<Consequence> for ConsequenceReport {
+    fn from(consequence: Consequence) -> Self {
+        let message = match consequence {
+            Consequence::Denied => {
+                "with failurePolicy Fail, a request for which it fails is denied"
+            }
+            Consequence::LetThrough => {
+                "with failurePolicy Ignore, a request for which it fails is let through unchecked"
+            }
+            Consequence::NoAnnotation => {
+                "with failurePolicy Ignore, the audit annotation is left out where it fails"
+            }
+            Consequence::OtherMessage => {
+                "where it fails, a denial shows the validation's message or expression instead; no request is \
+                 denied because of it"
+            }
+            Consequence::Unread => "nothing reads the variable, so that it is never evaluated",
+        };
+        Self {
+            id: consequence.id(),
+            message,
+        }
+    }
 }
 
 /// A stretch of a line of a file.

@@ -6,6 +6,7 @@
 mod absence;
 pub mod annotations;
 mod cascade;
+pub mod costs;
 mod expressions;
 pub mod finding;
 pub mod known;

@@ -119,6 +119,7 @@ fn note(first: &PassedOver, message: String, help: &str) -> Finding {
         field_ref: None,
         kinds: Vec::new(),
         witness: None,
+        consequence: None,
     }
 }
 
@@ -142,5 +143,6 @@ pub(super) fn empty_input(input: &Input, reads_stdin: bool) -> Option<Finding> {
         field_ref: None,
         kinds: Vec::new(),
         witness: None,
+        consequence: None,
     })
 }

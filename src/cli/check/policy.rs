@@ -8,16 +8,15 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
-use super::absence;
-use super::expressions;
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
-use super::suspicious;
+use super::{absence, costs, expressions, suspicious};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
 use crate::policy::compile::{Cause, CompileFindingKind, CompileMode, CompiledPolicy};
 use crate::policy::consequence::Consequence;
+use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
@@ -48,6 +47,8 @@ pub struct Outcome {
     pub status: DesiredStatus,
     /// The outcome of type checking.
     pub typed: TypeCheck,
+    /// The costs that its expressions may have.
+    pub costs: PolicyCosts,
     /// The findings to report about the policy.
     pub findings: Vec<Finding>,
 }
@@ -63,6 +64,7 @@ pub(super) struct Answers {
     pub(super) n_at_create: usize,
     matches: Matches,
     pub(super) typed: TypeCheck,
+    costs: PolicyCosts,
     params: ParamKindState,
     status: DesiredStatus,
 }
@@ -117,6 +119,7 @@ pub fn check(
         return Outcome {
             status,
             typed: TypeCheck::default(),
+            costs: PolicyCosts::default(),
             findings: vec![finding(
                 policy,
                 Severity::Error,
@@ -135,9 +138,11 @@ pub fn check(
     params(policy, &answers, &mut findings);
     suspicious::check(policy, known, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
+    costs::notes(policy, &answers.compiled, &answers.costs, &mut findings);
     Outcome {
         status: answers.status,
         typed: answers.typed,
+        costs: answers.costs,
         findings,
     }
 }
@@ -146,6 +151,8 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
     let compiled = CompiledPolicy::new(policy);
     let matches = matching::resolve(policy, &known.mapper);
     let typed = type_check(&compiled, &known.mapper, known, profile);
+    let kinds = typed.checked.iter().chain(&typed.by_wildcard.checked);
+    let costs = PolicyCosts::new(&compiled, &kinds.collect::<Vec<_>>(), known);
     let params = known.param_kind_state(policy);
 
     // What the API server refuses when the policy is created, and after that what it cannot use.
@@ -205,6 +212,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         n_at_create,
         matches,
         typed,
+        costs,
         params,
         status,
     }
@@ -470,6 +478,7 @@ pub(in crate::cli) fn finding<T>(
         rule,
         message: message.to_owned(),
         help: None,
+        consequence: None,
         location: Location {
             file: object.source.name.clone(),
             source: Some(std::sync::Arc::clone(&object.source)),

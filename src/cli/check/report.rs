@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 
+use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
 use super::policy::{Outcome, finding};
 use super::suggestion::nearest;
@@ -80,6 +81,8 @@ pub struct PolicyReport {
     pub checked_kinds: Vec<String>,
     /// The kinds that were not, each with the reason.
     pub unchecked_kinds: Vec<UncheckedReport>,
+    /// The estimated cost of each expression, and of those that share a budget.
+    pub costs: Vec<CostReport>,
 }
 
 /// A condition.
@@ -171,6 +174,7 @@ impl CheckReport {
                     reason: unchecked.reason.clone(),
                 })
                 .collect(),
+            costs: costs::report(&outcome.costs),
         });
     }
 
@@ -290,6 +294,7 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
         help: Some(
             "name the files of CustomResourceDefinitions, or a directory with them".to_owned(),
         ),
+        consequence: None,
         location: Location {
             file: first.display().to_string(),
             source: None,
@@ -320,6 +325,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         rule,
         message: problem.message.clone(),
         help: problem.help.clone(),
+        consequence: None,
         location: Location {
             file: problem.file.clone(),
             source: problem.source.clone(),

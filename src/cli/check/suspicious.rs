@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use super::expressions::{Text, mark, what_follows};
+use super::expressions::{Text, mark};
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, finding};
@@ -74,18 +74,12 @@ fn shown(
         Severity::Warning
     };
     let (rule, message) = (suspicion.rule, &suspicion.message);
-    let mut help: Vec<&str> = suspicion.mend.as_deref().into_iter().collect();
     let mut found = match suspicion.location {
         Some(location) => {
             let places = policy.places_in_field(&suspicion.field_ref);
             let mut found = finding(policy, severity, rule, message, places.start());
             if let Some(expression) = answers.expression(&suspicion.field_ref) {
                 mark(&mut found, &Text::whole(expression), location, &places);
-            }
-            if rule == Rule::FailingCall
-                && let Some(consequence) = answers.consequence(&suspicion.field_ref)
-            {
-                help.push(what_follows(consequence));
             }
             found
         }
@@ -96,7 +90,10 @@ fn shown(
             found
         }
     };
-    found.help = (!help.is_empty()).then(|| help.join("; "));
+    found.help.clone_from(&suspicion.mend);
     found.field_ref = Some(suspicion.field_ref.clone());
-    found
+    match answers.consequence(&suspicion.field_ref) {
+        Some(consequence) if rule == Rule::FailingCall => found.with_consequence(consequence),
+        _ => found,
+    }
 }

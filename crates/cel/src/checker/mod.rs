@@ -92,6 +92,29 @@ pub fn is_deep(ast: &Ast) -> bool {
 }
 
 /// Checks `ast`, which was parsed from `text`, in `env`.
+///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::env::Env;
+/// use cel::types::Type;
+/// use cel::{checker, stdlib, syntax};
+///
+/// let env = Env::new(Arc::new(stdlib::library()));
+/// let check = |text| {
+///     let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
+///     Ok::<_, &str>(checker::check(&ast, text, &env))
+/// };
+/// let (checked, found) = check("[1, 2].map(n, string(n))")?;
+/// assert!(found.is_empty());
+/// assert_eq!(checked.output_type(), Type::list(Type::String));
+/// let (_, found) = check("1 + 'a'")?;
+/// assert_eq!(
+///     found.render("1 + 'a'"),
+///     "ERROR: <input>:1:3: found no matching overload for '_+_' applied to '(int, string)'\n | 1 + 'a'\n | ..^"
+/// );
+/// # Ok::<(), &str>(())
+/// ```
 #[must_use]
 pub fn check(ast: &Arc<Ast>, text: &str, env: &Env) -> (CheckedAst, Diagnostics) {
     run_on_deep_stack(is_deep(ast), || infer::Checker::new(ast, text, env).run())

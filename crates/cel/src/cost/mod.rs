@@ -1,28 +1,22 @@
-//! Cost estimates of checked expressions: the least and the most that an evaluation may cost, in cost units.
+//! The model of costs, in cost units, of which one is about 50 ns of work.
 //!
-//! A unit is about 50 ns of work. Takes a [`CheckedAst`](super::checker::CheckedAst) and a
-//! [`SizeEstimator`], which knows the sizes of variables; gives a [`CostEstimate`]. The [`Costs`] of a
-//! function are in the row that declares it, also what its calls cost when they are evaluated. An estimate never fails, and takes time in proportion to the tree.
+//! The [`Costs`] of a function are in the row that declares it, the estimate of a call as well as what an evaluated
+//! one costs. [`estimate`](super::estimate) adds them up over an expression, with sizes by a [`SizeEstimator`].
 //!
 //! Source: cel-go `checker/cost.go`.
 
 #![warn(clippy::arithmetic_side_effects)]
 
-mod estimate;
 pub mod factors;
-mod facts;
 pub mod measure;
 mod node;
 mod path;
 mod row;
 mod size;
 
-pub use estimate::{CostOptions, estimate};
 pub use node::{AstNode, Call, CallEstimate, SizeEstimator, UnknownSizes, size_of};
 pub use path::{Path, PathStep};
+pub(crate) use path::{PathId, Paths};
 pub use row::{CallCost, CostScope, Costs, ResultOf, RuntimeCost, StaticCost};
 pub(super) use size::to_f64;
 pub use size::{CostEstimate, SizeEstimate};
-
-#[cfg(test)]
-mod tests;

@@ -10,11 +10,11 @@ use crate::types::{Primitive, Type};
 /// An expression, for the purpose of estimates.
 #[derive(Clone, Copy, Debug)]
 pub struct AstNode<'a> {
-    pub(super) path: Path<'a>,
-    pub(super) type_: &'a Type,
+    pub(crate) path: Path<'a>,
+    pub(crate) type_: &'a Type,
     /// The expression, or none for the items of a list.
-    pub(super) expr: Option<&'a Expr>,
-    pub(super) computed_size: Option<SizeEstimate>,
+    pub(crate) expr: Option<&'a Expr>,
+    pub(crate) computed_size: Option<SizeEstimate>,
 }
 
 impl<'a> AstNode<'a> {
@@ -113,7 +113,7 @@ impl CallEstimate {
 
     /// This with `cost` added.
     #[must_use]
-    pub(super) const fn with(self, cost: CostEstimate) -> Self {
+    pub(crate) const fn with(self, cost: CostEstimate) -> Self {
         Self {
             cost: self.cost.plus(cost),
             ..self

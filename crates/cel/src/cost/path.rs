@@ -39,11 +39,11 @@ impl PathStep {
 }
 
 /// The last step of a path in its arena.
-pub(super) type PathId = usize;
+pub(crate) type PathId = usize;
 
 /// All paths of one estimate.
 #[derive(Debug, Default)]
-pub(super) struct Paths {
+pub(crate) struct Paths {
     /// Each step with the path before it.
     steps: Vec<(Option<PathId>, PathStep)>,
 }
@@ -53,13 +53,13 @@ impl Paths {
     ///
     /// `before` may be nothing: what is iterated over need not have a path, and its items have one of a
     /// single step then.
-    pub(super) fn add(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
+    pub(crate) fn add(&mut self, before: Option<PathId>, step: PathStep) -> PathId {
         self.steps.push((before, step));
         self.steps.len().saturating_sub(1)
     }
 
     /// The path of the last step `last`.
-    pub(super) fn path(&self, last: Option<PathId>) -> Path<'_> {
+    pub(crate) fn path(&self, last: Option<PathId>) -> Path<'_> {
         Path {
             paths: self,
             last,
@@ -69,7 +69,7 @@ impl Paths {
 }
 
 /// The arena of what has no path.
-pub(super) static NO_PATHS: Paths = Paths { steps: Vec::new() };
+pub(crate) static NO_PATHS: Paths = Paths { steps: Vec::new() };
 
 /// A path, or none for what no declared variable leads to.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ impl<'a> Path<'a> {
 
     /// The path of the items of the list at this path; none if this is none.
     #[must_use]
-    pub(super) fn to_items(self) -> Self {
+    pub(crate) fn to_items(self) -> Self {
         let items = self.last.is_some();
         Self { items, ..self }
     }

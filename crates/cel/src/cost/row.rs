@@ -21,7 +21,7 @@ pub enum StaticCost {
 
 impl StaticCost {
     /// The estimate for `call`, with what the arguments cost.
-    pub(super) fn estimate(
+    pub(crate) fn estimate(
         self,
         call: &Call<'_>,
         arg_costs: &[CostEstimate],

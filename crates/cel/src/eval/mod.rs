@@ -157,6 +157,26 @@ pub struct Evaluation {
 }
 
 /// A planned expression.
+///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::decls::Variable;
+/// use cel::env::Env;
+/// use cel::eval::{Limits, PlainRuntime, Program};
+/// use cel::types::Type;
+/// use cel::value::Value;
+/// use cel::{checker, stdlib, syntax};
+///
+/// let env = Env::new(Arc::new(stdlib::library())).extend([Variable::new("n", Type::Int)]);
+/// let ast = Arc::new(syntax::parse("10 / n").0.ok_or("a syntax error")?);
+/// let (checked, _) = checker::check(&ast, "10 / n", &env);
+/// let program = Program::plan(&checked, &env, &PlainRuntime).map_err(|_| "no program")?;
+/// let of = |n| program.eval(&[("n", Value::Int(n))], Limits::of_cost(100)).result;
+/// assert_eq!(of(5).map_err(|_| "an error")?.as_int(), Some(2));
+/// assert_eq!(of(0).err().ok_or("a value")?.message(), "division by zero");
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Debug)]
 pub struct Program {
     root: Node,

@@ -6,7 +6,7 @@
 //! Source: cel-go `common/types`, `ConvertToNative` of each type.
 
 use crate::base64;
-use crate::civil::{format_rfc3339, format_seconds};
+use crate::value::civil::{format_rfc3339, format_seconds};
 use crate::value::{EvalError, Map, Value};
 
 /// Kinds of value that a field holds.

@@ -1,8 +1,8 @@
 //! Parts of timestamps and durations.
 
-use crate::civil::Civil;
 use crate::cost::Costs;
 use crate::decls::{Context, OverloadRow, Sig, Source};
+use crate::value::civil::Civil;
 use crate::value::{EvalError, Value};
 use crate::zone;
 use Sig::{Duration, Int, String, Timestamp};

@@ -48,6 +48,15 @@ const MAX_SYNTAX_ERRORS: usize = 100;
 /// Parses `text`.
 ///
 /// Never fails: the tree is `None` where there are findings.
+///
+/// # Example
+/// ```
+/// let (ast, found) = cel::syntax::parse("[1, 2].map(n, n * 2)");
+/// assert!(ast.is_some() && found.is_empty());
+/// let (ast, found) = cel::syntax::parse("1 + ");
+/// assert!(ast.is_none());
+/// assert_eq!(found.as_slice().len(), 1);
+/// ```
 #[must_use]
 pub fn parse(text: &str) -> (Option<Ast>, Diagnostics) {
     let mut n_left = MAX_NODES;

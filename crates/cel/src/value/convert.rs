@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use super::civil;
 use super::{EvalError, Timestamp, Value, go};
-use crate::civil;
 use crate::temporal::{self, TimestampError, is_unix_seconds};
 use crate::types::Type;
 

@@ -4,8 +4,8 @@
 
 use std::fmt::Write as _;
 
+use super::civil;
 use super::{MAX_PRINTED_DEPTH, Value};
-use crate::civil;
 
 impl Value {
     /// The value as Go's `%v` prints it.

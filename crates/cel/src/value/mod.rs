@@ -10,6 +10,7 @@
 //!
 //! Source: cel-go `common/types` (`ref.Val` and the types that implement it).
 
+pub mod civil;
 mod compare;
 mod convert;
 mod equality;

@@ -4,7 +4,8 @@
 
 pub use super::costs::AUTHORIZER_CHECK_COST;
 use cel::checker::CheckedAst;
-use cel::cost::{self, CostEstimate, CostOptions, SizeEstimator};
+use cel::cost::{CostEstimate, SizeEstimator};
+use cel::estimate::{self, CostOptions};
 
 /// The API server's choices of the cost model: `has()` is free.
 ///
@@ -36,5 +37,5 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
 /// ```
 #[must_use]
 pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate {
-    cost::estimate(checked, sizes, COST_OPTIONS)
+    estimate::estimate(checked, sizes, COST_OPTIONS)
 }

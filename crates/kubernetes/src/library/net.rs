@@ -457,6 +457,33 @@ mod tests {
         );
     }
 
+    /// The standard library takes the same texts without a zone, and for the same addresses.
+    #[test]
+    fn the_standard_library_reads_the_same_addresses() {
+        let pieces = [
+            "0", "1", "10", "255", "256", "01", "f", "Fe80", "12345", ".", ":", ":", "::",
+            "1.2.3.4",
+        ];
+        let mut state = 1_u64;
+        let mut next = |n: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(state >> 33).unwrap() % n
+        };
+        let mut n_addresses = 0;
+        for _ in 0..50_000 {
+            let n_pieces = next(16) + 1;
+            let text: String = (0..n_pieces).map(|_| pieces[next(pieces.len())]).collect();
+            let ours = parse_address(text.as_bytes())
+                .ok()
+                .map(|address| address.ip);
+            assert_eq!(ours, text.parse().ok(), "{text}");
+            n_addresses += usize::from(ours.is_some());
+        }
+        assert!(n_addresses > 300, "{n_addresses}");
+    }
+
     #[track_caller]
     fn check_network(text: &str, expected: &str) {
         let found = match Network::parse(text) {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::decl_type::{DeclKind, DeclType};
+use super::sizes;
 use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 
 /// Knows the sizes of variables by their declared types.
@@ -12,6 +13,8 @@ use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 /// What a schema does not bound is bounded by the size of the largest request, so that no estimate of a
 /// value within one is endless. As upstream has it, a key of a map has the size 0, and so has an object;
 /// what is selected from a map like a field has no known size.
+///
+/// [`DeclaredSizes::in_objects`] supposes smaller objects than the largest request.
 ///
 /// Differs: upstream knows one type, that of the rule's `self`, and begins there whatever the path begins
 /// with: so it does for [`DeclaredSizes::of_rule`]. With [`DeclaredSizes::new`] each variable has a type
@@ -21,6 +24,33 @@ pub struct DeclaredSizes {
     variables: Vec<(Arc<str>, Arc<DeclType>)>,
     /// Where paths begin that no variable of these is the beginning of.
     otherwise: Option<Arc<DeclType>>,
+    /// The objects that are supposed, if not the largest that a request can carry.
+    objects: Option<ObjectShape>,
+}
+
+/// The objects that an estimate supposes: how large each is, and where in it the bytes are.
+///
+/// An object of some size cannot have both many containers and in each of them many ports. With `filled_from`
+/// 0 it has as many containers as fit, and the ports that fit are spread over them; with 1 it has one
+/// container with as many ports as fit. A loop within a loop costs most for one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectShape {
+    /// The size of the object in JSON, in bytes.
+    pub n_bytes: i64,
+    /// The number of lists and maps around those that are filled; each of the outer ones has one element.
+    pub filled_from: usize,
+}
+
+impl ObjectShape {
+    /// How many elements fit, or bytes for what is no list or map.
+    fn fitting(self, type_: &DeclType) -> u64 {
+        let n = match &type_.kind {
+            DeclKind::List(elem) => sizes::items_within(self.n_bytes, elem.min_serialized_size),
+            DeclKind::Map(value) => sizes::entries_within(self.n_bytes, value.min_serialized_size),
+            _ => sizes::length_within(self.n_bytes),
+        };
+        n.max(0).cast_unsigned()
+    }
 }
 
 impl DeclaredSizes {
@@ -29,7 +59,15 @@ impl DeclaredSizes {
         Self {
             variables: variables.into_iter().collect(),
             otherwise: None,
+            objects: None,
         }
+    }
+
+    /// The same, for objects of a shape.
+    #[must_use]
+    pub fn in_objects(mut self, shape: ObjectShape) -> Self {
+        self.objects = Some(shape);
+        self
     }
 
     /// The sizes that the API server supposes in a validation rule of a CRD, for values of `self_type`.
@@ -38,6 +76,7 @@ impl DeclaredSizes {
         Self {
             variables: Vec::new(),
             otherwise: Some(self_type),
+            objects: None,
         }
     }
 
@@ -78,6 +117,15 @@ impl Reached<'_> {
         }
     }
 
+    /// Reports whether what is selected from it is a part of an object, and not computed: types made by hand,
+    /// such as that of all variables of a policy, have a name.
+    fn is_part_of_object(&self) -> bool {
+        match self {
+            Self::Type(type_) => type_.as_object().is_none_or(|object| object.name.is_none()),
+            Self::Key => false,
+        }
+    }
+
     fn max_size(&self) -> u64 {
         match self {
             // Without a bound it is -1, which stands for 2^64-1 here.
@@ -92,10 +140,69 @@ impl SizeEstimator for DeclaredSizes {
         let steps = node.path().steps();
         let (first, steps) = steps.split_first()?;
         let mut reached = Reached::Type(self.beginning(first)?);
+        let mut around = Around::default();
         for step in steps {
-            reached = reached.step(step)?;
+            if let Some(shape) = self.objects {
+                around.step(step, &reached, shape);
+            }
+            let is_part_of_object = reached.is_part_of_object();
+            reached = match (reached.step(step), self.objects) {
+                (Some(next), _) => next,
+                // A part of an object that the schema says nothing of is no larger than the object.
+                (None, Some(shape)) if is_part_of_object => {
+                    let within = sizes::length_within(shape.n_bytes).max(0);
+                    return Some(SizeEstimate::new(0, within.cast_unsigned()));
+                }
+                (None, _) => return None,
+            };
         }
-        Some(SizeEstimate::new(0, reached.max_size()))
+        let max = match self.objects {
+            None => reached.max_size(),
+            Some(shape) => around.max_size(&reached, shape),
+        };
+        Some(SizeEstimate::new(0, max))
+    }
+}
+
+/// The lists and maps around a value, in an object of some shape.
+struct Around {
+    /// How many there are.
+    depth: usize,
+    /// How many of the innermost there are in the whole object.
+    n_elements: u64,
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        Self {
+            depth: 0,
+            n_elements: 1,
+        }
+    }
+}
+
+impl Around {
+    fn step(&mut self, step: &PathStep, from: &Reached<'_>, shape: ObjectShape) {
+        if matches!(step, PathStep::Items | PathStep::Values | PathStep::Keys) {
+            let elements = self.max_size(from, shape);
+            self.n_elements = self.n_elements.saturating_mul(elements.max(1));
+            self.depth = self.depth.saturating_add(1);
+        }
+    }
+
+    /// The greatest size of a value in the midst of these.
+    fn max_size(&self, reached: &Reached<'_>, shape: ObjectShape) -> u64 {
+        let Reached::Type(type_) = reached else {
+            return reached.max_size();
+        };
+        let is_outer = matches!(type_.kind, DeclKind::List(_) | DeclKind::Map(_))
+            && self.depth < shape.filled_from;
+        let fitting = if is_outer {
+            Some(1)
+        } else {
+            shape.fitting(type_).checked_div(self.n_elements)
+        };
+        reached.max_size().min(fitting.unwrap_or(1).max(1))
     }
 }
 
@@ -105,9 +212,9 @@ mod tests {
     use crate::schema::DeclField;
     use cel::checker;
     use cel::cost::CostEstimate;
-    use cel::cost::{CostOptions, estimate};
     use cel::decls::Variable;
     use cel::env::{Env, Library};
+    use cel::estimate::{CostOptions, estimate};
     use cel::{stdlib, syntax};
 
     fn text(max_elements: i64) -> Arc<DeclType> {
@@ -125,10 +232,18 @@ mod tests {
             DeclField::new("l", list, true),
             DeclField::new("m", map, true),
         ];
-        let variables: [(Arc<str>, _); 2] = [
+        let variables = [
             ("a".into(), DeclType::object("A", fields)),
             ("b".into(), Arc::new(DeclType::list(text(100), -1))),
         ];
+        estimate_of(expression, variables, |sizes| sizes)
+    }
+
+    fn estimate_of<const N: usize>(
+        expression: &str,
+        variables: [(Arc<str>, Arc<DeclType>); N],
+        supposing: impl Fn(DeclaredSizes) -> DeclaredSizes,
+    ) -> CostEstimate {
         let mut library = Library::default();
         for rows in stdlib::TABLES {
             library.add_overloads(rows);
@@ -140,7 +255,7 @@ mod tests {
         let ast = Arc::new(syntax::parse(expression).0.unwrap());
         let (checked, found) = checker::check(&ast, expression, &env);
         assert!(found.is_empty(), "{}", found.render(expression));
-        let sizes = DeclaredSizes::new(variables);
+        let sizes = supposing(DeclaredSizes::new(variables));
         estimate(&checked, &sizes, CostOptions::default())
     }
 
@@ -171,6 +286,50 @@ mod tests {
     #[test]
     fn a_list_without_bound_is_endless() {
         check("b.all(x, true)", 2, u64::MAX);
+    }
+
+    /// The greatest cost of `expression` for objects `a` of a shape: a list `items` of objects, each with a `name`
+    /// and a list `parts` of integers, and a list of at most 3 texts.
+    fn most(expression: &str, n_bytes: i64, filled_from: usize) -> u64 {
+        let number = Arc::new(DeclType::scalar(DeclKind::Int));
+        let part = Arc::new(DeclType::list(number, -1));
+        let item = DeclType::object(
+            "Item",
+            [
+                DeclField::new("name", text(-1), true),
+                DeclField::new("parts", part, true),
+            ],
+        );
+        let fields = [
+            DeclField::new("items", Arc::new(DeclType::list(item, -1)), true),
+            DeclField::new("short", Arc::new(DeclType::list(text(20), 3)), true),
+        ];
+        let variables = [("a".into(), DeclType::object("A", fields))];
+        let shape = ObjectShape {
+            n_bytes,
+            filled_from,
+        };
+        estimate_of(expression, variables, |sizes| sizes.in_objects(shape)).max
+    }
+
+    #[test]
+    fn an_object_of_a_size_has_what_fits() {
+        // 332 items of 2 bytes with a comma, 499 parts of 1 byte with a comma, or a text of 998 bytes.
+        assert_eq!(most("a.items.all(x, true)", 1000, 0), 3 + 332 * 3);
+        assert_eq!(most("a.items.all(x, true)", 100, 0), 3 + 32 * 3);
+        assert_eq!(most("a.items[0].name.contains('a')", 1000, 1), 4 + 100);
+        assert_eq!(most("a.items[0].parts.all(x, true)", 1000, 1), 5 + 499 * 3);
+        assert_eq!(most("a.short.all(x, true)", 1000, 0), 3 + 3 * 3);
+    }
+
+    #[test]
+    fn what_fits_is_spread_over_what_is_around_it() {
+        let nested = "a.items.all(x, x.parts.all(y, true))";
+        let spread = most(nested, 1000, 0);
+        let in_one = most(nested, 1000, 1);
+        let twice = most("a.items.all(x, a.items.all(y, true))", 1000, 0);
+        assert!(in_one < 2000 && spread < 4000, "{in_one} {spread}");
+        assert!(twice > 332 * 332, "{twice}");
     }
 
     #[test]

@@ -43,12 +43,18 @@ pub const MAX_PARTS_OF_CIRCLE: u32 = 50_000;
 /// The number of parts of schemas that are converted for all circles of a document.
 pub const MAX_PARTS_OF_CIRCLES: u32 = 1_000_000;
 
-/// The longest string that fits into a request: the request without the quotation marks.
+/// The longest string that fits into a request.
 ///
 /// Source: `estimateMaxStringLengthPerRequest`.
 #[must_use]
 pub const fn max_string_length() -> i64 {
-    MAX_REQUEST_SIZE_BYTES - 2
+    length_within(MAX_REQUEST_SIZE_BYTES)
+}
+
+/// The longest string that fits into `n_bytes`: all but the quotation marks.
+#[must_use]
+pub const fn length_within(n_bytes: i64) -> i64 {
+    n_bytes.saturating_sub(2)
 }
 
 /// The most items of a list that fit into a request, if an item has at least `min_size` bytes.
@@ -56,7 +62,13 @@ pub const fn max_string_length() -> i64 {
 /// Source: `estimateMaxArrayItemsFromMinSize`.
 #[must_use]
 pub fn max_items(min_size: i64) -> i64 {
-    (MAX_REQUEST_SIZE_BYTES - 2) / min_size.max(0).saturating_add(1)
+    items_within(MAX_REQUEST_SIZE_BYTES, min_size)
+}
+
+/// The most items of a list that fit into `n_bytes`, each with a comma.
+#[must_use]
+pub fn items_within(n_bytes: i64, min_size: i64) -> i64 {
+    length_within(n_bytes) / min_size.max(0).saturating_add(1)
 }
 
 /// The most entries of a map that fit into a request, if a value has at least `min_size` bytes.
@@ -64,7 +76,13 @@ pub fn max_items(min_size: i64) -> i64 {
 /// Source: `estimateMaxAdditionalPropertiesFromMinSize`.
 #[must_use]
 pub fn max_entries(min_size: i64) -> i64 {
-    (MAX_REQUEST_SIZE_BYTES - 2) / min_size.max(0).saturating_add(6)
+    entries_within(MAX_REQUEST_SIZE_BYTES, min_size)
+}
+
+/// The most entries of a map that fit into `n_bytes`, each with a key.
+#[must_use]
+pub fn entries_within(n_bytes: i64, min_size: i64) -> i64 {
+    length_within(n_bytes) / min_size.max(0).saturating_add(6)
 }
 
 /// The most bytes of a string of at most `max_length` code points.

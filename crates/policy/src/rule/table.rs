@@ -100,6 +100,16 @@ rules! {
         "a condition is always true, or always false",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
         "Read the condition again: no request decides it. `||` for `&&`, a bound that every size meets, and literals left over from a trial are the usual causes.";
+    CostNearLimit "cost-near-limit":
+        "for an object of 64 KiB the expression may cost 80 % of a limit of the API server, or more",
+        expression(
+            "object.spec.template.spec.containers.all(c, \
+             object.spec.template.spec.volumes.exists(v, v.name == 'data'))",
+            "object.spec.template.spec.volumes.exists(v, v.name == 'data')",
+        ),
+        "Avoid loops over a list within loops over the same list or another one: iterate once, or use a map or a \
+         function that needs no loop. For custom resources, give lists maxItems and strings maxLength in the \
+         CustomResourceDefinition. An expression that exceeds its limit fails, whatever it would evaluate to.";
     DuplicateKey "duplicate-key":
         "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),

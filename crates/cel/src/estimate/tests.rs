@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::cost::*;
 use crate::decls::{Overload, Variable};
 use crate::env::{Env, Library};
 use crate::types::Type;

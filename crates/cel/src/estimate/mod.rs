@@ -1,23 +1,32 @@
-//! The walk over the tree: costs add up, sizes and paths are passed on.
+//! Estimates of what an evaluation costs, from the least to the most: a walk over the checked tree, on which costs
+//! add up, and sizes and paths are passed on.
+//!
+//! Takes a [`CheckedAst`] and a [`SizeEstimator`], which knows the sizes of variables; gives a [`CostEstimate`]. An
+//! estimate never fails, and takes time in proportion to the tree.
 //!
 //! Source: cel-go `checker/cost.go`, `coster`.
 
+#![warn(clippy::arithmetic_side_effects)]
+
+mod facts;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use super::factors::{
+use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
+use crate::checker::{CheckedAst, Reference};
+use crate::cost::factors::{
     CONST_COST, LIST_CREATE_BASE_COST, MAP_CREATE_BASE_COST, SELECT_AND_IDENT_COST,
     STRUCT_CREATE_BASE_COST,
 };
-use super::facts::{EntrySize, Facts, LocalVariable};
-use super::node::{Call, SizeEstimator};
-use super::path::{PathId, PathStep, Paths};
-use super::row::ResultOf;
-use super::size::{CostEstimate, SizeEstimate};
-use crate::ast::{Ast, Comprehension, Expr, ExprId, Literal, MapEntry};
-use crate::checker::{CheckedAst, Reference};
+use crate::cost::{
+    Call, CostEstimate, PathId, PathStep, Paths, ResultOf, SizeEstimate, SizeEstimator,
+};
 use crate::decls::OverloadRow;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::Type;
+use facts::{EntrySize, Facts, LocalVariable};
 
 /// Options of the cost model that the platform chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +46,23 @@ impl Default for CostOptions {
 /// Estimates what evaluating `checked` costs.
 ///
 /// The estimate of an expression with findings means nothing.
+///
+/// # Example
+/// ```
+/// use std::sync::Arc;
+/// use cel::cost::{CostEstimate, UnknownSizes};
+/// use cel::env::Env;
+/// use cel::estimate::{CostOptions, estimate};
+/// use cel::{checker, stdlib, syntax};
+///
+/// let env = Env::new(Arc::new(stdlib::library()));
+/// let text = "1 > 2 && 3 > 4";
+/// let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
+/// let (checked, _) = checker::check(&ast, text, &env);
+/// let cost = estimate(&checked, &UnknownSizes, CostOptions::default());
+/// assert_eq!(cost, CostEstimate::new(1, 2));
+/// # Ok::<(), &str>(())
+/// ```
 ///
 /// Source: cel-go `checker/cost.go`, `Cost`.
 #[must_use]
@@ -67,15 +93,15 @@ const NO_COST: CostEstimate = CostEstimate::new(u64::MAX, 0);
 const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 
 /// The state of one estimate.
-pub(super) struct Coster<'a> {
-    pub(super) checked: &'a CheckedAst,
-    pub(super) ast: &'a Ast,
-    pub(super) sizes: &'a dyn SizeEstimator,
+struct Coster<'a> {
+    checked: &'a CheckedAst,
+    ast: &'a Ast,
+    sizes: &'a dyn SizeEstimator,
     options: CostOptions,
-    pub(super) paths: Paths,
-    pub(super) facts: Vec<Facts>,
+    paths: Paths,
+    facts: Vec<Facts>,
     /// The variables of the comprehensions around the current expression, innermost last.
-    pub(super) scopes: Vec<LocalVariable>,
+    scopes: Vec<LocalVariable>,
 }
 
 /// The parts of a call whose costs are known.
@@ -120,7 +146,7 @@ impl<'a> Coster<'a> {
     }
 
     /// The full name of the variable or type that a name, or a chain of selections, stands for.
-    pub(super) fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
+    fn resolved_name(&self, id: ExprId) -> Option<&'a Arc<str>> {
         match self.checked.reference(id) {
             Some(Reference::Ident(name)) => Some(name),
             _ => None,

@@ -6,11 +6,9 @@
 
 use std::sync::Arc;
 
-use super::estimate::Coster;
-use super::node::AstNode;
-use super::path::{Path, PathId, PathStep};
-use super::size::SizeEstimate;
+use super::Coster;
 use crate::ast::{Expr, ExprId, Literal};
+use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate};
 use crate::types::{Primitive, Type};
 
 /// Facts gathered about an expression.

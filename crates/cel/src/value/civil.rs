@@ -5,9 +5,18 @@
 
 use std::fmt::Write as _;
 
-use super::value::Timestamp;
+use jiff::ToSpan;
+use jiff::civil::Date;
+
+use super::Timestamp;
 
 const SECONDS_PER_DAY: i64 = 86_400;
+
+/// The days of 400 years, after which dates and days of the week repeat.
+const DAYS_PER_CYCLE: i64 = 146_097;
+
+/// The first of 1970.
+const EPOCH: Date = jiff::civil::date(1970, 1, 1);
 
 /// A date and a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,45 +48,20 @@ impl Civil {
             local.div_euclid(SECONDS_PER_DAY),
             local.rem_euclid(SECONDS_PER_DAY),
         );
-        let (year, month, day) = date_of(days);
+        // What the calendar library takes ends with the year 9999: years repeat after 400.
+        let cycles = days.div_euclid(DAYS_PER_CYCLE);
+        let date = EPOCH.saturating_add(days.rem_euclid(DAYS_PER_CYCLE).days());
         Self {
-            year,
-            month,
-            day,
-            day_of_year: days - days_since_1970(year) + 1,
-            // The first of 1970 was a Thursday.
-            day_of_week: (days + 4).rem_euclid(7),
+            year: i64::from(date.year()) + 400 * cycles,
+            month: date.month().into(),
+            day: date.day().into(),
+            day_of_year: date.day_of_year().into(),
+            day_of_week: date.weekday().to_sunday_zero_offset().into(),
             hour: time / 3600,
             minute: time / 60 % 60,
             second: time % 60,
         }
     }
-}
-
-/// The year, month and day that are `days` after the first of 1970.
-fn date_of(days: i64) -> (i64, i64, i64) {
-    // Eras of 400 years, which begin on the first of March of a leap year.
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day)
-}
-
-/// The days from the first of 1970 to the first of `year`.
-fn days_since_1970(year: i64) -> i64 {
-    let before = year - 1;
-    before * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) - 719_162
 }
 
 /// `:30.5`: the fraction without its trailing zeros.
@@ -190,4 +174,45 @@ pub fn format_go_duration(nanos: i64) -> String {
 pub fn format_seconds(nanos: i64) -> String {
     let seconds = (nanos / 1_000_000_000) as f64 + (nanos % 1_000_000_000) as f64 / 1e9;
     format!("{seconds}s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The date, the day of the year and that of the week, and the time, as Go's `time.Time` has them.
+    #[track_caller]
+    fn check(seconds: i64, offset_seconds: i64, expected: [i64; 8]) {
+        let civil = Civil::new(seconds, offset_seconds);
+        let found = [
+            civil.year,
+            civil.month,
+            civil.day,
+            civil.day_of_year,
+            civil.day_of_week,
+            civil.hour,
+            civil.minute,
+            civil.second,
+        ];
+        assert_eq!(found, expected, "{seconds} {offset_seconds}");
+    }
+
+    #[test]
+    fn dates() {
+        check(0, 0, [1970, 1, 1, 1, 4, 0, 0, 0]);
+        check(-1, 0, [1969, 12, 31, 365, 3, 23, 59, 59]);
+        check(951_782_400, 0, [2000, 2, 29, 60, 2, 0, 0, 0]);
+        check(1_735_603_199, 0, [2024, 12, 30, 365, 1, 23, 59, 59]);
+        check(1_709_251_200, -3_600, [2024, 2, 29, 60, 4, 23, 0, 0]);
+    }
+
+    #[test]
+    fn zones_lead_out_of_the_years_of_timestamps() {
+        let (first, last) = (-62_135_596_800, 253_402_300_799);
+        check(first, 0, [1, 1, 1, 1, 1, 0, 0, 0]);
+        check(first, -60, [0, 12, 31, 366, 0, 23, 59, 0]);
+        check(last, 0, [9999, 12, 31, 365, 5, 23, 59, 59]);
+        check(last, 1, [10_000, 1, 1, 1, 6, 0, 0, 0]);
+        check(last, 14 * 3600, [10_000, 1, 1, 1, 6, 13, 59, 59]);
+    }
 }

@@ -7,15 +7,15 @@
 //! Source: `github.com/antlr4-go/antlr/v4` `error_strategy.go` (`DefaultErrorStrategy`), `atn.go`
 //! (`getExpectedTokens`); cel-go `parser/parser.go` (`recoveryLimitErrorStrategy`, `SyntaxError`).
 
-use super::graph::{Edge, GRAPH, StateId, StateKind};
-use super::names;
-use super::parser::{Parser, Stop};
+use super::{Parser, Stop};
+use crate::graph::{Edge, GRAPH, StateId, StateKind};
+use crate::names;
 use cel::syntax::GrammarError;
 use cel::syntax::token::{Kind, Token, TokenSet};
 use cel::syntax::{ERROR_RECOVERY_LIMIT, ERROR_REPORTING_LIMIT, RECOVERY_LOOKAHEAD_LIMIT};
 
 /// A rule that does not fit.
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The current token is none of those expected.
     Mismatch,
     /// No way on takes the tokens from the first to the last.
@@ -23,7 +23,7 @@ pub(super) enum Failure {
 }
 
 /// Why parsing ends before the text does.
-pub(super) enum Abort {
+pub(crate) enum Abort {
     /// It has been said.
     Reported,
     /// A limit of the expression as a whole, with what is said about it.
@@ -32,7 +32,7 @@ pub(super) enum Abort {
 
 /// State of error recovery.
 #[derive(Debug, Default)]
-pub(super) struct Recovery {
+pub(crate) struct Recovery {
     /// True if no token has fitted since the last error.
     is_active: bool,
     /// The token at which the last error was recovered from.
@@ -44,7 +44,7 @@ pub(super) struct Recovery {
 
 impl Recovery {
     /// A token fits.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.is_active = false;
         self.last_at = None;
         self.states.clear();
@@ -53,7 +53,7 @@ impl Recovery {
 
 impl Parser<'_> {
     /// Adds an error.
-    pub(super) fn notify(&mut self, offset: u32, message: String) -> Result<(), Abort> {
+    pub(crate) fn notify(&mut self, offset: u32, message: String) -> Result<(), Abort> {
         let is_too_many = self.outcome.errors.len() >= ERROR_REPORTING_LIMIT;
         let message = if is_too_many {
             format!("More than {ERROR_REPORTING_LIMIT} syntax errors")
@@ -71,7 +71,7 @@ impl Parser<'_> {
     }
 
     /// Says that the current rule does not fit.
-    pub(super) fn report(&mut self, failure: &Failure) -> Result<(), Abort> {
+    pub(crate) fn report(&mut self, failure: &Failure) -> Result<(), Abort> {
         if self.recovery.is_active {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl Parser<'_> {
     }
 
     /// Looks whether the current token may come next; if it may not, it is dropped, or the rule ends.
-    pub(super) fn sync(&mut self) -> Result<(), Stop> {
+    pub(crate) fn sync(&mut self) -> Result<(), Stop> {
         if self.recovery.is_active {
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl Parser<'_> {
     }
 
     /// Takes the token that is wanted although it is not the current one, or the rule ends.
-    pub(super) fn recover_inline(&mut self) -> Result<(), Stop> {
+    pub(crate) fn recover_inline(&mut self) -> Result<(), Stop> {
         self.count_attempt()?;
         if self.drop_token()? {
             self.consume()?;
@@ -146,7 +146,7 @@ impl Parser<'_> {
     }
 
     /// Passes over the text up to what may come behind any of the active rules.
-    pub(super) fn recover(&mut self) -> Result<(), Abort> {
+    pub(crate) fn recover(&mut self) -> Result<(), Abort> {
         self.count_attempt()?;
         let mut n_passed = 0;
         let at = Some(self.stream.at());

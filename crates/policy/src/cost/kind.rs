@@ -1,0 +1,372 @@
+//! Costs of a policy's expressions for the objects of one kind, as its schema bounds their sizes.
+
+use std::sync::Arc;
+
+use super::{Costs, object_sizes};
+use crate::compile::CompiledPolicy;
+use crate::environment::{Declared, VariableTypes, policy_env};
+use crate::expressions::{Checked, Role};
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+use cel::checker::CheckedAst;
+use cel::types::Type;
+use kubernetes::library::cost;
+use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
+
+/// How many lists within lists objects of a size are supposed to have in different shapes.
+const MAX_FILLED_FROM: usize = 2;
+
+/// Below this cost of the largest request, smaller ones make no difference.
+const MIN_COST: u64 = 10_000;
+
+/// The declared types that expressions are estimated by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KindTypes<'a> {
+    /// The kind of `object` and `oldObject`, with its type.
+    pub(super) object: (&'a Gvk, &'a Arc<DeclType>),
+    /// The kind of `params` with its type, where the policy has a paramKind and its schema is known.
+    pub(super) params: Option<(&'a Gvk, &'a Arc<DeclType>)>,
+}
+
+/// Estimates each expression of `policy` for objects of one kind, in the order of the policy's fields; nothing
+/// where the expression does not check, or no visits of nodes are left.
+///
+/// A variable is estimated where it is declared; what reads it pays for the reading only. The sizes of
+/// variables are known that are parts of the objects, or, where these are missing, empty.
+pub(super) fn kind_costs(
+    policy: &CompiledPolicy,
+    types: &KindTypes<'_>,
+    visits_left: &mut usize,
+) -> Vec<Option<Costs>> {
+    let object = evaluated(types.object);
+    let has_params = crate::param_kind(policy.policy()).is_some();
+    let params = types.params.map_or(Type::Dyn, evaluated);
+    let mut env = policy_env(&Declared {
+        object: &object,
+        params: has_params.then_some(&params),
+        authorizer: true,
+        request_resource: true,
+    });
+    let mut variables = VariableTypes::default();
+    env.set_variable("variables", variables.to_type());
+    let mut known = Known::new(types);
+    let mut costs = vec![None; policy.n_expressions()];
+    let is_variable = |role| role == Role::Variable;
+    let expressions = || policy.expressions().iter().zip(0..);
+    let in_order = expressions()
+        .filter(|(expression, _)| is_variable(expression.role))
+        .chain(expressions().filter(|(expression, _)| !is_variable(expression.role)));
+    for (expression, n) in in_order {
+        let Some(left) = visits_left.checked_sub(expression.n_nodes()) else {
+            *visits_left = 0;
+            break;
+        };
+        *visits_left = left;
+        let checked = match expression.check(&env) {
+            Checked::Passed(checked) => Some(checked),
+            Checked::Unparsed(_) | Checked::Failed(..) => None,
+        };
+        if let (Some(slot), Some(checked)) = (costs.get_mut::<usize>(n), &checked) {
+            *slot = estimated(checked, &known, visits_left);
+        }
+        if is_variable(expression.role) {
+            let name = expression.name.as_deref().unwrap_or_default();
+            let type_ = checked.as_ref().map(CheckedAst::output_type);
+            variables.add(name, type_.unwrap_or(Type::Dyn));
+            env.set_variable("variables", variables.to_type());
+            let declared = checked.and_then(|checked| {
+                let ast = checked.ast();
+                known.declared(ast, ast.root())
+            });
+            known.add_variable(name, declared);
+        }
+    }
+    costs
+}
+
+/// The costs of a sound expression, for the largest request and for smaller objects; nothing where no visits
+/// are left.
+fn estimated(checked: &CheckedAst, known: &Known, visits_left: &mut usize) -> Option<Costs> {
+    let estimate = cost::estimate(checked, &known.sizes());
+    let mut costs = Costs::NONE;
+    costs.estimate = estimate;
+    costs.by_size.fill(estimate.max);
+    if estimate.max < MIN_COST {
+        return Some(costs);
+    }
+    let n_estimates = costs.by_size.len().saturating_mul(MAX_FILLED_FROM + 1);
+    let visits = checked.ast().len().saturating_mul(n_estimates);
+    *visits_left = visits_left.checked_sub(visits)?;
+    for (cost, n_bytes) in costs.by_size.iter_mut().zip(object_sizes()) {
+        let of_shape = |filled_from| {
+            let shape = ObjectShape {
+                n_bytes,
+                filled_from,
+            };
+            cost::estimate(checked, &known.sizes().in_objects(shape)).max
+        };
+        let worst = (0..=MAX_FILLED_FROM).map(of_shape).max();
+        *cost = worst.unwrap_or(estimate.max).min(estimate.max);
+    }
+    Some(costs)
+}
+
+fn evaluated((gvk, type_): (&Gvk, &Arc<DeclType>)) -> Type {
+    type_.evaluated_type(&gvk.type_name())
+}
+
+/// The declared types of what expressions can name.
+struct Known {
+    roots: Vec<(Arc<str>, Arc<DeclType>)>,
+    variables: Vec<DeclField>,
+}
+
+impl Known {
+    fn new(types: &KindTypes<'_>) -> Self {
+        let (_, object) = types.object;
+        let objects = ["object", "oldObject"].map(|name| (Arc::from(name), Arc::clone(object)));
+        let params = types
+            .params
+            .map(|(_, type_)| ("params".into(), Arc::clone(type_)));
+        Self {
+            roots: objects.into_iter().chain(params).collect(),
+            variables: Vec::new(),
+        }
+    }
+
+    fn sizes(&self) -> DeclaredSizes {
+        let roots = self.roots.iter().cloned();
+        let variables = DeclType::object("kubernetes.variables", self.variables.iter().cloned());
+        DeclaredSizes::new(roots.chain([("variables".into(), variables)]))
+    }
+
+    /// Adds the variable `name`; of a second one of its name that counts.
+    fn add_variable(&mut self, name: &str, type_: Option<Arc<DeclType>>) {
+        self.variables.retain(|variable| *variable.name != *name);
+        if let Some(type_) = type_ {
+            self.variables.push(DeclField::new(name, type_, true));
+        }
+    }
+
+    /// The declared type of what is a part of an object, or a list of its parts: `object.spec`,
+    /// `variables.spec.containers`, `has(object.spec.volumes) ? object.spec.volumes : []`,
+    /// `object.?spec.containers.orValue([])`, `variables.containers.filter(c, has(c.ports))`, a sum of such lists.
+    fn declared(&self, ast: &Ast, id: ExprId) -> Option<Arc<DeclType>> {
+        match ast.expr(id) {
+            Expr::Ident(name) => {
+                let root = self.roots.iter().find(|(root, _)| root == name);
+                root.map(|(_, type_)| Arc::clone(type_))
+            }
+            Expr::Select {
+                operand,
+                field,
+                test_only: false,
+            } => self.selected(ast, *operand, field),
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => match (&**function, target, &**args) {
+                ("_?_:_", None, [_, value, empty] | [_, empty, value]) if is_empty(ast, *empty) => {
+                    self.declared(ast, *value)
+                }
+                ("orValue", Some(value), [empty]) if is_empty(ast, *empty) => {
+                    self.declared(ast, *value)
+                }
+                ("_?._", None, [operand, field]) => match ast.expr(*field) {
+                    Expr::Literal(Literal::String(field)) => self.selected(ast, *operand, field),
+                    _ => None,
+                },
+                ("_+_", None, [left, right]) => {
+                    let (left, right) = (self.declared(ast, *left)?, self.declared(ast, *right)?);
+                    sum(&left, &right)
+                }
+                _ => None,
+            },
+            Expr::Comprehension(fold) if is_filter(ast, fold) => {
+                let range = self.declared(ast, fold.iter_range)?;
+                matches!(range.kind, DeclKind::List(_)).then_some(range)
+            }
+            _ => None,
+        }
+    }
+
+    fn selected(&self, ast: &Ast, operand: ExprId, field: &str) -> Option<Arc<DeclType>> {
+        if matches!(ast.expr(operand), Expr::Ident(name) if **name == *"variables") {
+            let variable = self.variables.iter().find(|known| *known.name == *field);
+            return variable.map(|variable| Arc::clone(&variable.type_));
+        }
+        let type_ = self.declared(ast, operand)?;
+        match &type_.kind {
+            DeclKind::Map(value) => Some(Arc::clone(value)),
+            _ => type_.field(field).map(|field| Arc::clone(&field.type_)),
+        }
+    }
+}
+
+/// The type of one list behind another, both of elements of one type.
+fn sum(left: &DeclType, right: &DeclType) -> Option<Arc<DeclType>> {
+    let (DeclKind::List(elem), DeclKind::List(other)) = (&left.kind, &right.kind) else {
+        return None;
+    };
+    let is_bounded = left.max_elements >= 0 && right.max_elements >= 0;
+    let n = left.max_elements.saturating_add(right.max_elements);
+    (Arc::ptr_eq(elem, other) && is_bounded).then(|| Arc::new(DeclType::list(Arc::clone(elem), n)))
+}
+
+/// Reports whether `fold` is what the macro `filter` stands for: each element is taken as it is, or left out.
+fn is_filter(ast: &Ast, fold: &Comprehension) -> bool {
+    let is_ident =
+        |id, name: &Arc<str>| matches!(ast.expr(id), Expr::Ident(ident) if ident == name);
+    let call = |id, name: &str| match ast.expr(id) {
+        Expr::Call { function, args, .. } if **function == *name => Some(&**args),
+        _ => None,
+    };
+    let is_element = |id| match ast.expr(id) {
+        Expr::List { elements, .. } => {
+            matches!(&**elements, [element] if is_ident(*element, &fold.iter_var))
+        }
+        _ => false,
+    };
+    let takes = |id| {
+        matches!(call(id, "_+_"), Some([accu, element])
+            if is_ident(*accu, &fold.accu_var) && is_element(*element))
+    };
+    is_empty(ast, fold.accu_init)
+        && is_ident(fold.result, &fold.accu_var)
+        && matches!(call(fold.loop_step, "_?_:_"), Some([_, then, otherwise])
+            if takes(*then) && is_ident(*otherwise, &fold.accu_var))
+}
+
+/// Reports whether `id` is a literal of nothing.
+fn is_empty(ast: &Ast, id: ExprId) -> bool {
+    match ast.expr(id) {
+        Expr::List { elements, .. } => elements.is_empty(),
+        Expr::Map(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+    use serde_json::json;
+
+    use super::*;
+    use cel::cost::CostEstimate;
+    use kubernetes::schema::OpenApiDocument;
+
+    /// The costs of `validation` for objects with at most 4 containers, whose names have at most 63 code
+    /// points, in a policy with `variables`.
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], validation: &str, expected: (u64, u64)) {
+        let schema = json!({
+            "type": "object",
+            "properties": {"spec": {"type": "object", "properties": {
+                "paused": {"type": "boolean"},
+                "containers": {"type": "array", "maxItems": 4, "items": {
+                    "type": "object",
+                    "properties": {"name": {"type": "string", "maxLength": 63}},
+                }},
+            }}},
+            "x-kubernetes-group-version-kind": [{"group": "g", "version": "v1", "kind": "Test"}],
+        });
+        let document = json!({"openapi": "3.0.0", "components": {"schemas": {"test": schema}}});
+        let document = OpenApiDocument::parse(document.to_string().as_bytes()).unwrap();
+        let gvk = Gvk::new("g", "v1", "Test");
+        let object = document.decl_type(&gvk).unwrap();
+        let variables: Vec<_> = variables
+            .iter()
+            .map(|(name, expression)| json!({"name": name, "expression": expression}))
+            .collect();
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+            "metadata": {"name": "test"},
+            "spec": {"variables": variables, "validations": [{"expression": validation}]},
+        }))
+        .unwrap();
+        let types = KindTypes {
+            object: (&gvk, &object),
+            params: None,
+        };
+        let costs = kind_costs(&CompiledPolicy::new(&policy), &types, &mut 1_000_000);
+        let (min, max) = expected;
+        let last = costs.last().copied().flatten();
+        let last = last.map(|costs| costs.estimate);
+        assert_eq!(last, Some(CostEstimate::new(min, max)));
+        assert_eq!(costs.len(), variables.len() + 1);
+    }
+
+    #[test]
+    fn a_schema_bounds_a_loop() {
+        check(
+            &[],
+            "object.spec.containers.all(c, c.name.matches('ab'))",
+            (4, 128),
+        );
+    }
+
+    #[test]
+    fn a_variable_that_is_a_part_of_the_object_is_bounded() {
+        check(
+            &[("containers", "object.spec.containers")],
+            "variables.containers.all(c, c.name.matches('ab'))",
+            (3, 127),
+        );
+        check(
+            &[
+                ("spec", "object.spec"),
+                (
+                    "containers",
+                    "has(variables.spec.containers) ? variables.spec.containers : []",
+                ),
+            ],
+            "variables.containers.all(c, c.name.matches('ab'))",
+            (3, 127),
+        );
+    }
+
+    #[test]
+    fn so_is_a_variable_that_is_made_of_parts() {
+        let cost = |variable, max| {
+            check(
+                &[("containers", variable)],
+                "variables.containers.all(c, c.name.matches('ab'))",
+                (3, max),
+            );
+        };
+        cost("object.?spec.containers.orValue([])", 127);
+        cost("object.?spec.?containers.orValue([])", 127);
+        cost("object.spec.containers.filter(c, has(c.name))", 127);
+        cost("object.spec.containers.filter(c, c.name in ['a'])", 127);
+        cost("object.spec.containers + object.spec.containers", 251);
+        cost(
+            "object.spec.containers + [object.spec.containers[0]]",
+            u64::MAX,
+        );
+    }
+
+    #[test]
+    fn a_computed_variable_is_not() {
+        check(
+            &[("names", "object.spec.containers.map(c, c.name)")],
+            "variables.names.all(n, n.startsWith('a'))",
+            (3, u64::MAX),
+        );
+    }
+
+    #[test]
+    fn what_does_not_check_has_no_estimate() {
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(json!({
+            "metadata": {"name": "test"},
+            "spec": {"validations": [{"expression": "object.nothing"}, {"expression": "1 +"}]},
+        }))
+        .unwrap();
+        let gvk = Gvk::new("g", "v1", "Test");
+        let object = DeclType::object("Test", []);
+        let types = KindTypes {
+            object: (&gvk, &object),
+            params: None,
+        };
+        let costs = kind_costs(&CompiledPolicy::new(&policy), &types, &mut 1_000_000);
+        assert!(costs.iter().all(Option::is_none), "{costs:?}");
+    }
+}

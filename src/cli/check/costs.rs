@@ -1,0 +1,190 @@
+//! Costs of a policy's expressions: the part of the report that has all of them, and notes on those that an object
+//! of a usual size can bring near a limit.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde::Serialize;
+
+use super::finding::{Finding, Severity};
+use super::policy::finding;
+use crate::cli::input::Object;
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::consequence::Consequence;
+use crate::policy::cost::{ExpressionCost, PolicyCosts, Stage, USUAL_OBJECT_BYTES, WorstCase};
+use crate::policy::rule::Rule;
+use crate::status::message;
+
+/// The cost that an expression may have, or that all expressions that share a budget may have together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CostReport {
+    /// The field of the expression, `spec.validations[0].expression`; `spec.validations` for the budget that the
+    /// validations share with their messages.
+    pub field_ref: String,
+    /// The upstream name of the limit: `PerCallLimit`, `RuntimeCELCostBudget` or
+    /// `RuntimeCELCostBudgetMatchConditions`.
+    pub limit_name: &'static str,
+    /// The limit, in cost units.
+    pub limit: u64,
+    /// The kind for whose objects it costs most, `apps/v1 Deployment`; null where there is no estimate, and so are
+    /// the others then.
+    pub kind: Option<String>,
+    /// The least cost.
+    pub min: Option<u64>,
+    /// The greatest cost for the largest request, of 3 MiB; null where it has no bound.
+    pub max: Option<u64>,
+    /// The part of the limit that `max` is; 1 is all of it.
+    pub share: Option<f64>,
+    /// The greatest cost for an object of 64 KiB; null where it has no bound.
+    pub max_for_usual_object: Option<u64>,
+    /// The size of the largest objects that cannot reach the limit, in bytes: a power of two from 1 KiB to 2 MiB;
+    /// null where an object of 1 KiB can, or the cost has no bound.
+    pub object_bytes_within_limit: Option<i64>,
+}
+
+impl CostReport {
+    fn new(
+        field_ref: String,
+        (limit, limit_name): (u64, &'static str),
+        worst: Option<&WorstCase>,
+    ) -> Self {
+        let max = worst.and_then(WorstCase::max);
+        Self {
+            field_ref,
+            limit_name,
+            limit,
+            kind: worst.map(|worst| message::kind(&worst.gvk)),
+            min: worst.map(WorstCase::min),
+            max,
+            share: max.map(|max| share(max, limit)),
+            max_for_usual_object: worst.and_then(WorstCase::of_usual_object),
+            object_bytes_within_limit: worst.and_then(|worst| worst.bytes_within(limit)),
+        }
+    }
+}
+
+/// The part of `limit` that `cost` is, in billionths.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "both are below 2^53, and the result is rounded"
+)]
+fn share(cost: u64, limit: u64) -> f64 {
+    (cost as f64 / limit as f64 * 1e9).round() / 1e9
+}
+
+/// The costs of each expression, in the order of the policy's fields, and after them those of what shares a budget.
+pub(super) fn report(costs: &PolicyCosts) -> Vec<CostReport> {
+    let limit = (ExpressionCost::LIMIT, ExpressionCost::LIMIT_NAME);
+    let expressions = costs.expressions.iter();
+    let expressions =
+        expressions.map(|cost| CostReport::new(cost.field_ref.clone(), limit, cost.worst.as_ref()));
+    let stages = costs.stages.iter().map(|cost| {
+        let limit = (cost.stage.limit(), cost.stage.limit_name());
+        CostReport::new(field_ref(cost.stage), limit, cost.worst.as_ref())
+    });
+    expressions.chain(stages).collect()
+}
+
+/// Adds a note on each expression that an object of a usual size can bring near its limit, or where there is none on
+/// all that share a budget.
+pub(super) fn notes(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    compiled: &CompiledPolicy,
+    costs: &PolicyCosts,
+    findings: &mut Vec<Finding>,
+) {
+    let n_before = findings.len();
+    for (n, cost) in costs.expressions.iter().enumerate() {
+        let consequence = compiled.consequence(n);
+        let worst = cost.worst.as_ref();
+        // What no expression reads is never evaluated.
+        let worst = worst.filter(|_| consequence != Consequence::Unread);
+        let limit = ExpressionCost::LIMIT;
+        let note =
+            worst.and_then(|worst| note(policy, &cost.field_ref, "the expression", limit, worst));
+        findings.extend(note.map(|note| note.with_consequence(consequence)));
+    }
+    if findings.len() > n_before {
+        return;
+    }
+    for cost in &costs.stages {
+        let all = match cost.stage {
+            Stage::MatchConditions => "all match conditions",
+            Stage::Validations => "all validations and their messages",
+            Stage::AuditAnnotations => "all audit annotations",
+        };
+        let all = format!("{all}, with the variables that they read,");
+        let worst = cost.worst.as_ref();
+        let limit = cost.stage.limit();
+        let note = worst.and_then(|worst| note(policy, &field_ref(cost.stage), &all, limit, worst));
+        findings.extend(note);
+    }
+}
+
+/// The field of the policy with the expressions of `stage`.
+fn field_ref(stage: Stage) -> String {
+    format!("spec.{}", stage.field())
+}
+
+/// The note on what costs `worst`, if that is near `limit`.
+fn note(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    field_ref: &str,
+    what: &str,
+    limit: u64,
+    worst: &WorstCase,
+) -> Option<Finding> {
+    let cost = worst.of_usual_object().filter(|_| worst.is_near(limit))?;
+    let n_bytes = kib(USUAL_OBJECT_BYTES);
+    let message = format!(
+        "{what} may cost up to {} cost units for an object of {n_bytes}; the API server stops at {}",
+        digits(cost),
+        digits(limit)
+    );
+    let place = policy.place_of_field(field_ref);
+    let mut found = finding(policy, Severity::Note, Rule::CostNearLimit, &message, place);
+    found.field_ref = Some(field_ref.to_owned());
+    found.kinds = vec![message::kind(&worst.gvk)];
+    let is_always_below = worst.max().is_some_and(|max| max < limit);
+    found.help = Some(match worst.bytes_within(limit) {
+        _ if is_always_below => "the largest requests stay below the limit".to_owned(),
+        Some(n) => format!("objects of up to {} stay below the limit", kib(n)),
+        None => "objects of 1 KiB may reach the limit".to_owned(),
+    });
+    Some(found)
+}
+
+fn kib(n_bytes: i64) -> String {
+    format!("{} KiB", n_bytes / 1024)
+}
+
+/// A number with a comma after each three digits.
+fn digits(n: u64) -> String {
+    let text = n.to_string();
+    let mut out = String::with_capacity(text.len() * 4 / 3);
+    for (at, digit) in text.chars().enumerate() {
+        if at > 0 && (text.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_commas() {
+        let all = [0, 999, 1000, 12_345, 1_000_000].map(digits);
+        assert_eq!(all, ["0", "999", "1,000", "12,345", "1,000,000"]);
+    }
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "the results are rounded")]
+    fn a_share_is_rounded() {
+        assert_eq!(share(3, 10_000_000), 0.000_000_3);
+        assert_eq!(share(1, 3), 0.333_333_333);
+        assert_eq!(share(2_500_000, 1_000_000), 2.5);
+    }
+}
