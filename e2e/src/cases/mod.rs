@@ -33,6 +33,7 @@ mod choices;
 mod generator;
 #[path = "../../../tests/support/properties/texts.rs"]
 mod texts;
+pub mod yaml;
 
 use std::fs;
 use std::io::{BufWriter, Write};
