@@ -34,6 +34,7 @@ mod generator;
 #[path = "../../../tests/support/properties/texts.rs"]
 mod texts;
 pub mod yaml;
+mod yaml_pieces;
 
 use std::fs;
 use std::io::{BufWriter, Write};

@@ -94,7 +94,7 @@ fn binary(text: &str) -> Result<String, String> {
     let written: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
     let digits = written.trim_end_matches('=');
     let n_padding = written.len() - digits.len();
-    if written.len() % 4 != 0 || n_padding > 2 {
+    if !written.len().is_multiple_of(4) || n_padding > 2 {
         return Err(wrong());
     }
     let mut bytes = Vec::new();
@@ -144,7 +144,8 @@ fn is_timestamp(text: &str) -> bool {
         };
         let (year, n) = digits(text, 4, 4)?;
         let (month, text) = part(&rest(text.get(n..)?, "-")?, 1..=12)?;
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let is_leap =
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let n_days = match month {
             2 if is_leap => 29,
             2 => 28,

@@ -58,10 +58,9 @@ impl<'a> Cursor<'a> {
     /// them before a line feed are still one line break.
     fn break_len(&self, n: usize) -> usize {
         match self.byte(n) {
-            b'\n' => 1,
             b'\r' if self.byte(n + 1) == b'\n' => 2,
             b'\r' if self.byte(n + 1) == b'\r' && self.byte(n + 2) == b'\n' => 3,
-            b'\r' => 1,
+            b'\n' | b'\r' => 1,
             0xc2 if self.byte(n + 1) == 0x85 => 2,
             0xe2 if self.byte(n + 1) == 0x80 && matches!(self.byte(n + 2), 0xa8 | 0xa9) => 3,
             _ => 0,

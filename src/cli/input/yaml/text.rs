@@ -390,17 +390,13 @@ pub(super) fn block_lines(
     let mut was_blank = false;
     while cursor.column == indent && !cursor.is_end() {
         let is_blank = cursor.is_blank(0);
-        match last.take() {
-            Some(Break {
-                character: '\n',
-                at,
-            }) if !is_literal && !was_blank && !is_blank => {
-                if breaks.is_empty() {
-                    into.push(' ', at);
-                }
+        if let Some(Break { character, at }) = last.take() {
+            let is_folded = character == '\n' && !is_literal && !was_blank && !is_blank;
+            if !is_folded {
+                into.push(character, at);
+            } else if breaks.is_empty() {
+                into.push(' ', at);
             }
-            Some(Break { character, at }) => into.push(character, at),
-            None => {}
         }
         into.push_breaks(breaks);
         was_blank = is_blank;
