@@ -69,6 +69,10 @@ schemas *args:
 parity *args:
     @./dev parity {{args}}
 
+# whether texts made from a seed are read as kubectl reads them: `parity-yaml [--cases N] [--seed S] [PATH...]`
+parity-yaml *args:
+    @./dev parity-yaml {{args}}
+
 # parity and tests on the corpus of real policies, and on the cases of generators outside, that `VAP_CORPUS_DIR` and `VAP_CASES_DIR` name
 corpus *args:
     @./dev corpus {{args}}

@@ -16,6 +16,7 @@ mod explain;
 mod library_functions;
 mod overload_rows;
 mod parser_peer;
+mod places;
 mod policies;
 mod repository;
 mod suspicious;

@@ -19,6 +19,7 @@ mod kcm;
 mod support;
 
 use e2e::corpus;
+use vap_status_controller::cli::input::{Input, Wanted};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_profile_gives_what_kcm_writes() {
@@ -31,4 +32,22 @@ fn warnings_are_those_of_the_type_checker() {
     let corpus = corpus::directory().unwrap();
     let (policies, crds) = (corpus.join("policies"), corpus.join("crds"));
     checks::warnings_are_those_of_the_type_checker(&[policies], &[crds], 401);
+}
+
+/// Every file that the API server takes is read: of the corpus none is refused by kubectl.
+#[test]
+fn every_file_is_read() {
+    let corpus = corpus::directory().unwrap();
+    let input = Input::load(&[corpus], Wanted::All, &mut std::io::empty());
+    let refused: Vec<_> = input
+        .problems
+        .iter()
+        .map(|problem| (&problem.file, problem.place, &problem.message))
+        .collect();
+    println!(
+        "{} files, {} objects, {} documents that are none",
+        input.n_files, input.n_objects, input.n_passed_over
+    );
+    assert!(refused.is_empty(), "{refused:#?}");
+    assert!(input.n_files > 0 && input.n_objects > 0);
 }

@@ -13,7 +13,7 @@ use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
     admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, share, typecheck,
-    write_line,
+    write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
@@ -142,6 +142,24 @@ enum Command {
         /// Files or directories of CustomResourceDefinitions.
         #[arg(long, value_name = "PATH")]
         crds: Vec<PathBuf>,
+    },
+    /// Compare what is read of texts of YAML with what kubectl reads; fails if there is a difference without
+    /// a reason.
+    Yaml {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many texts.
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        cases: u64,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Files that texts are made of, or directories of them.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
     },
     /// Compare the answers of the oracle and of our engine.
     Share {
@@ -396,6 +414,22 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                 }
                 true
             }
+        }
+        Command::Yaml {
+            oracle,
+            seed,
+            cases,
+            show,
+            paths,
+        } => {
+            let parity = yaml::YamlParity {
+                oracle,
+                seed,
+                cases,
+                show,
+                paths,
+            };
+            yaml::run(&parity, out)?.different == 0
         }
         Command::Share {
             kind,

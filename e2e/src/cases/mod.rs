@@ -33,6 +33,8 @@ mod choices;
 mod generator;
 #[path = "../../../tests/support/properties/texts.rs"]
 mod texts;
+pub mod yaml;
+mod yaml_pieces;
 
 use std::fs;
 use std::io::{BufWriter, Write};

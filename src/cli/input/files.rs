@@ -135,10 +135,7 @@ fn read(reader: &mut dyn Read) -> Result<String, String> {
         let at = error.utf8_error().valid_up_to();
         format!("is not UTF-8 text (byte {at}); save it as UTF-8")
     })?;
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.to_owned(),
-        None => text,
-    })
+    Ok(text)
 }
 
 /// An error of the system in words, without its number.

@@ -25,7 +25,7 @@ use crate::schema::{Crd, Gvk};
 
 use files::ReadFile;
 use object::{Document, documents};
-pub use object::{FieldPlaces, Object};
+pub use object::{FieldPlaces, Object, values};
 pub use place::{Place, SourceText};
 
 /// The version that policies and bindings are read as.

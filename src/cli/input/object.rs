@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::place::{Place, SourceText, locate};
-use super::yaml::{self, Copies, Data, Node};
+use super::yaml::{self, Copies, Data, Node, json};
 use super::{Problem, ProblemKind};
 
 /// The deepest nesting of lists in lists that is taken apart.
@@ -127,9 +127,11 @@ impl<T> Object<T> {
     pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {
         let node = self.document.node.nearest(field_ref);
         let start = self.document.base + node.span.start;
-        let end = self.document.base + node.span.end;
-        let bytes = match (&node.data, self.source.text().get(start..end)) {
-            (Data::Scalar(Value::String(text), style), Some(raw)) => locate(raw, *style, text),
+        let span = start..self.document.base + node.span.end;
+        let bytes = match &node.data {
+            Data::Scalar(Value::String(text), style) => {
+                locate(self.source.text(), &span, *style, text)
+            }
             _ => Vec::new(),
         };
         FieldPlaces {
@@ -198,24 +200,9 @@ pub(super) fn documents(
     each: &mut dyn FnMut(Result<Document, Problem>),
 ) {
     let mut index = 0;
-    for piece in pieces(source.text()) {
-        let (text, base) = match piece {
-            Ok(bytes) => {
-                let base = bytes.start;
-                (source.text().get(bytes).unwrap_or_default(), base)
-            }
-            Err(at) => {
-                let place = source.place(at);
-                each(Err(problem(
-                    source,
-                    place,
-                    "what follows `---` on its line is not read by kubectl",
-                    Some("begin a new line after `---`".to_owned()),
-                )));
-                continue;
-            }
-        };
-        match read(text, copies) {
+    for piece in pieces(source.text(), source.has_byte_order_mark()) {
+        let (read, base) = read(source, piece, copies);
+        match read {
             Ok(None) => {}
             Ok(Some(node)) => {
                 for node in items(node, MAX_LIST_DEPTH) {
@@ -223,17 +210,84 @@ pub(super) fn documents(
                     index += 1;
                 }
             }
-            Err(error) => {
-                let first = source.place(base).line;
-                let place = Place {
-                    line: first + error.line.saturating_sub(1),
-                    column: error.column,
-                };
-                let help = help(text);
-                each(Err(problem(source, place, &error.message, help)));
-            }
+            Err(problem) => each(Err(problem)),
         }
     }
+}
+
+/// The values of the documents of a text, and why others are none, as kubectl reads them, or as it would
+/// behind a document that it refuses.
+#[must_use]
+pub fn values(text: &str) -> Vec<Result<Value, Problem>> {
+    let source = Arc::new(SourceText::new(String::new(), text.to_owned()));
+    let mut copies = Copies::default();
+    let mut pieces = pieces(source.text(), source.has_byte_order_mark())
+        .into_iter()
+        .peekable();
+    let mut found = Vec::new();
+    while let Some(piece) = pieces.next() {
+        // kubectl loses what is above a line that it cannot read.
+        let is_lost = match (&piece, pieces.peek()) {
+            (Ok(Piece::Yaml(bytes)), Some(Err(at))) => bytes.end == *at,
+            _ => false,
+        };
+        if !is_lost {
+            let (read, _) = read(&source, piece, &mut copies);
+            found.extend(read.transpose());
+        }
+    }
+    found
+        .into_iter()
+        .map(|read| read.map(|node| node.to_json()))
+        .collect()
+}
+
+/// The document of a piece, with the byte from which its places count; `None` where there is none, or null,
+/// which kubectl passes over.
+fn read(
+    source: &Arc<SourceText>,
+    piece: Result<Piece, usize>,
+    copies: &mut Copies,
+) -> (Result<Option<Node>, Problem>, usize) {
+    let (read, base) = match piece {
+        Ok(Piece::Yaml(bytes)) => {
+            let base = bytes.start;
+            let text = source.text().get(bytes).unwrap_or_default();
+            let read = yaml::read(text, copies);
+            let read = read.map_err(|error| at_line_of(source, base, &error, text));
+            (read, base)
+        }
+        Ok(Piece::Json(read)) => {
+            let read = read.map(Some);
+            (read.map_err(|error| at_line_of(source, 0, &error, "")), 0)
+        }
+        Err(at) => {
+            let problem = problem(
+                source,
+                source.place(at),
+                "what follows `---` on its line is not read by kubectl",
+                Some("begin a new line after `---`".to_owned()),
+            );
+            (Err(problem), at)
+        }
+    };
+    let read = read.map(|node| node.filter(|node| !node.is_null()));
+    (read, base)
+}
+
+/// The problem in `text`, which begins at the byte `base` of the file.
+fn at_line_of(
+    source: &Arc<SourceText>,
+    base: usize,
+    error: &yaml::YamlError,
+    text: &str,
+) -> Problem {
+    let first = source.place(base).line;
+    let place = Place {
+        line: first + error.line.saturating_sub(1),
+        column: error.column,
+    };
+    problem(source, place, &error.message, help(text))
 }
 
 fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<String>) -> Problem {
@@ -256,53 +310,103 @@ fn help(text: &str) -> Option<String> {
     })
 }
 
-/// A document as YAML, and where it is none, as JSON.
-///
-/// JSON may be indented by tabs, which YAML may not. They stand between values only, so that a space
-/// in place of each changes nothing but that.
-fn read(text: &str, copies: &mut Copies) -> Result<Option<Node>, yaml::YamlError> {
-    yaml::read(text, copies).or_else(|error| {
-        // Each value of JSON comes first or behind one of these.
-        let n_nodes = text.matches(['[', '{', ',']).count();
-        if !text.trim_start().starts_with(['{', '[']) || n_nodes > yaml::MAX_NODES {
-            return Err(error);
-        }
-        let value: Value = serde_json::from_str(text).map_err(|_| error)?;
-        let spaced = text.replace('\t', " ");
-        let whole = 0..text.len();
-        Ok(yaml::read(&spaced, copies).unwrap_or_else(|_| Some(Node::of_json(value, &whole))))
-    })
+/// A part of a file that is one document.
+enum Piece {
+    /// The bytes of YAML.
+    Yaml(Range<usize>),
+    /// A document of JSON, with places from the beginning of the file; or why it is none, behind several that
+    /// are.
+    Json(Result<Node, yaml::YamlError>),
 }
 
-/// The bytes of the documents of a text, cut at the lines that begin with `---`, whatever is above
-/// them; or the place of such a line that says more.
-fn pieces(text: &str) -> Vec<Result<Range<usize>, usize>> {
+/// The documents of a text, or the place of a line that begins with `---` and says more.
+///
+/// A text that begins with `{` is JSON, one document behind another, as far as that can be read; what follows
+/// one of them may be YAML.
+fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
     let mut found = Vec::new();
     let mut start = 0;
-    let mut at = 0;
-    let push = |found: &mut Vec<_>, range: Range<usize>| {
-        let piece = text.get(range.clone()).unwrap_or_default();
-        let says_something = piece.lines().any(|line| {
-            let line = line.trim();
-            !line.is_empty() && !line.starts_with('#') && !line.starts_with('%')
-        });
-        if says_something {
-            found.push(Ok(range));
+    if !has_byte_order_mark && text.trim_start().starts_with('{') {
+        loop {
+            match json::read(text, start) {
+                Ok(None) => return found,
+                Ok(Some((node, end))) => {
+                    found.push(Ok(Piece::Json(node)));
+                    start = end;
+                }
+                Err(error) if found.len() > 1 => {
+                    found.push(Ok(Piece::Json(Err(error))));
+                    return found;
+                }
+                Err(error) => match behind_json(text, start) {
+                    Some(next) => {
+                        start = next;
+                        break;
+                    }
+                    None => {
+                        found.push(Ok(Piece::Json(Err(error))));
+                        return found;
+                    }
+                },
+            }
         }
-    };
-    for line in text.split_inclusive('\n') {
+    }
+    let yaml = yaml_pieces(text, start, has_byte_order_mark);
+    found.extend(yaml.into_iter().map(|piece| piece.map(Piece::Yaml)));
+    found
+}
+
+/// Where YAML begins in what is behind JSON, or in place of it: behind white space and the first line break;
+/// `None` where kubectl does not come so far, since it looks at four bytes at a time.
+///
+/// Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.consumeWhitespace`).
+fn behind_json(text: &str, start: usize) -> Option<usize> {
+    const LOOKAHEAD: usize = 4;
+    let rest = text.get(start..)?;
+    for (at, character) in rest.char_indices() {
+        if rest.len() - at < LOOKAHEAD {
+            return None;
+        }
+        if !character.is_whitespace() {
+            return Some(start + at);
+        }
+        if character == '\n' {
+            return Some(start + at + 1);
+        }
+    }
+    None
+}
+
+/// The bytes of the YAML documents of a text, cut at the lines that begin with `---`, whatever is above
+/// them; or the place of such a line that says more.
+fn yaml_pieces(
+    text: &str,
+    start: usize,
+    has_byte_order_mark: bool,
+) -> Vec<Result<Range<usize>, usize>> {
+    let mut found = Vec::new();
+    let mut begun = start;
+    let mut at = start;
+    for line in text.get(start..).unwrap_or_default().split_inclusive('\n') {
         let next = at + line.len();
-        if let Some(rest) = line.strip_prefix("---") {
+        let is_marked = at == 0 && has_byte_order_mark;
+        if let Some(rest) = line.strip_prefix("---").filter(|_| !is_marked) {
             let rest = rest.trim();
-            push(&mut found, start..at);
-            start = next;
-            if !rest.is_empty() && !rest.starts_with('#') {
+            let is_wrong = !rest.is_empty() && !rest.starts_with('#');
+            if begun < at {
+                found.push(Ok(begun..at));
+                begun = next;
+            }
+            if is_wrong {
                 found.push(Err(at));
+                begun = next;
             }
         }
         at = next;
     }
-    push(&mut found, start..at);
+    if begun < at {
+        found.push(Ok(begun..at));
+    }
     found
 }
 
@@ -348,7 +452,7 @@ mod tests {
     #[test]
     fn documents_are_cut_at_separator_lines_and_counted() {
         let documents = read_all(
-            "%YAML 1.2\n--- # first\na: 1\n---   \n# nothing but a comment\n---\nkind: FooList\n\
+            "# above\n--- # first\na: 1\n---   \n# nothing but a comment\n---\nkind: FooList\n\
              apiVersion: v1\nitems: [{b: 2}, {kind: Bar}]\n---\nc: [\n---\nd: |\n  x\n---\n  e: 1",
         );
         let seen: Vec<_> = documents

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::yaml::Style;
+use super::yaml::{self, Style};
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,7 @@ pub struct SourceText {
     /// The name, as its path was given or found; `<stdin>` for standard input.
     pub name: String,
     text: String,
+    has_byte_order_mark: bool,
     line_starts: Vec<usize>,
     /// How many code points begin before each block of bytes: a file may have one line only, and thousands
     /// of places in it.
@@ -40,9 +41,13 @@ fn is_start(byte: u8) -> bool {
 }
 
 impl SourceText {
-    /// Indexes `text`.
+    /// Indexes `text`; a byte order mark at its beginning is no part of it.
     #[must_use]
     pub fn new(name: String, text: String) -> Self {
+        let (text, has_byte_order_mark) = match text.strip_prefix('\u{feff}') {
+            Some(rest) => (rest.to_owned(), true),
+            None => (text, false),
+        };
         let line_starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
@@ -56,6 +61,7 @@ impl SourceText {
         Self {
             name,
             text,
+            has_byte_order_mark,
             line_starts,
             before_block,
         }
@@ -65,6 +71,12 @@ impl SourceText {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Reports whether a byte order mark was before the text.
+    #[must_use]
+    pub fn has_byte_order_mark(&self) -> bool {
+        self.has_byte_order_mark
     }
 
     /// The place of the byte `byte`; what is beyond the end is at the end.
@@ -130,131 +142,34 @@ impl SourceText {
     }
 }
 
-/// Reports whether YAML may fold, strip or add the character.
-fn is_blank(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\r')
-}
-
-/// The bytes of `raw`, a scalar as it is written, at which the code points of its text `value` stand, and
-/// that of its end; a blank is behind the character before it.
+/// The bytes at which the characters of `value` are written, from the beginning of the scalar in the bytes
+/// `span` of `source`, and that of its end.
 ///
-/// White space is what YAML changes: it folds lines, strips indents, chomps ends. All other characters
-/// are in the value as they are written, one by one, escapes aside. Where the two do not match after
-/// all, nothing is told of what comes then.
+/// A space that a line break is folded to is at that line break. The end is before the line breaks that
+/// end the text. Nothing is told of a text that is not written there.
 #[must_use]
-pub fn locate(raw: &str, style: Style, value: &str) -> Vec<usize> {
-    let Some(written) = written(raw, style) else {
-        return Vec::new();
-    };
-    let mut bytes = Vec::with_capacity(value.len() + 1);
-    let mut solid = written.iter();
-    // Behind the last character, and how far its line goes on in blanks.
-    let (mut last, mut n_room) = (None, 0);
-    let mut n_blanks = 0;
-    let behind = |last: Option<usize>, n: usize| match last {
-        Some(last) => last + n,
-        None => written.first().map_or(0, |(_, bytes)| bytes.start),
-    };
-    for character in value.chars() {
-        if is_blank(character) {
-            bytes.push(behind(last, n_room.min(n_blanks)));
-            n_blanks += 1;
-            continue;
-        }
-        let Some((found, at)) = solid.next() else {
-            return bytes;
-        };
-        if *found != character {
-            return bytes;
-        }
-        bytes.push(at.start);
-        last = Some(at.end);
-        let rest = raw.get(at.end..).unwrap_or_default().bytes();
-        n_room = rest.take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        n_blanks = 0;
+pub fn locate(source: &str, span: &Range<usize>, style: Style, value: &str) -> Vec<usize> {
+    let mut bytes = yaml::written(source, span.clone(), style, value);
+    if bytes.is_empty() {
+        return bytes;
     }
-    bytes.push(behind(last, n_room.min(n_blanks)));
+    let n_breaks = value.chars().rev().take_while(|c| *c == '\n').count();
+    let end = match bytes.len().checked_sub(n_breaks) {
+        Some(first) if n_breaks > 0 => bytes.get(first).copied().unwrap_or(span.end),
+        _ => match style {
+            Style::SingleQuoted | Style::DoubleQuoted | Style::Json => span.end.saturating_sub(1),
+            Style::Plain | Style::Literal { .. } | Style::Folded { .. } => span.end,
+        },
+    };
+    bytes.push(end);
+    for byte in &mut bytes {
+        *byte = byte.saturating_sub(span.start);
+    }
     bytes
-}
-
-/// The characters of a scalar that are not blank, with their bytes.
-fn written(raw: &str, style: Style) -> Option<Vec<(char, Range<usize>)>> {
-    let solid = |from: usize, text: &str| {
-        text.char_indices()
-            .filter(|(_, character)| !is_blank(*character))
-            .map(|(at, character)| (character, from + at..from + at + character.len_utf8()))
-            .collect::<Vec<_>>()
-    };
-    match style {
-        // The place of a block is that of its content, without the indicator.
-        Style::Plain | Style::Block => Some(solid(0, raw)),
-        Style::SingleQuoted => {
-            let mut found = solid(1, raw.strip_prefix('\'')?.strip_suffix('\'')?);
-            let mut is_escape = false;
-            found.retain(|(character, _)| {
-                is_escape = *character == '\'' && !is_escape;
-                !is_escape
-            });
-            Some(found)
-        }
-        Style::DoubleQuoted => double_quoted(raw.strip_prefix('"')?.strip_suffix('"')?),
-    }
-}
-
-/// The same for what stands between double quotation marks.
-///
-/// Source: YAML 1.2.2, section 5.7, "Escaped Characters".
-fn double_quoted(content: &str) -> Option<Vec<(char, Range<usize>)>> {
-    let mut found = Vec::new();
-    let mut chars = content.char_indices();
-    while let Some((at, character)) = chars.next() {
-        // The opening quotation mark is one byte.
-        let start = at + 1;
-        if character != '\\' {
-            if !is_blank(character) {
-                found.push((character, start..start + character.len_utf8()));
-            }
-            continue;
-        }
-        let (_, escape) = chars.next()?;
-        let n_digits = match escape {
-            'x' => 2,
-            'u' => 4,
-            'U' => 8,
-            _ => 0,
-        };
-        let decoded = if n_digits > 0 {
-            let digits: String = chars.by_ref().take(n_digits).map(|(_, c)| c).collect();
-            char::from_u32(u32::from_str_radix(&digits, 16).ok()?)?
-        } else {
-            match escape {
-                '0' => '\0',
-                'a' => '\u{7}',
-                'b' => '\u{8}',
-                't' => '\t',
-                'n' => '\n',
-                'v' => '\u{b}',
-                'f' => '\u{c}',
-                'r' => '\r',
-                'e' => '\u{1b}',
-                'N' => '\u{85}',
-                '_' => '\u{a0}',
-                'L' => '\u{2028}',
-                'P' => '\u{2029}',
-                other => other,
-            }
-        };
-        if !is_blank(decoded) {
-            let end = chars.offset() + 1;
-            found.push((decoded, start..end));
-        }
-    }
-    Some(found)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::yaml;
     use super::*;
 
     /// Checks that each character of `text` that is not blank is found where it stands.
@@ -269,14 +184,14 @@ mod tests {
         let value = value.as_str().unwrap();
         let raw = yaml.get(node.span.clone()).unwrap();
         let mut found = String::new();
-        let bytes = locate(raw, *style, value);
+        let bytes = locate(yaml, &node.span, *style, value);
         assert_eq!(
             bytes.len(),
             value.chars().count() + 1,
             "{value:?} in {raw:?}"
         );
         for (character, byte) in value.chars().zip(bytes.iter().copied()) {
-            if !is_blank(character) {
+            if !character.is_whitespace() {
                 found.extend(raw.get(byte..).unwrap().chars().next());
             }
         }
@@ -301,10 +216,13 @@ mod tests {
 
     #[test]
     fn the_end_is_behind_the_last_character() {
-        let end = |raw, style, value| locate(raw, style, value).last().copied();
-        assert_eq!(end("x == ", Style::Plain, "x == "), Some(5));
-        assert_eq!(end("x ==\n", Style::Block, "x ==\n"), Some(4));
-        assert_eq!(end("''", Style::SingleQuoted, ""), Some(0));
+        let end = |raw: &str, style, value| locate(raw, &(0..raw.len()), style, value).pop();
+        let literal = Style::Literal { indent: 2 };
+        assert_eq!(end("x ==", Style::Plain, "x =="), Some(4));
+        assert_eq!(end("x ==", literal, "x ==\n"), Some(4));
+        assert_eq!(end("x ==  ", literal, "x ==  "), Some(6));
+        assert_eq!(end("'x '", Style::SingleQuoted, "x "), Some(3));
+        assert_eq!(end("''", Style::SingleQuoted, ""), None);
         assert_eq!(end("other", Style::Plain, "x"), None);
     }
 

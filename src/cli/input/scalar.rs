@@ -2,8 +2,13 @@
 //!
 //! Source: `go.yaml.in/yaml/v2` `resolve.go` (`resolve`, `resolveMap`, `yamlStyleFloat`).
 
-/// A plain scalar. Timestamps count as text, which they are to whoever reads into JSON.
-#[derive(Clone, Copy, Debug, PartialEq)]
+use serde_json::{Number, Value};
+
+/// The beginning of the tags of YAML's own types.
+pub(super) const CORE: &str = "tag:yaml.org,2002:";
+
+/// A scalar. Timestamps count as text, which they are to whoever reads into JSON.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Scalar {
     /// `~`, `null`, or nothing.
     Null,
@@ -16,7 +21,7 @@ pub enum Scalar {
     /// A number with a fraction or an exponent, or of 65 bits and more.
     Float(f64),
     /// Anything else.
-    Text,
+    Text(String),
 }
 
 /// Tells what the plain scalar `text` is.
@@ -38,7 +43,8 @@ pub fn resolve(text: &str) -> Scalar {
         _ => {}
     }
     let plain = match text.as_bytes().first() {
-        Some(b'.') => text.to_owned(),
+        Some(b'.') if has_misplaced_underscore(text) => text.to_owned(),
+        Some(b'.') => text.replace('_', ""),
         Some(b'+' | b'-' | b'0'..=b'9') => {
             let plain = text.replace('_', "");
             if let Some(number) = integer(&plain) {
@@ -46,9 +52,197 @@ pub fn resolve(text: &str) -> Scalar {
             }
             plain
         }
-        _ => return Scalar::Text,
+        _ => return Scalar::Text(text.to_owned()),
     };
-    float(&plain).map_or(Scalar::Text, Scalar::Float)
+    match float(&plain) {
+        Some(number) => Scalar::Float(number),
+        None => signed_binary(&plain).unwrap_or_else(|| Scalar::Text(text.to_owned())),
+    }
+}
+
+/// The value of a scalar with a tag.
+///
+/// # Errors
+/// Where the text is none of the type that the tag names.
+pub(super) fn resolve_tagged(tag: Option<&str>, text: String) -> Result<Scalar, String> {
+    let Some(tag) = tag else {
+        return Ok(resolve(&text));
+    };
+    match tag.strip_prefix(CORE) {
+        Some("binary") => binary(&text).map(Scalar::Text),
+        Some("timestamp") if is_timestamp(&text) => Ok(Scalar::Text(text)),
+        Some(kind @ ("bool" | "int" | "float" | "null" | "timestamp")) => {
+            #[expect(clippy::cast_precision_loss, reason = "as go-yaml converts it")]
+            match (resolve(&text), kind) {
+                (Scalar::Int(number), "float") => Ok(Scalar::Float(number as f64)),
+                (value @ Scalar::Bool(_), "bool")
+                | (value @ Scalar::Null, "null")
+                | (value @ (Scalar::Int(_) | Scalar::Uint(_)), "int")
+                | (value @ Scalar::Float(_), "float") => Ok(value),
+                _ => Err(format!("`{text}` is no !!{kind}")),
+            }
+        }
+        _ => Ok(Scalar::Text(text)),
+    }
+}
+
+/// The text that is written as base64, with U+FFFD for each byte that is no UTF-8.
+///
+/// Source: Go `encoding/base64` (`StdEncoding`), `encoding/json` (`appendString`).
+fn binary(text: &str) -> Result<String, String> {
+    let wrong = || "the value of !!binary is no base64".to_owned();
+    let written: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let digits = written.trim_end_matches('=');
+    let n_padding = written.len() - digits.len();
+    if !written.len().is_multiple_of(4) || n_padding > 2 {
+        return Err(wrong());
+    }
+    let mut bytes = Vec::new();
+    let (mut bits, mut n_bits) = (0_u32, 0);
+    for digit in digits.bytes() {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            _ => return Err(wrong()),
+        };
+        bits = (bits << 6 | u32::from(value)) & 0xffff;
+        n_bits += 6;
+        if n_bits >= 8 {
+            n_bits -= 8;
+            bytes.extend(u8::try_from((bits >> n_bits) & 0xff));
+        }
+    }
+    let mut decoded = String::new();
+    for chunk in bytes.utf8_chunks() {
+        decoded.push_str(chunk.valid());
+        decoded.extend(chunk.invalid().iter().map(|_| '\u{fffd}'));
+    }
+    Ok(decoded)
+}
+
+/// Reports whether the text is a timestamp.
+///
+/// Source: `go.yaml.in/yaml/v2` `resolve.go` (`parseTimestamp`), Go `time` (`Parse`).
+fn is_timestamp(text: &str) -> bool {
+    let date_and_time = |text: &str| -> Option<()> {
+        let digits = |text: &str, least: usize, most: usize| -> Option<(u32, usize)> {
+            let n = text
+                .bytes()
+                .take(most)
+                .take_while(u8::is_ascii_digit)
+                .count();
+            let number = text.get(..n)?.parse().ok().filter(|_| n >= least)?;
+            Some((number, n))
+        };
+        let rest = |text: &str, prefix: &str| text.strip_prefix(prefix).map(str::to_owned);
+        let part = |text: &str, range: std::ops::RangeInclusive<u32>| {
+            let (number, n) = digits(text, 1, 2).filter(|(number, _)| range.contains(number))?;
+            Some((number, text.get(n..)?.to_owned()))
+        };
+        let (year, n) = digits(text, 4, 4)?;
+        let (month, text) = part(&rest(text.get(n..)?, "-")?, 1..=12)?;
+        let is_leap =
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let n_days = match month {
+            2 if is_leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        let (_, text) = part(&rest(&text, "-")?, 1..=n_days)?;
+        if text.is_empty() {
+            return Some(());
+        }
+        let has_zone = text.starts_with(['T', 't']);
+        let (_, text) = part(text.strip_prefix(['T', 't', ' '])?, 0..=23)?;
+        let (_, text) = part(&rest(&text, ":")?, 0..=59)?;
+        let (_, mut text) = part(&rest(&text, ":")?, 0..=59)?;
+        if let Some(fraction) = text.strip_prefix(['.', ',']) {
+            let fraction = fraction.trim_start_matches(|c: char| c.is_ascii_digit());
+            if fraction.len() + 1 == text.len() {
+                return None;
+            }
+            text = fraction.to_owned();
+        }
+        if !has_zone {
+            return text.is_empty().then_some(());
+        }
+        if text == "Z" {
+            return Some(());
+        }
+        let zone = text.strip_prefix(['+', '-'])?;
+        let (hours, minutes) = zone.split_once(':')?;
+        let two = |text: &str, most: u32| {
+            let parsed = digits(text, 2, 2).filter(|(number, _)| *number <= most);
+            parsed.filter(|_| text.len() == 2).map(|_| ())
+        };
+        two(hours, 24)?;
+        two(minutes, 60)
+    };
+    date_and_time(text).is_some()
+}
+
+/// A float as Go writes it in JSON: without a fraction where it has none, so that `1e3` may be read
+/// as an integer; `None` where JSON cannot have it.
+pub(super) fn json_float(number: f64) -> Option<Value> {
+    // Source: Go `encoding/json` (`floatEncoder`), which writes an exponent from here on.
+    const WITH_EXPONENT: f64 = 1e21;
+    if number.fract() == 0.0 && number.abs() < WITH_EXPONENT {
+        // The shortest digits that are read as the number, and zeros.
+        if let Ok(integer) = format!("{number}").parse::<i64>() {
+            return Some(Value::from(integer));
+        }
+    }
+    Number::from_f64(number).map(Value::Number)
+}
+
+/// A float as the name of a key.
+///
+/// Source: `sigs.k8s.io/yaml` `yaml.go` (`convertToJSONableObject`), Go `strconv` (`FormatFloat` with
+/// `'g'`, -1 and 32).
+pub(super) fn go_float_key(number: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "as upstream rounds it")]
+    let number = number as f32;
+    if number.is_nan() {
+        return ".nan".to_owned();
+    }
+    if number.is_infinite() {
+        let sign = if number < 0.0 { "-" } else { "" };
+        return format!("{sign}.inf");
+    }
+    let scientific = format!("{number:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if number != 0.0 && !(-4..6).contains(&exponent) {
+        // Go wants 21 for this in JSON, and 6 here.
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{digits}e{sign}{:02}", exponent.abs());
+    }
+    format!("{number}")
+}
+
+/// A number that go-yaml knows besides: `0b` with a sign behind it.
+fn signed_binary(text: &str) -> Option<Scalar> {
+    let digits = text.strip_prefix("0b")?;
+    let bits = digits.strip_prefix(['+', '-'])?;
+    let is_binary = !bits.is_empty() && bits.bytes().all(|bit| matches!(bit, b'0' | b'1'));
+    let number = i64::from_str_radix(digits, 2).ok();
+    number.filter(|_| is_binary).map(Scalar::Int)
+}
+
+/// Reports whether an underscore is not between two digits.
+///
+/// Source: Go `strconv` (`underscoreOK`).
+fn has_misplaced_underscore(text: &str) -> bool {
+    let parts: Vec<_> = text.split('_').collect();
+    let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
+    parts.windows(2).any(|pair| match pair {
+        [before, behind] => !is_digit(before.bytes().last()) || !is_digit(behind.bytes().next()),
+        _ => false,
+    })
 }
 
 /// An integer in Go's notation: `0x`, `0o`, `0b`, and a mere `0` for octal.
@@ -115,7 +309,7 @@ mod tests {
             ("yes", Scalar::Bool(true)),
             ("y", Scalar::Bool(true)),
             ("Off", Scalar::Bool(false)),
-            ("yEs", Scalar::Text),
+            ("yEs", Scalar::Text(String::new())),
             ("12", Scalar::Int(12)),
             ("-1_000", Scalar::Int(-1000)),
             ("0777", Scalar::Int(511)),
@@ -124,7 +318,7 @@ mod tests {
             ("-0b11", Scalar::Int(-3)),
             ("08", Scalar::Float(8.0)),
             ("0", Scalar::Int(0)),
-            ("--1", Scalar::Text),
+            ("--1", Scalar::Text(String::new())),
             ("18446744073709551615", Scalar::Uint(u64::MAX)),
             ("-9223372036854775808", Scalar::Int(i64::MIN)),
             (
@@ -133,18 +327,84 @@ mod tests {
             ),
             ("1.5", Scalar::Float(1.5)),
             (".5", Scalar::Float(0.5)),
+            (".5_0", Scalar::Float(0.5)),
+            ("._5", Scalar::Text(String::new())),
+            ("0b-1", Scalar::Int(-1)),
+            ("0b+-1", Scalar::Text(String::new())),
             ("1.", Scalar::Float(1.0)),
             ("1e3", Scalar::Float(1000.0)),
-            ("1e999", Scalar::Text),
-            (".", Scalar::Text),
-            ("1e", Scalar::Text),
-            ("1.2.3", Scalar::Text),
-            ("12:30", Scalar::Text),
-            ("2001-12-14", Scalar::Text),
-            ("v1", Scalar::Text),
-            ("inf", Scalar::Text),
+            ("1e999", Scalar::Text(String::new())),
+            (".", Scalar::Text(String::new())),
+            ("1e", Scalar::Text(String::new())),
+            ("1.2.3", Scalar::Text(String::new())),
+            ("12:30", Scalar::Text(String::new())),
+            ("2001-12-14", Scalar::Text(String::new())),
+            ("v1", Scalar::Text(String::new())),
+            ("inf", Scalar::Text(String::new())),
         ] {
+            let wanted = match wanted {
+                Scalar::Text(_) => Scalar::Text(text.to_owned()),
+                other => other,
+            };
             assert_eq!(resolve(text), wanted, "{text}");
         }
+    }
+
+    #[test]
+    fn tags_decide() {
+        let tagged = |kind: &str, text: &str| {
+            resolve_tagged(Some(&format!("{CORE}{kind}")), text.to_owned()).ok()
+        };
+        let text = |text: &str| Some(Scalar::Text(text.to_owned()));
+        assert_eq!(tagged("int", "0x1f"), Some(Scalar::Int(31)));
+        assert_eq!(tagged("float", "5"), Some(Scalar::Float(5.0)));
+        assert_eq!(tagged("float", "18446744073709551615"), None);
+        assert_eq!(tagged("int", "1.0"), None);
+        assert_eq!(tagged("str", "1"), text("1"));
+        assert_eq!(tagged("null", ""), Some(Scalar::Null));
+        assert_eq!(tagged("binary", "aGVs\nbG8="), text("hello"));
+        assert_eq!(tagged("binary", "/w=="), text("\u{fffd}"));
+        assert_eq!(tagged("binary", "aGVsbG8"), None);
+        assert_eq!(tagged("set", "x"), text("x"));
+        for (timestamp, is_one) in [
+            ("2001-1-1", true),
+            ("2000-02-29", true),
+            ("2001-02-29", false),
+            ("2001-12-14t21:59:43.10-05:00", true),
+            ("2001-12-14 21:59:43.1", true),
+            ("2001-12-14 21:59:43Z", false),
+            ("2001-12-14T24:00:00Z", false),
+            ("x", false),
+        ] {
+            assert_eq!(
+                tagged("timestamp", timestamp).is_some(),
+                is_one,
+                "{timestamp}"
+            );
+        }
+    }
+
+    #[test]
+    fn floats_are_written_as_go_writes_them() {
+        for (number, key, json) in [
+            (0.1, "0.1", "0.1"),
+            (1e6, "1e+06", "1000000"),
+            (123_456.0, "123456", "123456"),
+            (1_234_567.8, "1.2345678e+06", "1234567.8"),
+            (0.000_01, "1e-05", "1e-5"),
+            (-0.0, "-0", "0"),
+            (1e18, "1e+18", "1000000000000000000"),
+            (1e19, "1e+19", "1e19"),
+            (3.5e39, ".inf", "3.5e39"),
+        ] {
+            assert_eq!(go_float_key(number), key);
+            let written = json_float(number).unwrap();
+            assert_eq!(
+                written,
+                serde_json::from_str::<Value>(json).unwrap(),
+                "{key}"
+            );
+        }
+        assert_eq!(json_float(f64::NAN), None);
     }
 }

@@ -1,0 +1,293 @@
+//! JSON, as kubectl reads a file that begins with `{`: a value, with the place of everything in it.
+//!
+//! Source: apimachinery `pkg/util/yaml/decoder.go` (`YAMLOrJSONDecoder.Decode`), Go `encoding/json`
+//! (`scanner`), `sigs.k8s.io/json` (`convertNumber`).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::compose::insert;
+use super::{Data, MAX_DEPTH, MAX_NODES, Node, Style, YamlError};
+use crate::cli::input::scalar;
+
+/// A value, or why it has none although it is JSON, and the byte behind it.
+type Read = (Result<Node, YamlError>, usize);
+
+/// The value that begins at the byte `start` of `text` or behind white space there; `None` if there is nothing
+/// but white space.
+///
+/// # Errors
+/// If it is no JSON.
+pub(in crate::cli::input) fn read(text: &str, start: usize) -> Result<Option<Read>, YamlError> {
+    let mut reader = Reader {
+        text,
+        at: start,
+        n_nodes: 0,
+        too_large: None,
+    };
+    reader.skip_white_space();
+    if reader.byte().is_none() {
+        return Ok(None);
+    }
+    match reader.value(0) {
+        Ok(node) => {
+            let value = match reader.too_large {
+                None => Ok(node),
+                Some(at) => {
+                    let message = "no 64 bits hold this number".to_owned();
+                    Err(YamlError::new(text, at, message))
+                }
+            };
+            Ok(Some((value, reader.at)))
+        }
+        Err(message) => Err(YamlError::new(text, reader.at, message)),
+    }
+}
+
+/// The characters of a string with the bytes at which they are written; `raw` has its quotation marks.
+pub(in crate::cli::input) fn characters(raw: &str) -> Vec<(char, usize)> {
+    let mut reader = Reader {
+        text: raw,
+        at: 0,
+        n_nodes: 0,
+        too_large: None,
+    };
+    let mut found = Vec::new();
+    // What is wrong was told when it was read.
+    let _ = reader.string(&mut |character, at| found.push((character, at)));
+    found
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    n_nodes: usize,
+    /// Where a number is that is none, for all that it is JSON.
+    too_large: Option<usize>,
+}
+
+impl Reader<'_> {
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_white_space(&mut self) {
+        while matches!(self.byte(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    /// Takes one of two bytes.
+    fn one_of(&mut self, first: u8, second: u8) -> Result<u8, String> {
+        self.skip_white_space();
+        match self.byte() {
+            Some(byte) if byte == first || byte == second => {
+                self.at += 1;
+                Ok(byte)
+            }
+            _ => Err(format!(
+                "`{}` or `{}` is expected",
+                char::from(first),
+                char::from(second)
+            )),
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, String> {
+        self.n_nodes += 1;
+        if self.n_nodes > MAX_NODES {
+            return Err(format!("more than {MAX_NODES} nodes; split the file"));
+        }
+        self.skip_white_space();
+        let start = self.at;
+        let data = match self.byte() {
+            Some(b'{' | b'[') if depth >= MAX_DEPTH => return Err(super::parse::too_deep()),
+            Some(b'{') => self.object(depth)?,
+            Some(b'[') => self.list(depth)?,
+            Some(b'"') => {
+                let mut text = String::new();
+                self.string(&mut |character, _| text.push(character))?;
+                Data::Scalar(Value::String(text), Style::Json)
+            }
+            Some(b'-' | b'0'..=b'9') => Data::Scalar(self.number()?, Style::Plain),
+            _ => {
+                let rest = self.text.get(start..).unwrap_or_default();
+                let words = [
+                    ("null", Value::Null),
+                    ("true", Value::Bool(true)),
+                    ("false", Value::Bool(false)),
+                ];
+                let found = words.into_iter().find(|(word, _)| rest.starts_with(word));
+                let (word, value) = found.ok_or("a value of JSON is expected")?;
+                self.at += word.len();
+                Data::Scalar(value, Style::Plain)
+            }
+        };
+        Ok(Node {
+            span: start..self.at,
+            data,
+        })
+    }
+
+    fn list(&mut self, depth: usize) -> Result<Data, String> {
+        self.at += 1;
+        let mut items = Vec::new();
+        self.skip_white_space();
+        if self.byte() == Some(b']') {
+            self.at += 1;
+            return Ok(Data::List(items));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            if self.one_of(b',', b']')? == b']' {
+                return Ok(Data::List(items));
+            }
+        }
+    }
+
+    fn object(&mut self, depth: usize) -> Result<Data, String> {
+        self.at += 1;
+        let mut entries = BTreeMap::new();
+        self.skip_white_space();
+        if self.byte() == Some(b'}') {
+            self.at += 1;
+            return Ok(Data::Map(entries.into()));
+        }
+        loop {
+            self.skip_white_space();
+            let start = self.at;
+            let mut name = String::new();
+            self.string(&mut |character, _| name.push(character))?;
+            let key = start..self.at;
+            self.one_of(b':', b':')
+                .map_err(|_| "`:` is expected".to_owned())?;
+            let node = self.value(depth + 1)?;
+            insert(&mut entries, name, key, node, false);
+            if self.one_of(b',', b'}')? == b'}' {
+                return Ok(Data::Map(entries.into()));
+            }
+        }
+    }
+
+    /// Hands on the characters of the string that is here, each with the byte at which it is written.
+    fn string(&mut self, each: &mut dyn FnMut(char, usize)) -> Result<(), String> {
+        if self.byte() != Some(b'"') {
+            return Err("a name in double quotes is expected".to_owned());
+        }
+        self.at += 1;
+        loop {
+            let start = self.at;
+            let rest = self.text.get(start..).unwrap_or_default();
+            let Some(character) = rest.chars().next() else {
+                return Err("missing closing `\"`".to_owned());
+            };
+            self.at += character.len_utf8();
+            match character {
+                '"' => return Ok(()),
+                '\\' => each(self.escape()?, start),
+                '\0'..' ' => {
+                    self.at = start;
+                    return Err("a string of JSON cannot go on in the next line".to_owned());
+                }
+                other => each(other, start),
+            }
+        }
+    }
+
+    /// Reads an escape whose backslash is read.
+    fn escape(&mut self) -> Result<char, String> {
+        let byte = self.byte();
+        self.at += 1;
+        Ok(match byte {
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(b'u') => {
+                let high = self.code_unit()?;
+                if let Some(character) = char::from_u32(high) {
+                    return Ok(character);
+                }
+                // Of two surrogates one character, of one alone none that there is.
+                let before_low = self.at;
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                if rest.starts_with("\\u") {
+                    self.at += 2;
+                    let low = self.code_unit()?;
+                    if (0xd800..0xdc00).contains(&high) && (0xdc00..0xe000).contains(&low) {
+                        let code = 0x1_0000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+                        return Ok(char::from_u32(code).unwrap_or('\u{fffd}'));
+                    }
+                }
+                self.at = before_low;
+                '\u{fffd}'
+            }
+            _ => {
+                self.at -= 1;
+                return Err("JSON has no such escape".to_owned());
+            }
+        })
+    }
+
+    fn code_unit(&mut self) -> Result<u32, String> {
+        let digits = self.text.get(self.at..self.at + 4);
+        let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let unit = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        self.at += 4;
+        unit.ok_or_else(|| {
+            self.at -= 4;
+            "4 hexadecimal digits are expected".to_owned()
+        })
+    }
+
+    fn number(&mut self) -> Result<Value, String> {
+        let start = self.at;
+        let digits = |reader: &mut Self| {
+            let from = reader.at;
+            while reader.byte().is_some_and(|byte| byte.is_ascii_digit()) {
+                reader.at += 1;
+            }
+            reader.at > from
+        };
+        if self.byte() == Some(b'-') {
+            self.at += 1;
+        }
+        let starts_with_zero = self.byte() == Some(b'0');
+        let mut is_valid = if starts_with_zero {
+            self.at += 1;
+            true
+        } else {
+            digits(self)
+        };
+        let mut is_integer = true;
+        if is_valid && self.byte() == Some(b'.') {
+            self.at += 1;
+            is_integer = false;
+            is_valid = digits(self);
+        }
+        if is_valid && matches!(self.byte(), Some(b'e' | b'E')) {
+            self.at += 1;
+            is_integer = false;
+            if matches!(self.byte(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            is_valid = digits(self);
+        }
+        if !is_valid {
+            return Err("a digit is expected".to_owned());
+        }
+        let text = self.text.get(start..self.at).unwrap_or_default();
+        if is_integer && let Ok(number) = text.parse::<i64>() {
+            return Ok(Value::from(number));
+        }
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        let number = number.and_then(scalar::json_float);
+        if number.is_none() {
+            self.too_large.get_or_insert(start);
+        }
+        Ok(number.unwrap_or_default())
+    }
+}

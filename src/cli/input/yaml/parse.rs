@@ -1,0 +1,558 @@
+//! The grammar of YAML: tokens become nodes, with anchors resolved and scalars as they are written.
+//!
+//! Only the first document of a text is read, as go-yaml does; nothing behind it is looked at.
+//!
+//! Source: `go.yaml.in/yaml/v2` `parserc.go` and `decode.go` (`parser.parse`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::scan::{Scanner, Spanned, Token};
+use super::{MAX_DEPTH, MAX_NODES, ScanError, Style};
+
+/// The place of a node among all of a document.
+pub(super) type NodeId = usize;
+
+/// A node as it is written.
+#[derive(Debug)]
+pub(super) struct RawNode {
+    pub(super) span: Range<usize>,
+    pub(super) content: Content,
+}
+
+/// Content of a node as it is written.
+#[derive(Debug)]
+pub(super) enum Content {
+    Scalar {
+        text: String,
+        style: Style,
+        /// The whole URI of the tag, where there is one.
+        tag: Option<String>,
+        /// True if the value is told by the text, in the lack of a tag and of quotes.
+        is_implicit: bool,
+    },
+    List(Vec<NodeId>),
+    /// Keys and values in turns.
+    Map(Vec<(NodeId, NodeId)>),
+    Alias(NodeId),
+}
+
+impl Content {
+    /// The bytes of its own text.
+    pub(super) fn n_bytes(&self) -> usize {
+        match self {
+            Self::Scalar { text, .. } => text.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// The nodes of a document.
+pub(super) type Nodes = Vec<RawNode>;
+
+/// The first document of a text that begins at the byte `start`, and its root; `None` if there is none. With
+/// the byte up to which the text was read.
+pub(super) fn document(
+    text: &str,
+    start: usize,
+) -> Result<(Option<(Nodes, NodeId)>, usize), ScanError> {
+    let mut parser = Parser {
+        scanner: Scanner::new(text, start),
+        nodes: Vec::new(),
+        anchors: HashMap::new(),
+        handles: Vec::new(),
+        last_end: start,
+    };
+    let root = parser.document()?;
+    let end = parser.scanner.at();
+    Ok((root.map(|root| (parser.nodes, root)), end))
+}
+
+struct Parser<'a> {
+    scanner: Scanner<'a>,
+    nodes: Nodes,
+    anchors: HashMap<&'a str, NodeId>,
+    /// Handles of tags, with what each stands for.
+    handles: Vec<(String, String)>,
+    /// The end of the last token that is written.
+    last_end: usize,
+}
+
+/// Where a node stands, by which it is told what it may be.
+#[derive(Clone, Copy, PartialEq)]
+enum Position {
+    /// In a flow collection.
+    Flow,
+    /// In a list, or as the document.
+    Block,
+    /// A key or a value of an object, which may be a list that is indented no further.
+    BlockMap,
+}
+
+impl<'a> Parser<'a> {
+    fn next(&mut self) -> Result<&Token<'a>, ScanError> {
+        Ok(&self.scanner.peek()?.token)
+    }
+
+    fn at(&mut self) -> Result<usize, ScanError> {
+        Ok(self.scanner.peek()?.start)
+    }
+
+    fn take(&mut self) -> Result<Spanned<'a>, ScanError> {
+        let token = self.scanner.take()?;
+        if !matches!(token.token, Token::BlockEnd | Token::End) {
+            self.last_end = token.end.max(self.last_end);
+        }
+        Ok(token)
+    }
+
+    fn document(&mut self) -> Result<Option<NodeId>, ScanError> {
+        let root = match self.next()? {
+            Token::End => return Ok(None),
+            Token::Version(..) | Token::TagDirective { .. } | Token::DocumentStart => {
+                let at = self.at()?;
+                self.directives()?;
+                if *self.next()? != Token::DocumentStart {
+                    return Err(ScanError::new(
+                        at,
+                        "kubectl cuts a file at `---`, and refuses a directive without one behind \
+                         it; leave it out",
+                    ));
+                }
+                self.take()?;
+                if matches!(
+                    self.next()?,
+                    Token::Version(..)
+                        | Token::TagDirective { .. }
+                        | Token::DocumentStart
+                        | Token::DocumentEnd
+                        | Token::End
+                ) {
+                    let at = self.at()?;
+                    self.empty(at)?
+                } else {
+                    self.node(Position::Block, 0)?
+                }
+            }
+            _ => {
+                self.default_handles();
+                self.node(Position::Block, 0)?
+            }
+        };
+        // What is behind the document may still be wrong.
+        self.next()?;
+        Ok(Some(root))
+    }
+
+    fn directives(&mut self) -> Result<(), ScanError> {
+        let mut has_version = false;
+        loop {
+            let at = self.at()?;
+            match self.next()?.clone() {
+                Token::Version(..) if has_version => {
+                    return Err(ScanError::new(at, "a second `%YAML`"));
+                }
+                Token::Version(1, 1) => has_version = true,
+                Token::Version(..) => {
+                    return Err(ScanError::new(
+                        at,
+                        "kubectl reads YAML 1.1 and refuses any other version",
+                    ));
+                }
+                Token::TagDirective { handle, prefix } => {
+                    if self.handles.iter().any(|(known, _)| *known == handle) {
+                        return Err(ScanError::new(at, format!("a second `%TAG {handle}`")));
+                    }
+                    self.handles.push((handle, prefix));
+                }
+                _ => break,
+            }
+            self.take()?;
+        }
+        self.default_handles();
+        Ok(())
+    }
+
+    fn default_handles(&mut self) {
+        for (handle, prefix) in [("!", "!"), ("!!", "tag:yaml.org,2002:")] {
+            if !self.handles.iter().any(|(known, _)| known == handle) {
+                self.handles.push((handle.to_owned(), prefix.to_owned()));
+            }
+        }
+    }
+
+    fn add(&mut self, span: Range<usize>, content: Content) -> Result<NodeId, ScanError> {
+        let id = self.nodes.len();
+        if id >= MAX_NODES {
+            return Err(ScanError::new(
+                span.start,
+                format!("more than {MAX_NODES} nodes; split the file"),
+            ));
+        }
+        self.nodes.push(RawNode { span, content });
+        Ok(id)
+    }
+
+    fn add_collection(
+        &mut self,
+        at: usize,
+        content: Content,
+        depth: usize,
+    ) -> Result<NodeId, ScanError> {
+        if depth >= MAX_DEPTH {
+            return Err(ScanError::new(at, too_deep()));
+        }
+        self.add(at..at, content)
+    }
+
+    /// Adds the node that stands where there is nothing.
+    fn empty(&mut self, at: usize) -> Result<NodeId, ScanError> {
+        self.add(
+            at..at,
+            Content::Scalar {
+                text: String::new(),
+                style: Style::Plain,
+                tag: None,
+                is_implicit: true,
+            },
+        )
+    }
+
+    fn node(&mut self, position: Position, depth: usize) -> Result<NodeId, ScanError> {
+        if let Token::Alias(name) = *self.next()? {
+            let token = self.take()?;
+            let target =
+                self.anchors.get(name).copied().ok_or_else(|| {
+                    ScanError::new(token.start, format!("no anchor `&{name}` above"))
+                })?;
+            return self.add(token.start..token.end, Content::Alias(target));
+        }
+        let start = self.at()?;
+        let (anchor, tag) = self.properties()?;
+        let at = self.at()?;
+        let is_tagged = tag.is_some();
+        let content = match self.next()? {
+            Token::BlockEntry if position == Position::BlockMap => Content::List(Vec::new()),
+            Token::Scalar(..) => {
+                let token = self.take()?;
+                let Token::Scalar(text, style) = token.token else {
+                    return Err(ScanError::new(at, "a scalar is expected"));
+                };
+                let is_implicit = match &tag {
+                    None => style == Style::Plain,
+                    Some(tag) => tag == "!",
+                };
+                let content = Content::Scalar {
+                    text,
+                    style,
+                    tag,
+                    is_implicit,
+                };
+                let id = self.add(token.start..token.end, content)?;
+                self.anchor(anchor, id);
+                return Ok(id);
+            }
+            Token::FlowListStart => Content::List(Vec::new()),
+            Token::FlowMapStart => Content::Map(Vec::new()),
+            Token::BlockListStart if position != Position::Flow => Content::List(Vec::new()),
+            Token::BlockMapStart if position != Position::Flow => Content::Map(Vec::new()),
+            _ if anchor.is_some() || is_tagged => {
+                let content = Content::Scalar {
+                    text: String::new(),
+                    style: Style::Plain,
+                    is_implicit: !is_tagged,
+                    tag,
+                };
+                let end = self.last_end;
+                let id = self.add(start..end, content)?;
+                self.anchor(anchor, id);
+                return Ok(id);
+            }
+            _ => {
+                let message = self.why_no_node()?;
+                return Err(ScanError::new(at, message));
+            }
+        };
+        // An alias within the collection may name it.
+        let id = self.add_collection(at, content, depth)?;
+        self.anchor(anchor, id);
+        let content = self.collection(depth + 1)?;
+        let end = self.last_end;
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.span = at..end.max(at);
+            node.content = content;
+        }
+        Ok(id)
+    }
+
+    fn anchor(&mut self, anchor: Option<&'a str>, id: NodeId) {
+        if let Some(anchor) = anchor {
+            self.anchors.insert(anchor, id);
+        }
+    }
+
+    /// Reads an anchor and a tag, in any order.
+    fn properties(&mut self) -> Result<(Option<&'a str>, Option<String>), ScanError> {
+        let mut anchor = None;
+        let mut tag = None;
+        for _ in 0..2 {
+            let at = self.at()?;
+            match self.next()?.clone() {
+                Token::Anchor(name) if anchor.is_none() => anchor = Some(name),
+                Token::Tag { handle, suffix } if tag.is_none() => {
+                    let full = self.full_tag(&handle, &suffix);
+                    let full = full.ok_or_else(|| {
+                        ScanError::new(at, format!("no `%TAG {handle}` for this tag"))
+                    });
+                    tag = Some(full);
+                }
+                _ => break,
+            }
+            self.take()?;
+        }
+        Ok((anchor, tag.transpose()?))
+    }
+
+    fn full_tag(&self, handle: &str, suffix: &str) -> Option<String> {
+        if handle.is_empty() {
+            return Some(suffix.to_owned()).filter(|tag| !tag.is_empty());
+        }
+        let (_, prefix) = self.handles.iter().find(|(known, _)| known == handle)?;
+        Some(format!("{prefix}{suffix}")).filter(|tag| !tag.is_empty())
+    }
+
+    /// Says why there is no node where one is expected.
+    fn why_no_node(&mut self) -> Result<&'static str, ScanError> {
+        Ok(match self.next()? {
+            Token::End => "a value is expected, and the document ends here",
+            Token::DocumentEnd | Token::DocumentStart => {
+                "a value is expected, and the document ends here; quote `...` and `---`"
+            }
+            Token::FlowListEnd => "`]` without a `[` before it",
+            Token::FlowMapEnd => "`}` without a `{` before it",
+            Token::FlowEntry => "a value is expected before `,`",
+            Token::BlockEntry => {
+                "a list with `-` cannot stand within `[]` or `{}`, nor behind a key"
+            }
+            Token::Key | Token::Value => "a key cannot stand here",
+            _ => "a value is expected here",
+        })
+    }
+
+    fn collection(&mut self, depth: usize) -> Result<Content, ScanError> {
+        match self.next()? {
+            Token::BlockListStart => self.block_list(depth),
+            Token::BlockEntry => self.level_list(depth),
+            Token::BlockMapStart => self.block_map(depth),
+            Token::FlowListStart => self.flow_list(depth),
+            _ => self.flow_map(depth),
+        }
+    }
+
+    fn block_list(&mut self, depth: usize) -> Result<Content, ScanError> {
+        self.take()?;
+        let mut items = Vec::new();
+        loop {
+            match self.next()? {
+                Token::BlockEntry => {
+                    let end = self.take()?.end;
+                    items.push(match self.next()? {
+                        Token::BlockEntry | Token::BlockEnd => self.empty(end)?,
+                        _ => self.node(Position::Block, depth)?,
+                    });
+                }
+                Token::BlockEnd => {
+                    self.take()?;
+                    return Ok(Content::List(items));
+                }
+                _ => {
+                    let at = self.at()?;
+                    return Err(ScanError::new(
+                        at,
+                        "a `-` is expected: what is indented like the items of a list is one",
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Reads a list that is indented like the keys of the object in which it is a value.
+    fn level_list(&mut self, depth: usize) -> Result<Content, ScanError> {
+        let mut items = Vec::new();
+        while *self.next()? == Token::BlockEntry {
+            let end = self.take()?.end;
+            items.push(match self.next()? {
+                Token::BlockEntry | Token::Key | Token::Value | Token::BlockEnd => {
+                    self.empty(end)?
+                }
+                _ => self.node(Position::Block, depth)?,
+            });
+        }
+        Ok(Content::List(items))
+    }
+
+    fn block_map(&mut self, depth: usize) -> Result<Content, ScanError> {
+        self.take()?;
+        let mut entries = Vec::new();
+        loop {
+            match self.next()? {
+                Token::Key => {
+                    let end = self.take()?.end;
+                    let key = self.block_map_part(end, depth)?;
+                    let value = if *self.next()? == Token::Value {
+                        let end = self.take()?.end;
+                        self.block_map_part(end, depth)?
+                    } else {
+                        let at = self.at()?;
+                        self.empty(at)?
+                    };
+                    entries.push((key, value));
+                }
+                Token::BlockEnd => {
+                    self.take()?;
+                    return Ok(Content::Map(entries));
+                }
+                _ => {
+                    let message = match self.next()? {
+                        Token::BlockEntry => {
+                            "a `-` among the keys of an object; indent the list, or put it \
+                             behind the key that it belongs to"
+                        }
+                        _ => "a key is expected at this indentation",
+                    };
+                    let at = self.at()?;
+                    return Err(ScanError::new(at, message));
+                }
+            }
+        }
+    }
+
+    fn block_map_part(&mut self, end: usize, depth: usize) -> Result<NodeId, ScanError> {
+        match self.next()? {
+            Token::Key | Token::Value | Token::BlockEnd => self.empty(end),
+            _ => self.node(Position::BlockMap, depth),
+        }
+    }
+
+    fn flow_list(&mut self, depth: usize) -> Result<Content, ScanError> {
+        let opened = self.take()?.start;
+        let mut items = Vec::new();
+        let mut is_first = true;
+        while *self.next()? != Token::FlowListEnd {
+            if !is_first {
+                self.flow_entry(opened, "`,` or `]`")?;
+            }
+            is_first = false;
+            match self.next()? {
+                Token::End => return Err(not_closed(opened, "`]`")),
+                Token::FlowListEnd => break,
+                Token::Key => {
+                    let pair = self.flow_pair(depth)?;
+                    items.push(pair);
+                }
+                _ => items.push(self.node(Position::Flow, depth)?),
+            }
+        }
+        self.take()?;
+        Ok(Content::List(items))
+    }
+
+    /// Takes the `,` between two parts of a flow collection.
+    fn flow_entry(&mut self, opened: usize, expected: &str) -> Result<(), ScanError> {
+        match self.next()? {
+            Token::FlowEntry => {
+                self.take()?;
+                Ok(())
+            }
+            Token::End => Err(not_closed(opened, expected)),
+            _ => {
+                let at = self.at()?;
+                Err(ScanError::new(at, format!("{expected} is expected")))
+            }
+        }
+    }
+
+    /// Reads an item of a list that is an object of one entry, `[a: 1]`.
+    fn flow_pair(&mut self, depth: usize) -> Result<NodeId, ScanError> {
+        let start = self.take()?.start;
+        let id = self.add_collection(start, Content::Map(Vec::new()), depth)?;
+        let key = match self.next()? {
+            // go-yaml passes over this token, whatever it is.
+            Token::Value | Token::FlowEntry | Token::FlowListEnd => {
+                let end = self.take()?.end;
+                self.empty(end)?
+            }
+            _ => self.node(Position::Flow, depth + 1)?,
+        };
+        let value = self.flow_value(depth)?;
+        let end = self.last_end;
+        if let Some(node) = self.nodes.get_mut(id) {
+            node.span = start..end.max(start);
+            node.content = Content::Map(vec![(key, value)]);
+        }
+        Ok(id)
+    }
+
+    /// Reads the value behind a key in a flow collection.
+    fn flow_value(&mut self, depth: usize) -> Result<NodeId, ScanError> {
+        if *self.next()? == Token::Value {
+            self.take()?;
+            if !matches!(
+                self.next()?,
+                Token::FlowEntry | Token::FlowListEnd | Token::FlowMapEnd
+            ) {
+                return self.node(Position::Flow, depth + 1);
+            }
+        }
+        let at = self.at()?;
+        self.empty(at)
+    }
+
+    fn flow_map(&mut self, depth: usize) -> Result<Content, ScanError> {
+        let opened = self.take()?.start;
+        let mut entries = Vec::new();
+        let mut is_first = true;
+        while *self.next()? != Token::FlowMapEnd {
+            if !is_first {
+                self.flow_entry(opened, "`,` or `}`")?;
+            }
+            is_first = false;
+            match self.next()? {
+                Token::End => return Err(not_closed(opened, "`}`")),
+                Token::FlowMapEnd => break,
+                Token::Key => {
+                    self.take()?;
+                    let key = match self.next()? {
+                        Token::Value | Token::FlowEntry | Token::FlowMapEnd => {
+                            let at = self.at()?;
+                            self.empty(at)?
+                        }
+                        _ => self.node(Position::Flow, depth)?,
+                    };
+                    let value = self.flow_value(depth)?;
+                    entries.push((key, value));
+                }
+                _ => {
+                    let key = self.node(Position::Flow, depth)?;
+                    let at = self.at()?;
+                    let value = self.empty(at)?;
+                    entries.push((key, value));
+                }
+            }
+        }
+        self.take()?;
+        Ok(Content::Map(entries))
+    }
+}
+
+fn not_closed(opened: usize, expected: &str) -> ScanError {
+    ScanError::new(
+        opened,
+        format!("not closed: {expected} is expected before the end of the document"),
+    )
+}
+
+/// The message about nesting without end.
+pub(super) fn too_deep() -> String {
+    format!("lists and objects nest more than {MAX_DEPTH} deep")
+}

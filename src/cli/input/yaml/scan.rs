@@ -1,0 +1,594 @@
+//! The tokens of YAML: indentation and `:` become the beginnings and ends of collections.
+//!
+//! A key is known by the `:` behind it. So tokens wait in a queue as long as one of them may turn out to be
+//! a key, which it can on the line where it begins and within 1,024 characters.
+//!
+//! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in small things; comparison with it
+//! is `./dev parity-yaml`.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::cursor::Cursor;
+use super::text::{self, Written};
+use super::{ScanError, Style, tag};
+
+/// The most characters of a key with what stands before its `:`.
+const MAX_KEY_LENGTH: usize = 1024;
+
+/// A token.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token<'a> {
+    /// The end of the text.
+    End,
+    /// `%YAML`, with its two numbers.
+    Version(u8, u8),
+    /// `%TAG`.
+    TagDirective { handle: String, prefix: String },
+    /// `---`.
+    DocumentStart,
+    /// `...`.
+    DocumentEnd,
+    /// The first `-` of a list is behind this.
+    BlockListStart,
+    /// The first key of an object is behind this.
+    BlockMapStart,
+    /// A list or an object has ended, since what follows is further left.
+    BlockEnd,
+    /// `[`.
+    FlowListStart,
+    /// `]`.
+    FlowListEnd,
+    /// `{`.
+    FlowMapStart,
+    /// `}`.
+    FlowMapEnd,
+    /// `-`.
+    BlockEntry,
+    /// `,`.
+    FlowEntry,
+    /// A key follows.
+    Key,
+    /// A value follows.
+    Value,
+    /// `*` and a name.
+    Alias(&'a str),
+    /// `&` and a name.
+    Anchor(&'a str),
+    /// A tag.
+    Tag { handle: String, suffix: String },
+    /// A scalar.
+    Scalar(String, Style),
+}
+
+/// A token, with the bytes that it takes.
+#[derive(Clone, Debug)]
+pub(super) struct Spanned<'a> {
+    pub(super) token: Token<'a>,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// Where a key may have begun.
+#[derive(Clone, Copy, Debug)]
+struct PossibleKey {
+    is_possible: bool,
+    /// True if it must be a key, as it is where the keys of its object are.
+    is_required: bool,
+    /// The number of its first token.
+    token: usize,
+    mark: Mark,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    at: usize,
+    line: usize,
+    column: usize,
+    index: usize,
+}
+
+/// Reads tokens, as many as are asked for.
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    cursor: Cursor<'a>,
+    queue: VecDeque<Spanned<'a>>,
+    /// How many tokens have left the queue.
+    n_taken: usize,
+    /// True if the first of the queue is what it will be.
+    is_ready: bool,
+    /// The column of the innermost block collection; `None` outside of all.
+    indent: Option<usize>,
+    outer_indents: Vec<Option<usize>>,
+    /// The possible key of each flow collection that is open, and first that of block collections.
+    keys: Vec<PossibleKey>,
+    /// Which of `keys` the token of a number began.
+    key_of_token: HashMap<usize, usize>,
+    /// Reports whether a key may begin here.
+    allows_key: bool,
+}
+
+impl<'a> Scanner<'a> {
+    /// Reads `text` from the byte `start`.
+    pub(super) fn new(text: &'a str, start: usize) -> Self {
+        Self {
+            text,
+            cursor: Cursor::new(text, start, 0),
+            queue: VecDeque::new(),
+            n_taken: 0,
+            is_ready: false,
+            indent: None,
+            outer_indents: Vec::new(),
+            keys: vec![PossibleKey {
+                is_possible: false,
+                is_required: false,
+                token: 0,
+                mark: Mark::default(),
+            }],
+            key_of_token: HashMap::new(),
+            allows_key: true,
+        }
+    }
+
+    /// The byte up to which the text is read.
+    pub(super) fn at(&self) -> usize {
+        self.cursor.at
+    }
+
+    /// The next token.
+    pub(super) fn peek(&mut self) -> Result<&Spanned<'a>, ScanError> {
+        if !self.is_ready {
+            self.fetch_until_ready()?;
+            self.is_ready = true;
+        }
+        // The end stays in the queue.
+        self.queue
+            .front()
+            .ok_or_else(|| ScanError::new(self.cursor.at, "unexpected end of the text"))
+    }
+
+    /// Takes the next token.
+    pub(super) fn take(&mut self) -> Result<Spanned<'a>, ScanError> {
+        self.peek()?;
+        self.is_ready = false;
+        self.n_taken += 1;
+        self.queue
+            .pop_front()
+            .ok_or_else(|| ScanError::new(self.cursor.at, "unexpected end of the text"))
+    }
+
+    fn fetch_until_ready(&mut self) -> Result<(), ScanError> {
+        loop {
+            if !self.queue.is_empty() {
+                let Some(key) = self.key_of_token.get(&self.n_taken).copied() else {
+                    return Ok(());
+                };
+                let ends = |spanned: &Spanned<'_>| spanned.token == Token::End;
+                if !self.is_still_possible(key)? || self.queue.back().is_some_and(ends) {
+                    return Ok(());
+                }
+            }
+            self.fetch()?;
+        }
+    }
+
+    fn in_flow(&self) -> bool {
+        self.keys.len() > 1
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            at: self.cursor.at,
+            line: self.cursor.line,
+            column: self.cursor.column,
+            index: self.cursor.index,
+        }
+    }
+
+    fn push(&mut self, token: Token<'a>, start: usize) {
+        let end = self.cursor.at;
+        self.queue.push_back(Spanned { token, start, end });
+    }
+
+    /// Puts a token before the one of the number `before`; last if that has left the queue.
+    fn insert(&mut self, before: usize, token: Token<'a>, at: usize) {
+        let length = self.queue.len();
+        let position = before.checked_sub(self.n_taken).unwrap_or(length);
+        let spanned = Spanned {
+            token,
+            start: at,
+            end: at,
+        };
+        self.queue.insert(position.min(length), spanned);
+    }
+
+    /// Reads a token, or more of them.
+    fn fetch(&mut self) -> Result<(), ScanError> {
+        self.skip_to_token();
+        self.close_blocks(Some(self.cursor.column));
+        let start = self.cursor.at;
+        let is_first_column = self.cursor.column == 0;
+        let in_flow = self.in_flow();
+        match self.cursor.byte(0) {
+            0 => return self.end(),
+            b'%' if is_first_column => return self.directive(),
+            b'-' if self.cursor.is_document_marker() => {
+                return self.document_marker(Token::DocumentStart);
+            }
+            b'.' if self.cursor.is_document_marker() => {
+                return self.document_marker(Token::DocumentEnd);
+            }
+            b'[' => return self.flow_start(Token::FlowListStart),
+            b'{' => return self.flow_start(Token::FlowMapStart),
+            b']' => return self.flow_end(Token::FlowListEnd),
+            b'}' => return self.flow_end(Token::FlowMapEnd),
+            b',' => {
+                self.forget_key()?;
+                self.allows_key = true;
+                self.cursor.advance();
+                self.push(Token::FlowEntry, start);
+            }
+            b'-' if self.cursor.is_blank_or_end(1) => return self.block_entry(),
+            b'?' if in_flow || self.cursor.is_blank_or_end(1) => return self.key(),
+            b':' if in_flow || self.cursor.is_blank_or_end(1) => return self.value(),
+            b'*' | b'&' => {
+                self.begin_key()?;
+                self.allows_key = false;
+                let token = self.anchor()?;
+                self.push(token, start);
+            }
+            b'!' => {
+                self.begin_key()?;
+                self.allows_key = false;
+                let (handle, suffix) = tag::tag(&mut self.cursor)?;
+                self.push(Token::Tag { handle, suffix }, start);
+            }
+            b'|' if !in_flow => return self.block(true),
+            b'>' if !in_flow => return self.block(false),
+            b'\'' | b'"' => return self.quoted(),
+            byte => {
+                let is_plain = match byte {
+                    b'-' => !self.cursor.is_blank(1),
+                    b'?' | b':' => !in_flow && !self.cursor.is_blank_or_end(1),
+                    b'#' | b'|' | b'>' | b'%' | b'@' | b'`' => false,
+                    _ => !self.cursor.is_blank_or_end(0),
+                };
+                if !is_plain {
+                    return Err(ScanError::new(start, self.why_no_token()));
+                }
+                return self.plain();
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why nothing begins with the character that is here.
+    fn why_no_token(&self) -> String {
+        match self.cursor.byte(0) {
+            b'\t' => "a tab cannot indent; use spaces".to_owned(),
+            byte @ (b'|' | b'>') => format!(
+                "no block `{}` within `[]` or `{{}}`; write the text in quotes",
+                char::from(byte)
+            ),
+            byte => format!(
+                "no value begins with `{}`; write it in quotes",
+                char::from(byte)
+            ),
+        }
+    }
+
+    fn skip_to_token(&mut self) {
+        loop {
+            while self.cursor.byte(0) == b' '
+                || (self.in_flow() || !self.allows_key) && self.cursor.byte(0) == b'\t'
+            {
+                self.cursor.advance();
+            }
+            self.cursor.skip_comment();
+            if self.cursor.advance_line().is_none() {
+                return;
+            }
+            if !self.in_flow() {
+                self.allows_key = true;
+            }
+        }
+    }
+
+    /// Reports whether `keys[key]` may still be a key.
+    fn is_still_possible(&mut self, key: usize) -> Result<bool, ScanError> {
+        let now = self.mark();
+        let Some(key) = self.keys.get_mut(key) else {
+            return Ok(false);
+        };
+        if key.is_possible
+            && (key.mark.line < now.line || key.mark.index + MAX_KEY_LENGTH < now.index)
+        {
+            if key.is_required {
+                return Err(missing_colon(*key));
+            }
+            key.is_possible = false;
+        }
+        Ok(key.is_possible)
+    }
+
+    /// Notes that what begins here may be a key.
+    fn begin_key(&mut self) -> Result<(), ScanError> {
+        if !self.allows_key {
+            return Ok(());
+        }
+        let begun = PossibleKey {
+            is_possible: true,
+            is_required: !self.in_flow() && self.indent == Some(self.cursor.column),
+            token: self.n_taken + self.queue.len(),
+            mark: self.mark(),
+        };
+        self.forget_key()?;
+        let idx = self.keys.len().saturating_sub(1);
+        if let Some(key) = self.keys.last_mut() {
+            *key = begun;
+        }
+        self.key_of_token.insert(begun.token, idx);
+        Ok(())
+    }
+
+    /// Notes that what may have been a key is none.
+    fn forget_key(&mut self) -> Result<(), ScanError> {
+        if let Some(key) = self.keys.last_mut()
+            && key.is_possible
+        {
+            if key.is_required {
+                return Err(missing_colon(*key));
+            }
+            key.is_possible = false;
+            self.key_of_token.remove(&key.token);
+        }
+        Ok(())
+    }
+
+    /// Begins a collection at `mark` if that is further right than the one around it; before the token of
+    /// the number `before`, or last.
+    fn open_block(&mut self, mark: Mark, before: Option<usize>, token: Token<'a>) {
+        if self.in_flow() || self.indent.is_some_and(|indent| indent >= mark.column) {
+            return;
+        }
+        self.outer_indents.push(self.indent);
+        self.indent = Some(mark.column);
+        let before = before.unwrap_or(self.n_taken + self.queue.len());
+        self.insert(before, token, mark.at);
+    }
+
+    /// Ends the collections that are further right than `column`, or all.
+    fn close_blocks(&mut self, column: Option<usize>) {
+        if self.in_flow() {
+            return;
+        }
+        while self.indent > column {
+            let at = self.cursor.at;
+            self.push(Token::BlockEnd, at);
+            self.indent = self.outer_indents.pop().flatten();
+        }
+    }
+
+    fn end(&mut self) -> Result<(), ScanError> {
+        self.cursor.end_line();
+        self.close_blocks(None);
+        self.forget_key()?;
+        self.allows_key = false;
+        self.push(Token::End, self.cursor.at);
+        Ok(())
+    }
+
+    fn directive(&mut self) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        self.close_blocks(None);
+        self.forget_key()?;
+        self.allows_key = false;
+        let token = tag::directive(&mut self.cursor)?;
+        self.push(token, start);
+        Ok(())
+    }
+
+    fn document_marker(&mut self, token: Token<'a>) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        self.close_blocks(None);
+        self.forget_key()?;
+        self.allows_key = false;
+        self.cursor.advance_by(3);
+        self.push(token, start);
+        Ok(())
+    }
+
+    fn flow_start(&mut self, token: Token<'a>) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        self.begin_key()?;
+        self.keys.push(PossibleKey {
+            is_possible: false,
+            is_required: false,
+            token: self.n_taken + self.queue.len(),
+            mark: self.mark(),
+        });
+        self.allows_key = true;
+        self.cursor.advance();
+        self.push(token, start);
+        Ok(())
+    }
+
+    fn flow_end(&mut self, token: Token<'a>) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        self.forget_key()?;
+        if self.in_flow()
+            && let Some(key) = self.keys.pop()
+        {
+            self.key_of_token.remove(&key.token);
+        }
+        self.allows_key = false;
+        self.cursor.advance();
+        self.push(token, start);
+        Ok(())
+    }
+
+    fn block_entry(&mut self) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        if !self.in_flow() {
+            if !self.allows_key {
+                return Err(ScanError::new(
+                    start,
+                    "a list item cannot begin here; begin a new line for `-`",
+                ));
+            }
+            self.open_block(self.mark(), None, Token::BlockListStart);
+        }
+        self.forget_key()?;
+        self.allows_key = true;
+        self.cursor.advance();
+        self.push(Token::BlockEntry, start);
+        Ok(())
+    }
+
+    fn key(&mut self) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        if !self.in_flow() {
+            if !self.allows_key {
+                return Err(ScanError::new(
+                    start,
+                    "a key cannot begin here; begin a new line for `?`",
+                ));
+            }
+            self.open_block(self.mark(), None, Token::BlockMapStart);
+        }
+        self.forget_key()?;
+        self.allows_key = !self.in_flow();
+        self.cursor.advance();
+        self.push(Token::Key, start);
+        Ok(())
+    }
+
+    fn value(&mut self) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        let idx = self.keys.len().saturating_sub(1);
+        if self.is_still_possible(idx)?
+            && let Some(key) = self.keys.last().copied()
+        {
+            self.insert(key.token, Token::Key, key.mark.at);
+            self.open_block(key.mark, Some(key.token), Token::BlockMapStart);
+            if let Some(key) = self.keys.last_mut() {
+                key.is_possible = false;
+            }
+            self.key_of_token.remove(&key.token);
+            self.allows_key = false;
+        } else {
+            if !self.in_flow() {
+                if !self.allows_key {
+                    return Err(ScanError::new(
+                        start,
+                        "a `:` cannot stand here; quote the text if it is part of it, and \
+                         indent the lines below if it ends a key",
+                    ));
+                }
+                self.open_block(self.mark(), None, Token::BlockMapStart);
+            }
+            self.allows_key = !self.in_flow();
+        }
+        self.cursor.advance();
+        self.push(Token::Value, start);
+        Ok(())
+    }
+
+    fn anchor(&mut self) -> Result<Token<'a>, ScanError> {
+        let is_alias = self.cursor.byte(0) == b'*';
+        self.cursor.advance();
+        let start = self.cursor.at;
+        while self.cursor.is_word() {
+            self.cursor.advance();
+        }
+        let name = self.cursor.since(start);
+        let ends = self.cursor.is_blank_or_end(0)
+            || matches!(
+                self.cursor.byte(0),
+                b'?' | b':' | b',' | b']' | b'}' | b'%' | b'@' | b'`'
+            );
+        if name.is_empty() || !ends {
+            let message = if is_alias {
+                "the name of an anchor has letters, digits, `_` and `-`; quote a text that \
+                 begins with `*`"
+            } else {
+                "the name of an anchor has letters, digits, `_` and `-`; quote a text that \
+                 begins with `&`"
+            };
+            return Err(ScanError::new(self.cursor.at, message));
+        }
+        Ok(if is_alias {
+            Token::Alias(name)
+        } else {
+            Token::Anchor(name)
+        })
+    }
+
+    fn block(&mut self, is_literal: bool) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        self.forget_key()?;
+        self.allows_key = true;
+        let header = text::block_header(&mut self.cursor, self.indent)?;
+        let mut written = Written::default();
+        let read = text::block(
+            &mut self.cursor,
+            header,
+            is_literal,
+            self.indent,
+            &mut written,
+        )?;
+        let indent = u32::try_from(read.indent).unwrap_or(u32::MAX);
+        let style = if is_literal {
+            Style::Literal { indent }
+        } else {
+            Style::Folded { indent }
+        };
+        let (start, end) = read.bytes.unwrap_or((start, start + 1));
+        self.queue.push_back(Spanned {
+            token: Token::Scalar(written.text, style),
+            start,
+            end,
+        });
+        Ok(())
+    }
+
+    fn quoted(&mut self) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        let style = match self.cursor.byte(0) {
+            b'\'' => Style::SingleQuoted,
+            _ => Style::DoubleQuoted,
+        };
+        self.begin_key()?;
+        self.allows_key = false;
+        let mut written = Written::default();
+        text::quoted(self.text, &mut self.cursor, &mut written)?;
+        self.push(Token::Scalar(written.text, style), start);
+        Ok(())
+    }
+
+    fn plain(&mut self) -> Result<(), ScanError> {
+        let start = self.cursor.at;
+        self.begin_key()?;
+        self.allows_key = false;
+        let mut written = Written::default();
+        let indent = self.indent.map_or(0, |indent| indent + 1);
+        let in_flow = self.in_flow();
+        let read = text::plain(self.text, &mut self.cursor, in_flow, indent, &mut written)?;
+        if read.is_before_break {
+            self.allows_key = true;
+        }
+        self.queue.push_back(Spanned {
+            token: Token::Scalar(written.text, Style::Plain),
+            start,
+            end: read.at,
+        });
+        Ok(())
+    }
+}
+
+fn missing_colon(key: PossibleKey) -> ScanError {
+    ScanError::new(
+        key.mark.at,
+        "a `:` is missing: a key is expected at this indentation, with its `:` on the same line",
+    )
+}

@@ -1,0 +1,500 @@
+//! The text of scalars: folded lines, escapes, blocks, with the place of each character.
+//!
+//! Source: `go.yaml.in/yaml/v2` `scannerc.go` (`yaml_parser_scan_plain_scalar`,
+//! `yaml_parser_scan_flow_scalar`, `yaml_parser_scan_block_scalar`).
+
+use std::ops::Range;
+
+use super::cursor::{Break, Cursor};
+use super::{ScanError, Style, json};
+
+/// A text that is read, and where its characters are written.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) text: String,
+    /// The byte of each character, if that is asked for.
+    pub(super) places: Option<Vec<usize>>,
+}
+
+impl Written {
+    /// Nothing yet, of which the places are wanted.
+    pub(super) fn with_places() -> Self {
+        Self {
+            text: String::new(),
+            places: Some(Vec::new()),
+        }
+    }
+
+    /// Adds a character that is written at the byte `at`.
+    pub(super) fn push(&mut self, character: char, at: usize) {
+        self.text.push(character);
+        if let Some(places) = &mut self.places {
+            places.push(at);
+        }
+    }
+
+    /// Adds a text that is written as it is at the byte `at`.
+    fn push_all(&mut self, text: &str, at: usize) {
+        self.text.push_str(text);
+        if let Some(places) = &mut self.places {
+            places.extend(text.char_indices().map(|(offset, _)| at + offset));
+        }
+    }
+
+    fn push_breaks(&mut self, breaks: &mut Vec<Break>) {
+        for line_break in breaks.drain(..) {
+            self.push(line_break.character, line_break.at);
+        }
+    }
+}
+
+/// Blanks and line breaks between two words of a flow scalar.
+#[derive(Debug, Default)]
+struct Gap {
+    /// The bytes of the blanks on the line of the word before.
+    blanks: Option<(usize, usize)>,
+    first: Option<Break>,
+    others: Vec<Break>,
+    has_breaks: bool,
+}
+
+impl Gap {
+    /// Takes the blank that is at `cursor`.
+    fn blank(&mut self, cursor: &mut Cursor<'_>) {
+        let at = cursor.at;
+        cursor.advance();
+        if !self.has_breaks {
+            let start = self.blanks.map_or(at, |(start, _)| start);
+            self.blanks = Some((start, cursor.at));
+        }
+    }
+
+    /// Takes the line break that is at `cursor`.
+    fn line_break(&mut self, cursor: &mut Cursor<'_>) {
+        let line_break = cursor.advance_line();
+        if self.has_breaks {
+            self.others.extend(line_break);
+        } else {
+            self.blanks = None;
+            self.first = line_break;
+            self.has_breaks = true;
+        }
+    }
+
+    /// Adds what is left of it in the value: one line break becomes a space, of several all but the first
+    /// stay.
+    fn fold(&mut self, text: &str, into: &mut Written) {
+        if self.has_breaks {
+            match self.first.take() {
+                Some(Break {
+                    character: '\n',
+                    at,
+                }) if self.others.is_empty() => into.push(' ', at),
+                Some(Break {
+                    character: '\n', ..
+                })
+                | None => {}
+                Some(Break { character, at }) => into.push(character, at),
+            }
+            into.push_breaks(&mut self.others);
+            self.has_breaks = false;
+        } else if let Some((start, end)) = self.blanks.take() {
+            into.push_all(text.get(start..end).unwrap_or_default(), start);
+        }
+    }
+}
+
+/// How a plain scalar ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainEnd {
+    /// The byte behind its last character.
+    pub(super) at: usize,
+    /// True if line breaks follow.
+    pub(super) is_before_break: bool,
+}
+
+/// Reads a plain scalar, in a flow collection or not; `text` is what `cursor` is in, and in lines after the
+/// first a tab must not be before the column `indent`.
+pub(super) fn plain(
+    text: &str,
+    cursor: &mut Cursor<'_>,
+    is_flow: bool,
+    indent: usize,
+    into: &mut Written,
+) -> Result<PlainEnd, ScanError> {
+    let mut gap = Gap::default();
+    let mut end = cursor.at;
+    loop {
+        if cursor.is_document_marker() || cursor.byte(0) == b'#' {
+            break;
+        }
+        let start = cursor.at;
+        while !cursor.is_blank_or_end(0) {
+            let byte = cursor.byte(0);
+            if byte == b':' && cursor.is_blank_or_end(1)
+                || is_flow && matches!(byte, b',' | b'?' | b'[' | b']' | b'{' | b'}')
+            {
+                break;
+            }
+            cursor.advance();
+        }
+        if cursor.at > start {
+            gap.fold(text, into);
+            into.push_all(cursor.since(start), start);
+            end = cursor.at;
+        }
+        if !(cursor.is_blank(0) || cursor.is_break(0)) {
+            break;
+        }
+        loop {
+            if cursor.is_blank(0) {
+                if gap.has_breaks && cursor.column < indent && cursor.byte(0) == b'\t' {
+                    return Err(ScanError::new(
+                        cursor.at,
+                        "a tab cannot indent the next line of a text; use spaces",
+                    ));
+                }
+                gap.blank(cursor);
+            } else if cursor.is_break(0) {
+                gap.line_break(cursor);
+            } else {
+                break;
+            }
+        }
+        if !is_flow && cursor.column < indent {
+            break;
+        }
+    }
+    Ok(PlainEnd {
+        at: end,
+        is_before_break: gap.has_breaks,
+    })
+}
+
+/// Reads a scalar in quotation marks; the opening one is at `cursor`.
+pub(super) fn quoted(
+    text: &str,
+    cursor: &mut Cursor<'_>,
+    into: &mut Written,
+) -> Result<(), ScanError> {
+    let opened = cursor.at;
+    let mark = cursor.byte(0);
+    cursor.advance();
+    loop {
+        if cursor.is_document_marker() {
+            return Err(ScanError::new(
+                cursor.at,
+                "a line that begins with `---` or `...` ends the document inside of a quoted text",
+            ));
+        }
+        if cursor.is_end() {
+            return Err(ScanError::new(
+                opened,
+                format!("missing closing `{}`", char::from(mark)),
+            ));
+        }
+        let mut gap = Gap::default();
+        let mut start = cursor.at;
+        while !cursor.is_blank_or_end(0) {
+            let byte = cursor.byte(0);
+            if byte == b'\'' && mark == byte && cursor.byte(1) == byte {
+                into.push_all(cursor.since(start), start);
+                into.push('\'', cursor.at);
+                cursor.advance_by(2);
+                start = cursor.at;
+            } else if byte == mark {
+                break;
+            } else if byte == b'\\' && mark == b'"' {
+                into.push_all(cursor.since(start), start);
+                if cursor.is_break(1) {
+                    cursor.advance();
+                    cursor.advance_line();
+                    gap.has_breaks = true;
+                    start = cursor.at;
+                    break;
+                }
+                let at = cursor.at;
+                into.push(escape(cursor)?, at);
+                start = cursor.at;
+            } else {
+                cursor.advance();
+            }
+        }
+        into.push_all(cursor.since(start), start);
+        if cursor.byte(0) == mark {
+            cursor.advance();
+            return Ok(());
+        }
+        loop {
+            if cursor.is_blank(0) {
+                gap.blank(cursor);
+            } else if cursor.is_break(0) {
+                gap.line_break(cursor);
+            } else {
+                break;
+            }
+        }
+        gap.fold(text, into);
+    }
+}
+
+/// The character that the escape at `cursor` stands for.
+///
+/// Source: `go.yaml.in/yaml/v2` knows the escapes of YAML 1.1, and `\'`.
+fn escape(cursor: &mut Cursor<'_>) -> Result<char, ScanError> {
+    let start = cursor.at;
+    let byte = cursor.byte(1);
+    let character = match byte {
+        b'0' => '\0',
+        b'a' => '\u{7}',
+        b'b' => '\u{8}',
+        b't' | b'\t' => '\t',
+        b'n' => '\n',
+        b'v' => '\u{b}',
+        b'f' => '\u{c}',
+        b'r' => '\r',
+        b'e' => '\u{1b}',
+        b' ' | b'"' | b'\'' | b'\\' => char::from(byte),
+        b'N' => '\u{85}',
+        b'_' => '\u{a0}',
+        b'L' => '\u{2028}',
+        b'P' => '\u{2029}',
+        b'x' => return hexadecimal(cursor, 2),
+        b'u' => return hexadecimal(cursor, 4),
+        b'U' => return hexadecimal(cursor, 8),
+        _ => {
+            let escaped = cursor.rest().chars().nth(1).map(String::from);
+            return Err(ScanError::new(
+                start,
+                format!(
+                    "unknown escape `\\{}`; write `\\\\` for a backslash, or use single quotes",
+                    escaped.unwrap_or_default()
+                ),
+            ));
+        }
+    };
+    cursor.advance_by(2);
+    Ok(character)
+}
+
+fn hexadecimal(cursor: &mut Cursor<'_>, n_digits: usize) -> Result<char, ScanError> {
+    let start = cursor.at;
+    cursor.advance_by(2);
+    let digits = cursor.rest().get(..n_digits);
+    let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+    let Some(digits) = digits else {
+        return Err(ScanError::new(
+            start,
+            format!("{n_digits} hexadecimal digits are missing in this escape"),
+        ));
+    };
+    cursor.advance_by(n_digits);
+    u32::from_str_radix(digits, 16)
+        .ok()
+        .and_then(char::from_u32)
+        .ok_or_else(|| ScanError::new(start, "no character has this number"))
+}
+
+/// The indicators behind `|` or `>`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BlockHeader {
+    /// The column of its lines, where it is told.
+    pub(super) indent: Option<usize>,
+    /// True with `+`: all line breaks at the end stay.
+    pub(super) keeps: bool,
+    /// True with `-`: none stays.
+    pub(super) strips: bool,
+}
+
+/// Reads the header of a block scalar, with the line break behind it; `|` or `>` is at `cursor`.
+pub(super) fn block_header(
+    cursor: &mut Cursor<'_>,
+    parent: Option<usize>,
+) -> Result<BlockHeader, ScanError> {
+    cursor.advance();
+    let mut header = BlockHeader::default();
+    let mut chomp = |cursor: &mut Cursor<'_>| {
+        let is_there = matches!(cursor.byte(0), b'+' | b'-');
+        if is_there {
+            header.keeps = cursor.byte(0) == b'+';
+            header.strips = !header.keeps;
+            cursor.advance();
+        }
+        is_there
+    };
+    let is_chomped = chomp(cursor);
+    let digit = cursor.byte(0);
+    let mut indent = None;
+    if digit.is_ascii_digit() {
+        if digit == b'0' {
+            return Err(ScanError::new(
+                cursor.at,
+                "the indentation of a block is told by 1 to 9, not by 0",
+            ));
+        }
+        indent = Some(usize::from(digit - b'0') + parent.unwrap_or(0));
+        cursor.advance();
+        if !is_chomped {
+            chomp(cursor);
+        }
+    }
+    header.indent = indent;
+    cursor.skip_blanks();
+    cursor.skip_comment();
+    if !cursor.is_break_or_end(0) {
+        return Err(ScanError::new(
+            cursor.at,
+            "the text of a block begins on the line after `|` or `>`",
+        ));
+    }
+    cursor.advance_line();
+    Ok(header)
+}
+
+/// Where the text of a block scalar is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockText {
+    /// The first byte of the first line that has text, and the byte behind the last one; `None` without
+    /// text.
+    pub(super) bytes: Option<(usize, usize)>,
+    /// The column of its lines.
+    pub(super) indent: usize,
+}
+
+/// Reads the lines of a block scalar from the beginning of the one behind its header.
+pub(super) fn block(
+    cursor: &mut Cursor<'_>,
+    header: BlockHeader,
+    is_literal: bool,
+    parent: Option<usize>,
+    into: &mut Written,
+) -> Result<BlockText, ScanError> {
+    let mut breaks = Vec::new();
+    let mut found = header.indent;
+    let indent = block_breaks(cursor, &mut found, parent, &mut breaks)?;
+    let bytes = block_lines(cursor, indent, is_literal, &mut breaks, into, header)?;
+    Ok(BlockText { bytes, indent })
+}
+
+/// Reads the lines of a block scalar, from the first that has text, at the column `indent`.
+pub(super) fn block_lines(
+    cursor: &mut Cursor<'_>,
+    indent: usize,
+    is_literal: bool,
+    breaks: &mut Vec<Break>,
+    into: &mut Written,
+    header: BlockHeader,
+) -> Result<Option<(usize, usize)>, ScanError> {
+    let mut bytes: Option<(usize, usize)> = None;
+    let mut last: Option<Break> = None;
+    let mut was_blank = false;
+    while cursor.column == indent && !cursor.is_end() {
+        let is_blank = cursor.is_blank(0);
+        if let Some(Break { character, at }) = last.take() {
+            let is_folded = character == '\n' && !is_literal && !was_blank && !is_blank;
+            if !is_folded {
+                into.push(character, at);
+            } else if breaks.is_empty() {
+                into.push(' ', at);
+            }
+        }
+        into.push_breaks(breaks);
+        was_blank = is_blank;
+        let start = cursor.at;
+        while !cursor.is_break_or_end(0) {
+            cursor.advance();
+        }
+        into.push_all(cursor.since(start), start);
+        bytes = Some((bytes.map_or(start, |(first, _)| first), cursor.at));
+        last = cursor.advance_line();
+        block_breaks(cursor, &mut Some(indent), None, breaks)?;
+    }
+    if let Some(Break { character, at }) = last.filter(|_| !header.strips) {
+        into.push(character, at);
+    }
+    if header.keeps {
+        into.push_breaks(breaks);
+    }
+    Ok(bytes)
+}
+
+/// Takes the indentation of the next line, and the empty lines before it; the column of the text, found by
+/// them where it is not known.
+fn block_breaks(
+    cursor: &mut Cursor<'_>,
+    indent: &mut Option<usize>,
+    parent: Option<usize>,
+    breaks: &mut Vec<Break>,
+) -> Result<usize, ScanError> {
+    let mut deepest = 0;
+    loop {
+        let is_outside = |cursor: &Cursor<'_>| indent.is_none_or(|indent| cursor.column < indent);
+        while is_outside(cursor) && cursor.byte(0) == b' ' {
+            cursor.advance();
+        }
+        deepest = deepest.max(cursor.column);
+        if is_outside(cursor) && cursor.byte(0) == b'\t' {
+            return Err(ScanError::new(
+                cursor.at,
+                "a tab cannot indent the text of a block; use spaces",
+            ));
+        }
+        match cursor.advance_line() {
+            Some(line_break) => breaks.push(line_break),
+            None => break,
+        }
+    }
+    let least = parent.map_or(1, |parent| (parent + 1).max(1));
+    Ok(*indent.get_or_insert(deepest.max(least)))
+}
+
+/// The bytes at which the characters of `value` are written, which is the scalar in the bytes `span` of
+/// `source`; nothing where it is not written there.
+pub(in crate::cli::input) fn written(
+    source: &str,
+    span: Range<usize>,
+    style: Style,
+    value: &str,
+) -> Vec<usize> {
+    let text = source.get(..span.end).unwrap_or(source);
+    let mut into = Written::with_places();
+    // What is in the bytes is known to be a scalar: what ends one is not among them.
+    let mut cursor = Cursor::new(text, span.start, 1);
+    let block = |indent: u32, is_literal: bool, into: &mut Written| {
+        let is_break = |c: &char| matches!(c, '\n' | '\u{2028}' | '\u{2029}');
+        for character in value.chars().take_while(is_break) {
+            into.push(character, span.start);
+        }
+        let indent = usize::try_from(indent).unwrap_or(usize::MAX);
+        let mut cursor = Cursor::new(text, span.start, indent);
+        let header = BlockHeader {
+            keeps: true,
+            ..BlockHeader::default()
+        };
+        let mut breaks = Vec::new();
+        block_lines(&mut cursor, indent, is_literal, &mut breaks, into, header).map(|_| ())
+    };
+    let read = match style {
+        Style::Plain => plain(text, &mut cursor, false, 0, &mut into).map(|_| ()),
+        Style::SingleQuoted | Style::DoubleQuoted => quoted(text, &mut cursor, &mut into),
+        Style::Literal { indent } => block(indent, true, &mut into),
+        Style::Folded { indent } => block(indent, false, &mut into),
+        Style::Json => {
+            let raw = text.get(span.start..).unwrap_or_default();
+            for (character, at) in json::characters(raw) {
+                into.push(character, span.start + at);
+            }
+            Ok(())
+        }
+    };
+    let mut places = into.places.unwrap_or_default();
+    // The line breaks at the end are behind the bytes.
+    let rest = value.strip_prefix(into.text.as_str());
+    match (read, rest) {
+        (Ok(()), Some(rest)) => {
+            places.extend(rest.chars().map(|_| span.end));
+            places
+        }
+        _ => Vec::new(),
+    }
+}
