@@ -104,8 +104,8 @@ rules! {
         "for an object of 64 KiB the expression may cost 80 % of a limit of the API server, or more",
         expression(
             "object.spec.template.spec.containers.all(c, \
-             object.spec.template.spec.volumes.exists(v, v.name == 'data'))",
-            "object.spec.template.spec.volumes.exists(v, v.name == 'data')",
+             object.spec.template.spec.?volumes.orValue([]).exists(v, v.name == 'data'))",
+            "object.spec.template.spec.?volumes.orValue([]).exists(v, v.name == 'data')",
         ),
         "Avoid loops over a list within loops over the same list or another one: iterate once, or use a map or a \
          function that needs no loop. For custom resources, give lists maxItems and strings maxLength in the \
@@ -307,11 +307,8 @@ rules! {
     TextOrder "text-order":
         "quantities or versions are compared as texts",
         expression(
-            "object.spec.template.spec.containers.all(c, !has(c.resources.limits) || \
-             !('memory' in c.resources.limits) || c.resources.limits['memory'] <= '512Mi')",
-            "object.spec.template.spec.containers.all(c, !has(c.resources.limits) || \
-             !('memory' in c.resources.limits) || \
-             quantity(c.resources.limits['memory']).compareTo(quantity('512Mi')) <= 0)",
+            "object.metadata.name >= '1.29.0'",
+            "isSemver(object.metadata.name) && semver(object.metadata.name).compareTo(semver('1.29.0')) >= 0",
         ),
         "Texts are ordered character by character, so that `9Gi` comes after `10Gi`. Compare what they stand for, by \
          quantity() or semver().";

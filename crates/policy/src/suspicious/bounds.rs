@@ -14,7 +14,7 @@ const MAX_OPERANDS: usize = 256;
 pub(super) struct Constant {
     /// The operand that decides it, together with those before.
     pub(super) at: ExprId,
-    /// What the chain always is.
+    /// The value of the chain, always.
     pub(super) value: bool,
     /// The path that is compared.
     pub(super) path: String,

@@ -1,4 +1,4 @@
-//! What can hardly be meant: parts of a policy that are valid, and that no request gives a purpose.
+//! Search for what can hardly be meant: parts of a policy that are valid, and that no request gives a purpose.
 //!
 //! None of it is refused by the API server, and most of it evaluates without an error: a comparison that is always
 //! false, a rule for an operation that no request has, a text compared as a number would be. Every rule here holds
