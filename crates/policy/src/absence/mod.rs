@@ -349,8 +349,11 @@ impl<'a> Analysis<'a> {
     }
 
     fn is_told(&self, candidate: &Candidate) -> bool {
-        if is_shared(&candidate.absent) && self.shared.contains_key(&candidate.absent) {
+        if self.shared.contains_key(&candidate.absent) {
             return true;
+        }
+        if candidate.absent.segments.is_empty() {
+            return false;
         }
         self.chains.contains(&(candidate.place.n, candidate.chain))
             || self

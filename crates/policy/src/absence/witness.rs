@@ -336,17 +336,6 @@ impl<'a> Maker<'a> {
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
-        let is_nameless = Path::of(Root::Request)
-            .field("name")
-            .is_some_and(|p| needs.is_absent(&p));
-        if is_nameless {
-            if operation != Operation::Create {
-                return None;
-            }
-            metadata
-                .as_object_mut()?
-                .insert("generateName".to_owned(), json!("example-"));
-        }
         fields.insert("metadata".to_owned(), metadata);
         // The name and the namespace of the request are those of the object.
         for name in ["name", "namespace"] {
@@ -454,12 +443,7 @@ impl<'a> Maker<'a> {
             fields.insert("requestSubResource".to_owned(), json!(subresource));
         }
         let name = metadata("name");
-        let is_nameless = metadata("generateName").is_some();
-        fields.extend(
-            name.clone()
-                .filter(|_| !is_nameless)
-                .map(|name| ("name".to_owned(), name)),
-        );
+        fields.extend(name.clone().map(|name| ("name".to_owned(), name)));
         let namespace = if is_namespace(self.resource) {
             name
         } else {
@@ -777,8 +761,8 @@ fn map(of: Arc<DeclType>) -> Arc<DeclType> {
 
 /// The type of `request`, with what is there for certain.
 ///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`); the name is empty on
-/// creation where the API server makes it.
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
+/// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a name that the API server makes is there).
 fn request_shape(resource: &ApiResource) -> Shape<'static> {
     let kind = fields(
         "kind",
@@ -817,7 +801,7 @@ fn request_shape(resource: &ApiResource) -> Shape<'static> {
             ("requestKind", kind, true),
             ("requestResource", named, true),
             ("requestSubResource", text(), is_sub),
-            ("name", text(), false),
+            ("name", text(), true),
             ("__namespace__", text(), has_namespace),
             ("operation", text(), true),
             ("userInfo", user, true),
