@@ -168,7 +168,7 @@ fn guards_wherever_they_stand() {
         "object.spec.restartPolicy == 'Always' && object.spec.dnsPolicy != 'None'",
         "object.metadata.name != '' && object.metadata.namespace != '' && object.metadata.uid != ''",
         "size(object.spec.containers) < 2 || object.spec.containers[1].image != ''",
-        "request.userInfo.username != '' && request.userInfo.groups.size() > 0",
+        "request.userInfo.username != '' && request.userInfo.groups.size() > 0 && request.name != ''",
     ] {
         holds(POD, "CREATE, UPDATE", expression);
     }
@@ -198,6 +198,15 @@ fn null_where_some_operation_allows_it() {
         "CREATE, UPDATE",
         "object.spec.replicas >= oldObject.spec.replicas",
         &["absent-object oldObject"],
+    );
+    fails(
+        POD,
+        "CREATE, DELETE",
+        "object.metadata.labels.a != 'b'",
+        &[
+            "absent-object object",
+            "absent-field object.metadata.labels",
+        ],
     );
     for expression in [
         "request.operation == 'DELETE' || object.metadata.name != 'a'",

@@ -6,10 +6,13 @@
 
 mod candidates;
 mod facts;
+mod failures;
 mod goals;
 mod guard;
 mod need;
 mod path;
+mod roots;
+mod scope;
 mod shape;
 mod symbol;
 mod valid;
@@ -19,31 +22,32 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use serde_json::Value as Json;
 
-use crate::admission::{Admission, AuthorizerList, Binding, Operation, ParamList, Surroundings};
+use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
 use crate::matching::{self, Target};
+use crate::param_kind;
 use crate::rule::Rule;
-use crate::{fails_closed, param_kind};
 use candidates::Candidate;
 use cel::ast::ExprId;
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
+use failures::Failure;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use need::{Edit, Needs};
 use path::{Path, Root, Segment};
+pub use scope::{ScopeMismatch, scope_mismatch};
 use shape::Shape;
 use symbol::Reader;
 pub use witness::Witness;
-use witness::{Budget, Failure, Made, Maker, Params};
+use witness::{Budget, Made, Maker, Params};
 
 /// The most kinds that a policy is tried on.
 const MAX_KINDS: usize = 4;
@@ -65,9 +69,6 @@ const MAX_STEPS: u32 = 20_000;
 
 /// How often a request is mended that fails elsewhere.
 const MAX_MENDS: usize = 6;
-
-/// The most kinds that are looked at for one whose scope does not fit that of the params.
-const MAX_SCOPE_KINDS: usize = 20;
 
 /// The most findings about one policy.
 const MAX_FOUND: usize = 200;
@@ -140,103 +141,6 @@ pub fn analyse(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Absence> {
         analysis.run(context);
         analysis.into_found(context.typed)
     })
-}
-
-/// A binding whose params cannot be looked up for some requests, which fail before anything is evaluated.
-#[derive(Clone, Debug)]
-pub struct ScopeMismatch {
-    /// The fault.
-    pub message: String,
-    /// The fate of the request.
-    pub consequence: Consequence,
-    /// The kind of the object of the witness.
-    pub gvk: Gvk,
-    /// The request.
-    pub witness: Witness,
-}
-
-/// Finds the requests for which the scope of the paramKind of `policy` does not fit the paramRef of `binding`.
-#[must_use]
-pub fn scope_mismatch(
-    policy: &CompiledPolicy,
-    binding: &ValidatingAdmissionPolicyBinding,
-    context: &Context<'_>,
-) -> Option<ScopeMismatch> {
-    let reference = binding.spec.param_ref.as_ref()?;
-    let gvk = param_kind(policy.policy())?;
-    let is_namespaced = context.mapper.resources_of_kind(&gvk).next()?.namespaced;
-    let has_namespace = reference
-        .namespace
-        .as_deref()
-        .is_some_and(|name| !name.is_empty());
-    if is_namespaced == has_namespace {
-        return None;
-    }
-    let targets = matching::targets(policy.policy(), context.mapper);
-    let admission = Admission::from_compiled(policy);
-    let bound = Binding::new(binding);
-    let params = ParamList::new(is_namespaced, Vec::new());
-    // What has a namespace finds params there.
-    let fitting = targets
-        .iter()
-        .filter(|target| !is_namespaced || !target.resource.namespaced);
-    let fitting: Vec<_> = fitting.collect();
-    for target in of_kinds(&fitting, MAX_SCOPE_KINDS) {
-        let resource = target.resource;
-        let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
-            continue;
-        };
-        let object = shape(context, &resource.gvk, type_, resource.namespaced);
-        let maker = Maker::new(
-            &admission,
-            policy,
-            resource,
-            operations(target),
-            object,
-            None,
-        );
-        let Some(made) = maker.make(&Needs::default()) else {
-            continue;
-        };
-        let Some((request, _, namespaces)) = maker.asked(&made) else {
-            continue;
-        };
-        if !admission.matches_exactly(&request, &namespaces) {
-            continue;
-        }
-        let surroundings =
-            Surroundings::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
-        let Some(error) = Admission::params_error(&request, &bound, &surroundings) else {
-            continue;
-        };
-        let kind = &gvk.kind;
-        let what = if is_namespaced {
-            format!(
-                "{kind} has namespaces, paramRef names none, and {} has none either",
-                resource.gvk.kind
-            )
-        } else {
-            format!("{kind} is cluster-scoped, and paramRef names a namespace")
-        };
-        let which = if is_namespaced {
-            format!("every request for {}", resource.gvr.resource)
-        } else {
-            "every request that the binding matches".to_owned()
-        };
-        return Some(ScopeMismatch {
-            message: format!(
-                "{what}: {which} fails with `{error}`, before match conditions are asked"
-            ),
-            consequence: if fails_closed(policy.policy()) {
-                Consequence::Denied
-            } else {
-                Consequence::LetThrough
-            },
-            gvk: resource.gvk.clone(),
-            witness: maker.witness(&made, &error),
-        });
-    }
-    None
 }
 
 /// The findings so far, and what may still be tried.
@@ -349,8 +253,11 @@ impl<'a> Analysis<'a> {
     }
 
     fn is_told(&self, candidate: &Candidate) -> bool {
-        if is_shared(&candidate.absent) && self.shared.contains_key(&candidate.absent) {
+        if self.shared.contains_key(&candidate.absent) {
             return true;
+        }
+        if candidate.absent.segments.is_empty() {
+            return false;
         }
         self.chains.contains(&(candidate.place.n, candidate.chain))
             || self

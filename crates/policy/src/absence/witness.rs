@@ -1,6 +1,6 @@
 //! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -8,20 +8,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
+use super::failures::{Failure, failures};
 use super::need::{Edit, Need, Needs};
 use super::path::{Path, Root, Segment};
+use super::roots::{namespace_shape, request_shape};
 use super::shape::Shape;
-use super::symbol::{Place, Reader};
+use super::symbol::Reader;
 use super::valid;
-use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
+use crate::admission::trace::TRACED_CALL_LIMIT;
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
     Surroundings, UserInfo,
 };
 use crate::compile::CompiledPolicy;
-use crate::expressions::Role;
 use cel::value::EvalError;
-use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
@@ -98,19 +98,6 @@ fn behind<'a>(value: &'a Json, segment: &Segment) -> Option<&'a Json> {
         Segment::Field(name) => value.get(&**name),
         Segment::Index(n) => value.get(*n),
     }
-}
-
-/// An expression that failed, to an effect on the request.
-#[derive(Clone, Debug)]
-pub(super) struct Failure {
-    /// The index of the expression whose failure has the effect.
-    pub(super) of: usize,
-    /// The index of the expression that fails by itself: the same, or a variable.
-    pub(super) n: usize,
-    /// The index of the node in that.
-    pub(super) id: usize,
-    /// The error.
-    pub(super) message: String,
 }
 
 /// Makes requests of one kind, and evaluates them.
@@ -336,17 +323,6 @@ impl<'a> Maker<'a> {
                 .as_object_mut()?
                 .insert("resourceVersion".to_owned(), json!("1"));
         }
-        let is_nameless = Path::of(Root::Request)
-            .field("name")
-            .is_some_and(|p| needs.is_absent(&p));
-        if is_nameless {
-            if operation != Operation::Create {
-                return None;
-            }
-            metadata
-                .as_object_mut()?
-                .insert("generateName".to_owned(), json!("example-"));
-        }
         fields.insert("metadata".to_owned(), metadata);
         // The name and the namespace of the request are those of the object.
         for name in ["name", "namespace"] {
@@ -454,12 +430,7 @@ impl<'a> Maker<'a> {
             fields.insert("requestSubResource".to_owned(), json!(subresource));
         }
         let name = metadata("name");
-        let is_nameless = metadata("generateName").is_some();
-        fields.extend(
-            name.clone()
-                .filter(|_| !is_nameless)
-                .map(|name| ("name".to_owned(), name)),
-        );
+        fields.extend(name.clone().map(|name| ("name".to_owned(), name)));
         let namespace = if is_namespace(self.resource) {
             name
         } else {
@@ -626,67 +597,6 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The failures among `steps` that have an effect.
-fn failures(reader: &Reader<'_>, steps: &[Step]) -> Vec<Failure> {
-    let expressions = reader.policy.expressions();
-    let role = |n: usize| expressions.get(n).map(|expression| expression.role);
-    let has_false_condition = steps.iter().any(|step| {
-        role(step.index) == Some(Role::MatchCondition) && matches!(step.result, Ok(Some(false)))
-    });
-    if has_false_condition {
-        return Vec::new();
-    }
-    let mut errors = HashMap::new();
-    for step in steps {
-        if let Err(error) = &step.result {
-            errors.insert(step.index, error);
-        }
-    }
-    let mut found = Vec::new();
-    let mut is_denied = false;
-    for step in steps {
-        let Some(role) = role(step.index) else {
-            continue;
-        };
-        if role == Role::Variable {
-            continue;
-        }
-        let Err(error) = &step.result else {
-            continue;
-        };
-        if role == Role::MessageExpression {
-            // The validation is the expression before it.
-            let validation = step.index.checked_sub(1);
-            is_denied = steps.iter().any(|other| {
-                Some(other.index) == validation && matches!(other.result, Ok(Some(false)))
-            });
-        }
-        if role == Role::MessageExpression && !is_denied {
-            continue;
-        }
-        // The error of a variable comes from there.
-        let (mut n, mut error) = (step.index, error);
-        for _ in 0..expressions.len().saturating_add(1) {
-            let Some(id) = error.origin() else { break };
-            let place = reader.place(n, id);
-            let variable = place.and_then(|place| reader.read_variable(place));
-            match variable.and_then(|n| Some((n, *errors.get(&n)?))) {
-                Some((variable, inner)) => (n, error) = (variable, inner),
-                None => {
-                    found.push(Failure {
-                        of: step.index,
-                        n,
-                        id,
-                        message: error.message().to_owned(),
-                    });
-                    break;
-                }
-            }
-        }
-    }
-    found
-}
-
 fn meet_all(shape: &Shape<'_>, value: &mut Json, root: Root, needs: &Needs) -> Option<()> {
     let of_root = needs
         .iter()
@@ -754,129 +664,6 @@ fn user_info(value: Option<&Json>) -> UserInfo {
     }
 }
 
-fn is_namespace(resource: &ApiResource) -> bool {
+pub(super) fn is_namespace(resource: &ApiResource) -> bool {
     resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace"
-}
-
-fn text() -> Arc<DeclType> {
-    Arc::new(DeclType::scalar(DeclKind::String))
-}
-
-fn fields<const N: usize>(name: &str, fields: [(&str, Arc<DeclType>, bool); N]) -> Arc<DeclType> {
-    let fields = fields.map(|(name, type_, required)| DeclField::new(name, type_, required));
-    DeclType::object(name, fields)
-}
-
-fn texts() -> Arc<DeclType> {
-    Arc::new(DeclType::list(text(), -1))
-}
-
-fn map(of: Arc<DeclType>) -> Arc<DeclType> {
-    Arc::new(DeclType::map(of, -1))
-}
-
-/// The type of `request`, with what is there for certain.
-///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`); the name is empty on
-/// creation where the API server makes it.
-fn request_shape(resource: &ApiResource) -> Shape<'static> {
-    let kind = fields(
-        "kind",
-        [
-            ("group", text(), true),
-            ("version", text(), true),
-            ("kind", text(), true),
-        ],
-    );
-    let named = fields(
-        "resource",
-        [
-            ("group", text(), true),
-            ("version", text(), true),
-            ("resource", text(), true),
-        ],
-    );
-    let user = fields(
-        "user",
-        [
-            ("username", text(), true),
-            ("uid", text(), false),
-            ("groups", texts(), true),
-            ("extra", map(texts()), false),
-        ],
-    );
-    let is_sub = resource.gvr.is_subresource();
-    let any = || Arc::new(DeclType::scalar(DeclKind::Unknown));
-    let has_namespace = resource.namespaced || is_namespace(resource);
-    let type_ = fields(
-        "request",
-        [
-            ("kind", kind.clone(), true),
-            ("resource", named.clone(), true),
-            ("subResource", text(), is_sub),
-            ("requestKind", kind, true),
-            ("requestResource", named, true),
-            ("requestSubResource", text(), is_sub),
-            ("name", text(), false),
-            ("__namespace__", text(), has_namespace),
-            ("operation", text(), true),
-            ("userInfo", user, true),
-            ("dryRun", Arc::new(DeclType::scalar(DeclKind::Bool)), true),
-            ("options", any(), true),
-            ("uid", text(), true),
-            ("object", any(), true),
-            ("oldObject", any(), true),
-        ],
-    );
-    Shape::custom(type_, None, true)
-}
-
-/// The type of `namespaceObject`, with what is there for certain.
-///
-/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
-fn namespace_shape() -> Shape<'static> {
-    let metadata = fields(
-        "metadata",
-        [
-            ("name", text(), true),
-            ("generateName", text(), false),
-            ("__namespace__", text(), false),
-            ("labels", map(text()), true),
-            ("annotations", map(text()), false),
-            ("uid", text(), true),
-            ("creationTimestamp", text(), true),
-            ("resourceVersion", text(), true),
-            (
-                "generation",
-                Arc::new(DeclType::scalar(DeclKind::Int)),
-                false,
-            ),
-            ("deletionTimestamp", text(), false),
-            (
-                "deletionGracePeriodSeconds",
-                Arc::new(DeclType::scalar(DeclKind::Int)),
-                false,
-            ),
-            ("finalizers", texts(), false),
-        ],
-    );
-    let spec = fields("spec", [("finalizers", texts(), true)]);
-    let status = fields("status", [("phase", text(), true)]);
-    let type_ = fields(
-        "namespace",
-        [
-            ("metadata", metadata, true),
-            ("spec", spec, true),
-            ("status", status, true),
-        ],
-    );
-    Shape::custom(type_, None, false)
-}
-
-impl Reader<'_> {
-    /// The place of the node with the index `id`.
-    pub(super) fn place(&self, n: usize, id: usize) -> Option<Place> {
-        let id = self.ast(n)?.id(id)?;
-        Some(Place { n, id })
-    }
 }

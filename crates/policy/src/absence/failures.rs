@@ -1,0 +1,89 @@
+//! Failures of an evaluation that have an effect on the request, at the place where they come from.
+
+use std::collections::HashMap;
+
+use super::symbol::{Place, Reader};
+use crate::admission::trace::Step;
+use crate::expressions::Role;
+
+/// An expression that failed, to an effect on the request.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// The index of the expression whose failure has the effect.
+    pub(super) of: usize,
+    /// The index of the expression that fails by itself: the same, or a variable.
+    pub(super) n: usize,
+    /// The index of the node in that.
+    pub(super) id: usize,
+    /// The error.
+    pub(super) message: String,
+}
+
+/// The failures among `steps` that have an effect.
+pub(super) fn failures(reader: &Reader<'_>, steps: &[Step]) -> Vec<Failure> {
+    let expressions = reader.policy.expressions();
+    let role = |n: usize| expressions.get(n).map(|expression| expression.role);
+    let has_false_condition = steps.iter().any(|step| {
+        role(step.index) == Some(Role::MatchCondition) && matches!(step.result, Ok(Some(false)))
+    });
+    if has_false_condition {
+        return Vec::new();
+    }
+    let mut errors = HashMap::new();
+    for step in steps {
+        if let Err(error) = &step.result {
+            errors.insert(step.index, error);
+        }
+    }
+    let mut found = Vec::new();
+    let mut is_denied = false;
+    for step in steps {
+        let Some(role) = role(step.index) else {
+            continue;
+        };
+        if role == Role::Variable {
+            continue;
+        }
+        let Err(error) = &step.result else {
+            continue;
+        };
+        if role == Role::MessageExpression {
+            // The validation is the expression before it.
+            let validation = step.index.checked_sub(1);
+            is_denied = steps.iter().any(|other| {
+                Some(other.index) == validation && matches!(other.result, Ok(Some(false)))
+            });
+        }
+        if role == Role::MessageExpression && !is_denied {
+            continue;
+        }
+        // The error of a variable comes from there.
+        let (mut n, mut error) = (step.index, error);
+        for _ in 0..expressions.len().saturating_add(1) {
+            let Some(id) = error.origin() else { break };
+            let place = reader.place(n, id);
+            let variable = place.and_then(|place| reader.read_variable(place));
+            match variable.and_then(|n| Some((n, *errors.get(&n)?))) {
+                Some((variable, inner)) => (n, error) = (variable, inner),
+                None => {
+                    found.push(Failure {
+                        of: step.index,
+                        n,
+                        id,
+                        message: error.message().to_owned(),
+                    });
+                    break;
+                }
+            }
+        }
+    }
+    found
+}
+
+impl Reader<'_> {
+    /// The place of the node with the index `id`.
+    pub(super) fn place(&self, n: usize, id: usize) -> Option<Place> {
+        let id = self.ast(n)?.id(id)?;
+        Some(Place { n, id })
+    }
+}

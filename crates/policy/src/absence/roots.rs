@@ -1,0 +1,123 @@
+//! The types of `request` and `namespaceObject`, with what is there for certain.
+
+use std::sync::Arc;
+
+use super::shape::Shape;
+use super::witness::is_namespace;
+use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
+use kubernetes::schema::rest_mapper::ApiResource;
+
+fn text() -> Arc<DeclType> {
+    Arc::new(DeclType::scalar(DeclKind::String))
+}
+
+fn fields<const N: usize>(name: &str, fields: [(&str, Arc<DeclType>, bool); N]) -> Arc<DeclType> {
+    let fields = fields.map(|(name, type_, required)| DeclField::new(name, type_, required));
+    DeclType::object(name, fields)
+}
+
+fn texts() -> Arc<DeclType> {
+    Arc::new(DeclType::list(text(), -1))
+}
+
+fn map(of: Arc<DeclType>) -> Arc<DeclType> {
+    Arc::new(DeclType::map(of, -1))
+}
+
+/// The type of `request`, with what is there for certain.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateAdmissionRequest`);
+/// `pkg/registry/rest/create.go` (`AdmissionToValidateObjectFunc`: a name that the API server makes is there).
+pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
+    let kind = fields(
+        "kind",
+        [
+            ("group", text(), true),
+            ("version", text(), true),
+            ("kind", text(), true),
+        ],
+    );
+    let named = fields(
+        "resource",
+        [
+            ("group", text(), true),
+            ("version", text(), true),
+            ("resource", text(), true),
+        ],
+    );
+    let user = fields(
+        "user",
+        [
+            ("username", text(), true),
+            ("uid", text(), false),
+            ("groups", texts(), true),
+            ("extra", map(texts()), false),
+        ],
+    );
+    let is_sub = resource.gvr.is_subresource();
+    let any = || Arc::new(DeclType::scalar(DeclKind::Unknown));
+    let has_namespace = resource.namespaced || is_namespace(resource);
+    let type_ = fields(
+        "request",
+        [
+            ("kind", kind.clone(), true),
+            ("resource", named.clone(), true),
+            ("subResource", text(), is_sub),
+            ("requestKind", kind, true),
+            ("requestResource", named, true),
+            ("requestSubResource", text(), is_sub),
+            ("name", text(), true),
+            ("__namespace__", text(), has_namespace),
+            ("operation", text(), true),
+            ("userInfo", user, true),
+            ("dryRun", Arc::new(DeclType::scalar(DeclKind::Bool)), true),
+            ("options", any(), true),
+            ("uid", text(), true),
+            ("object", any(), true),
+            ("oldObject", any(), true),
+        ],
+    );
+    Shape::custom(type_, None, true)
+}
+
+/// The type of `namespaceObject`, with what is there for certain.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
+pub(super) fn namespace_shape() -> Shape<'static> {
+    let metadata = fields(
+        "metadata",
+        [
+            ("name", text(), true),
+            ("generateName", text(), false),
+            ("__namespace__", text(), false),
+            ("labels", map(text()), true),
+            ("annotations", map(text()), false),
+            ("uid", text(), true),
+            ("creationTimestamp", text(), true),
+            ("resourceVersion", text(), true),
+            (
+                "generation",
+                Arc::new(DeclType::scalar(DeclKind::Int)),
+                false,
+            ),
+            ("deletionTimestamp", text(), false),
+            (
+                "deletionGracePeriodSeconds",
+                Arc::new(DeclType::scalar(DeclKind::Int)),
+                false,
+            ),
+            ("finalizers", texts(), false),
+        ],
+    );
+    let spec = fields("spec", [("finalizers", texts(), true)]);
+    let status = fields("status", [("phase", text(), true)]);
+    let type_ = fields(
+        "namespace",
+        [
+            ("metadata", metadata, true),
+            ("spec", spec, true),
+            ("status", status, true),
+        ],
+    );
+    Shape::custom(type_, None, false)
+}
