@@ -71,10 +71,6 @@ pub fn written() -> Vec<Mutant> {
         "{name: a, labels: {a: b, a: b}}",
         "{name: a, labels: {a: b, 'a': c}}",
         "{name: a, managedFields: [{fieldsV1: {a: {}, a: {}}}]}",
-        "{name: a, managedFields: [{manager: \"a\\a\", operation: Update, apiVersion: admissionregistration.k8s.io/v1, \
-         fieldsType: FieldsV1, fieldsV1: {'f:metadata': {'f:name': {}}}}]}",
-        "{name: a, managedFields: [{manager: \"a\\a\", operation: Patch, apiVersion: admissionregistration.k8s.io/v1, \
-         fieldsType: FieldsV1, fieldsV1: {'f:metadata': {'f:name': {}}}}]}",
         "{name: a, unknown: {a: 1, a: 2}}",
         "[]",
         "~",

@@ -198,44 +198,6 @@ pub(super) fn owner_references(spot: &Spot<'_>, faults: &mut Faults) {
     }
 }
 
-/// The most bytes of the name of a field manager.
-///
-/// Source: `FieldManagerMaxLength`.
-const MAX_MANAGER: usize = 128;
-
-/// Managers have names that can be printed. Entries that cannot be decoded are dropped, all of them.
-///
-/// Source: `ValidateManagedFields`, `ValidateFieldManager`; `k8s.io/apimachinery`
-/// `pkg/util/managedfields/internal/managedfields.go`, `decodeManagedFields`.
-pub(super) fn managed_fields(spot: &Spot<'_>, faults: &mut Faults) {
-    let field = |entry: &'_ Node, name: &str| text(entry.get(name)).to_owned();
-    let is_kept = |entry: &Node| {
-        matches!(&*field(entry, "operation"), "Apply" | "Update")
-            && !field(entry, "apiVersion").is_empty()
-            && field(entry, "fieldsType") == "FieldsV1"
-    };
-    if !spot.items().iter().all(is_kept) {
-        return;
-    }
-    for (n, entry) in spot.items().iter().enumerate() {
-        let manager = field(entry, "manager");
-        let is_named = manager
-            .chars()
-            .all(|c| c == ' ' || !c.is_control() && !c.is_whitespace());
-        let has_fields = entry
-            .get("fieldsV1")
-            .is_some_and(|fields| fields.entries().next().is_some());
-        if has_fields && (!is_named || manager.len() > MAX_MANAGER) {
-            let field_ref = format!("{}[{n}].manager", spot.field_ref);
-            let message = format!(
-                "`{field_ref}` must have at most {MAX_MANAGER} bytes, and none that cannot be printed"
-            );
-            let advice = "remove `managedFields`: the API server sets it".to_owned();
-            faults.add(Rule::InvalidName, &field_ref, message, Some(advice));
-        }
-    }
-}
-
 /// Two finalizers exclude each other.
 ///
 /// Source: `ValidateFinalizers`.

@@ -91,7 +91,7 @@ pub(super) const BINDING: &[Row] = &[
 ];
 
 /// The rules of the metadata of an object that has no namespace. The API server overwrites or drops what is not
-/// here: `namespace`, `generation`, `uid`, the times.
+/// here: `namespace`, `generation`, `uid`, the times, `managedFields`.
 const METADATA: &[Row] = &[
     row("name", Special(special::name), "ValidateObjectMetaAccessor"),
     row("name", Ask::Form(Form::Subdomain), "NameIsDNSSubdomain"),
@@ -125,11 +125,6 @@ const METADATA: &[Row] = &[
         "finalizers",
         Special(special::finalizers),
         "ValidateFinalizers",
-    ),
-    row(
-        "managedFields",
-        Special(special::managed_fields),
-        "ValidateManagedFields",
     ),
 ];
 

@@ -64,7 +64,6 @@ fn binding() -> Value {
 type Case = (&'static str, Value, &'static [&'static str]);
 
 fn of_metadata() -> Vec<Case> {
-    let manager = |name: &str, operation: &str| json!([{"manager": name, "operation": operation, "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {}}}]);
     let owner = |field: &str, value: Value| {
         let mut owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "w"});
         owner[field] = value;
@@ -164,13 +163,6 @@ fn of_metadata() -> Vec<Case> {
             "metadata.ownerReferences",
             owner("controller", json!(true)),
             &["invalid-value metadata.ownerReferences"],
-        ),
-        ("metadata.managedFields", manager("a", "Update"), &[]),
-        ("metadata.managedFields", manager("a\u{7}", "Patch"), &[]),
-        (
-            "metadata.managedFields",
-            manager("a\u{7}", "Update"),
-            &["invalid-name metadata.managedFields[0].manager"],
         ),
     ]
 }
