@@ -393,6 +393,8 @@ fn of(field: &str) -> Vec<Value> {
                 json!([null]),
             ]
         }
+        // Names of managers are left out: whether one is looked at depends on whose fields are left when the API
+        // server has written down its own.
         "managedFields" => vec![
             json!([{}]),
             json!([null]),
@@ -401,7 +403,6 @@ fn of(field: &str) -> Vec<Value> {
             json!([{"fieldsV1": "a"}]),
             json!([{"manager": 1}]),
             json!([{"manager": "a", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {}}}]),
-            json!([{"manager": "a\u{7}", "operation": "Update", "apiVersion": "admissionregistration.k8s.io/v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {}}}]),
             json!([{"manager": "a", "operation": "Update", "time": "x"}]),
             json!([{"unknown": 1}]),
         ],

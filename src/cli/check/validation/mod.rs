@@ -45,6 +45,8 @@ fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {
 /// A fault of a field.
 #[derive(Clone, Debug)]
 struct Fault {
+    /// How bad it is: an error, unless it is one only if the object is created.
+    severity: Severity,
     rule: Rule,
     /// The field.
     field_ref: String,
@@ -62,6 +64,7 @@ struct Faults(Vec<Fault>);
 impl Faults {
     fn add(&mut self, rule: Rule, field_ref: &str, message: String, advice: Option<String>) {
         self.push(Fault {
+            severity: Severity::Error,
             rule,
             field_ref: field_ref.to_owned(),
             key: None,
@@ -90,8 +93,7 @@ fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
         Some(key) => (object.place_of_bytes(key), key.len().max(1)),
         None => (object.place_of(node), length(object, node, fault.rule)),
     };
-    let error = Severity::Error;
-    let mut found = finding(object, error, fault.rule, &fault.message, place);
+    let mut found = finding(object, fault.severity, fault.rule, &fault.message, place);
     found.location.length = length;
     found.field_ref = Some(fault.field_ref);
     found.refused = true;

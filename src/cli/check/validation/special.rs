@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::syntax::{Form, split_group_version};
 use super::walk::{Spot, form, present, quoted, text, violation};
 use super::{Fault, Faults};
+use crate::cli::check::finding::Severity;
 use crate::cli::input::yaml::{Data, Node};
 use crate::library::format::validation::without_trailing_dash;
 use crate::policy::rule::Rule;
@@ -71,8 +72,21 @@ pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
             "`{}` must not be set on what is to be created",
             spot.field_ref
         );
-        let advice = "remove it: the API server sets it".to_owned();
-        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+        // What was read from a cluster is there already, and mostly not to be created again.
+        let metadata = spot.root.get("metadata");
+        let is_read = !text(metadata.and_then(|metadata| metadata.get("uid"))).is_empty();
+        faults.push(Fault {
+            severity: if is_read {
+                Severity::Note
+            } else {
+                Severity::Error
+            },
+            rule: Rule::InvalidValue,
+            field_ref: spot.field_ref.to_owned(),
+            key: None,
+            message,
+            advice: Some("to create the object, remove what a cluster has set".to_owned()),
+        });
     }
 }
 
@@ -89,6 +103,7 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, faults: &mut Faults) {
         if let Some(fault) = form.violated(name) {
             let meant = form.meant(name);
             faults.push(Fault {
+                severity: Severity::Error,
                 rule: Rule::InvalidName,
                 field_ref: spot.field_ref.to_owned(),
                 key: Some(key),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use self::cases::cases;
 use super::table::{Ask, BINDING, POLICY, Row};
 use super::{Faults, walk};
+use crate::cli::check::finding::Severity;
 use crate::cli::input::{Input, Wanted};
 
 /// Reads an object of JSON, and gives what `of` says of it.
@@ -143,4 +144,20 @@ spec:
             "NotFound",
         ]
     );
+}
+
+/// What was read from a cluster is refused when it is created, and no mistake for that.
+#[test]
+fn objects_of_a_cluster_are_told_apart() {
+    for (uid, severity) in [("", Severity::Error), (", uid: u", Severity::Note)] {
+        let text = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: \
+             {{name: a, resourceVersion: '12'{uid}}}\nspec: {{policyName: a, validationActions: [Deny]}}"
+        );
+        let paths = [PathBuf::from("-")];
+        let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
+        let found = super::binding(&input.bindings[0]);
+        let found: Vec<_> = found.iter().map(|it| (it.severity, it.refused)).collect();
+        assert_eq!(found, [(severity, true)], "{text}");
+    }
 }
