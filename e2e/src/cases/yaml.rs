@@ -42,6 +42,11 @@ impl Source {
             4 => format!("{}---\n{}", built(&mut random), self.part(&mut random)),
             _ => built(&mut random),
         };
+        match random.below(400) {
+            0 => text.push_str(&long_key(&mut random)),
+            1 => text.push_str(&many_aliases(&mut random)),
+            _ => {}
+        }
         let n_changes = [0, 0, 1, 1, 1, 2, 3, 5];
         let n_changes = random.choose(&n_changes).copied().unwrap_or(1);
         for _ in 0..n_changes {
@@ -64,6 +69,32 @@ impl Source {
         let count = index(random.below(MAX_LINES) + 1);
         lines.into_iter().skip(first).take(count).collect()
     }
+}
+
+/// An entry whose key is about as long as a key may be.
+fn long_key(random: &mut Random) -> String {
+    let shapes = [
+        "@: a\n",
+        "'@': a\n",
+        "{@: a}\n",
+        "[@]: a\n",
+        "? @\n: a\n",
+        "{'@' : a}\n",
+    ];
+    let shape = random.choose(&shapes).unwrap_or(&"@: a\n");
+    let key = random.choose(&["k", "é"]).unwrap_or(&"k");
+    shape.replace('@', &key.repeat(index(1015 + random.below(15))))
+}
+
+/// Lists of aliases of lists: about as many as may be.
+fn many_aliases(random: &mut Random) -> String {
+    let n_items = index(random.below(120) + 1);
+    let n_aliases = index(random.below(120) + 1);
+    let shape = random.choose(&["- &m [@]\n- [#]\n", "p: &m {r: [@]}\nq: [#]\ns: {<<: *m}\n"]);
+    let items = vec!["x"; n_items].join(", ");
+    let aliases = vec!["*m"; n_aliases].join(", ");
+    let shape = shape.unwrap_or(&"[@]\n");
+    shape.replace('@', &items).replace('#', &aliases)
 }
 
 fn index(n: u64) -> usize {
