@@ -103,9 +103,10 @@ rules! {
     CostNearLimit "cost-near-limit":
         "for an object of 64 KiB the expression may cost 80 % of a limit of the API server, or more",
         expression(
-            "object.spec.template.spec.containers.all(c, \
-             object.spec.template.spec.?volumes.orValue([]).exists(v, v.name == 'data'))",
-            "object.spec.template.spec.?volumes.orValue([]).exists(v, v.name == 'data')",
+            "!has(object.spec.template.spec.volumes) || object.spec.template.spec.containers.all(c, \
+             object.spec.template.spec.volumes.exists(v, v.name == 'data'))",
+            "!has(object.spec.template.spec.volumes) || \
+             object.spec.template.spec.volumes.exists(v, v.name == 'data')",
         ),
         "Avoid loops over a list within loops over the same list or another one: iterate once, or use a map or a \
          function that needs no loop. For custom resources, give lists maxItems and strings maxLength in the \

@@ -146,7 +146,7 @@ spec:
     );
 }
 
-/// What was read from a cluster is refused when it is created, and no mistake for that.
+/// An object that was read from a cluster is refused when it is created, and that is no mistake.
 #[test]
 fn objects_of_a_cluster_are_told_apart() {
     for (uid, severity) in [("", Severity::Error), (", uid: u", Severity::Note)] {
