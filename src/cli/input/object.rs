@@ -258,7 +258,8 @@ fn read(
             (read, base)
         }
         Ok(Piece::Json(read)) => {
-            let read = read.map(Some);
+            let read =
+                read.and_then(|start| json::read(source.text(), start)?.map(|it| it.0).transpose());
             (read.map_err(|error| at_line_of(source, 0, &error, "")), 0)
         }
         Err(at) => {
@@ -314,9 +315,9 @@ fn help(text: &str) -> Option<String> {
 enum Piece {
     /// The bytes of YAML.
     Yaml(Range<usize>),
-    /// A document of JSON, with places from the beginning of the file; or why it is none, behind several that
-    /// are.
-    Json(Result<Node, yaml::YamlError>),
+    /// The byte at which a document of JSON begins, which is read when it is its turn; or why it is none,
+    /// behind several that are.
+    Json(Result<usize, yaml::YamlError>),
 }
 
 /// The documents of a text, or the place of a line that begins with `---` and says more.
@@ -330,8 +331,8 @@ fn pieces(text: &str, has_byte_order_mark: bool) -> Vec<Result<Piece, usize>> {
         loop {
             match json::read(text, start) {
                 Ok(None) => return found,
-                Ok(Some((node, end))) => {
-                    found.push(Ok(Piece::Json(node)));
+                Ok(Some((_, end))) => {
+                    found.push(Ok(Piece::Json(Ok(start))));
                     start = end;
                 }
                 Err(error) if found.len() > 1 => {
