@@ -85,6 +85,11 @@ impl<'a> Shape<'a> {
         self.own_kind.is_some()
     }
 
+    /// Reports whether nothing is known of it.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::Unknown)
+    }
+
     pub(super) fn is_map(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Map(_))
     }

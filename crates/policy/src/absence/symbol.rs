@@ -164,6 +164,11 @@ impl<'a> Reader<'a> {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
         };
+        // Of params without a schema nothing is known.
+        let root = self.shape(&Path::of(path.root));
+        if root.is_none_or(|root| root.is_unknown()) {
+            return false;
+        }
         let around = self.shape(&parent);
         around.is_some_and(|around| {
             !matches!(around.step(last), Step::Nothing) && !around.is_certain(&parent, last)
