@@ -77,7 +77,6 @@ fn check_all(cases: &[(&str, &[&str])], of: impl Fn(&str) -> serde_json::Value) 
 #[test]
 fn expressions() {
     let unlike: &[&str] = &["warning unlike-types at =="];
-    let constant: &[&str] = &["warning constant-condition at >="];
     let cases: &[(&str, &[&str])] = &[
         // Types.
         ("object.spec.replicas == '50'", unlike),
@@ -123,6 +122,16 @@ fn expressions() {
         ),
         ("request.operation == 'DELETE' || object.kind == 'Pod'", &[]),
         ("request.resource.resource == 'deployments'", &[]),
+    ];
+    check_all(cases, |text| {
+        spec(&["apps"], &["deployments"], &["CREATE"], text)
+    });
+}
+
+#[test]
+fn conditions_and_calls() {
+    let constant: &[&str] = &["warning constant-condition at >="];
+    let cases: &[(&str, &[&str])] = &[
         // Bounds.
         ("size(object.metadata.name) >= 0", constant),
         (

@@ -398,5 +398,5 @@ fn is_quantity(text: &str) -> bool {
 fn is_version(text: &str) -> bool {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
-    (2..=4).contains(&parts.len()) && parts.iter().all(|part| is_number(part))
+    (2..=4).contains(&parts.len()) && parts.iter().all(is_number)
 }

@@ -134,7 +134,7 @@ struct Way {
     /// How it is used.
     how: &'static str,
     /// True if the resource itself cannot change the field.
-    is_only_way: bool,
+    is_exclusive: bool,
 }
 
 /// Source: `k8s.io/kubernetes` `pkg/registry/core/pod/strategy.go` (`podEphemeralContainersStrategy`),
@@ -145,7 +145,7 @@ const WAYS: [Way; 2] = [
         field: "ephemeralContainers",
         subresource: "ephemeralcontainers",
         how: "`kubectl debug`",
-        is_only_way: true,
+        is_exclusive: true,
     },
     Way {
         resources: &[
@@ -157,7 +157,7 @@ const WAYS: [Way; 2] = [
         field: "replicas",
         subresource: "scale",
         how: "`kubectl scale` and autoscalers",
-        is_only_way: false,
+        is_exclusive: false,
     },
 ];
 
@@ -185,7 +185,7 @@ fn ways_around(
             let named = rule.resources.iter().flatten().enumerate();
             for (m, resource) in named.filter(|(_, name)| way.resources.contains(&name.as_str())) {
                 let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
-                if !way.is_only_way && !asked.names().any(|name| name == "UPDATE") {
+                if !way.is_exclusive && !asked.names().any(|name| name == "UPDATE") {
                     continue;
                 }
                 let wanted = format!("{resource}/{}", way.subresource);
@@ -205,7 +205,7 @@ fn ways_around(
                         "{} change `{}` by {wanted}, which no rule matches",
                         way.how, way.field
                     ),
-                    mend: Some(if way.is_only_way {
+                    mend: Some(if way.is_exclusive {
                         format!("add `{wanted}` with UPDATE to the rules")
                     } else {
                         format!(

@@ -100,11 +100,10 @@ pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> Closed {
         .result;
     match result {
         Ok(Value::Bool(value)) => Closed::Bool(value),
-        Ok(_) => Closed::Other,
         Err(error) if error.kind() == ErrorKind::Value => {
             Closed::Failed(error.message().to_owned())
         }
-        Err(_) => Closed::Other,
+        Ok(_) | Err(_) => Closed::Other,
     }
 }
 
