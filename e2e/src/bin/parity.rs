@@ -13,7 +13,7 @@ use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
     admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, share, typecheck,
-    write_line, yaml,
+    witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
@@ -160,6 +160,19 @@ enum Command {
         /// Files that texts are made of, or directories of them.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+    },
+    /// Ask upstream's evaluator whether the witnesses of `kubectl vap check` fail there too.
+    Witnesses {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[command(flatten)]
+        schemas: SchemaArgs,
+        /// A folder to write the requests to.
+        #[arg(long)]
+        folder: PathBuf,
+        #[command(flatten)]
+        policies: PolicyArgs,
     },
     /// Compare the answers of the oracle and of our engine.
     Share {
@@ -430,6 +443,21 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
                 paths,
             };
             yaml::run(&parity, out)?.different == 0
+        }
+        Command::Witnesses {
+            oracle,
+            schemas,
+            folder,
+            policies,
+        } => {
+            let witnesses = witnesses::Witnesses {
+                oracle,
+                openapi: schemas.openapi,
+                crds: schemas.crds,
+                folder,
+                paths: policies.paths,
+            };
+            witnesses::run(&witnesses, out)?.different == 0
         }
         Command::Share {
             kind,

@@ -16,6 +16,7 @@ pub mod pair;
 pub mod schemas;
 pub mod share;
 pub mod typecheck;
+pub mod witnesses;
 pub mod yaml;
 
 use std::io::Write;

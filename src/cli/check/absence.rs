@@ -43,7 +43,11 @@ pub(super) fn check(
         never_has_params: with.is_empty() && without_params.is_some(),
     };
     for absence in absence::analyse(answers.compiled(), &context) {
-        let severity = severity(absence.consequence);
+        let severity = match severity(absence.consequence) {
+            // Params are written together with the policy: what they lack is seen before requests are.
+            Severity::Warning if absence.is_of_params => Severity::Note,
+            severity => severity,
+        };
         let places = policy.places_in_field(&absence.field_ref);
         let start = places.start();
         let mut found = finding(policy, severity, absence.rule, &absence.message, start);

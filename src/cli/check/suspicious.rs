@@ -1,6 +1,6 @@
 //! Findings about what can hardly be meant.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
@@ -45,18 +45,26 @@ pub(super) fn check(
         place.is_none_or(|place| !typed.contains(&place))
     });
     let told: Vec<Suspicion> = told.collect();
-    // A group that cannot be is more than one of which nothing is known.
-    let groups: Vec<&str> = told
-        .iter()
-        .filter(|suspicion| suspicion.rule == Rule::ImpossibleGroup)
-        .filter_map(|suspicion| suspicion.field_ref.split(".apiGroups").next())
-        .collect();
+    // A rule of groups that cannot be is more than one of which nothing is known.
+    let mut n_groups: HashMap<&str, usize> = HashMap::new();
+    for suspicion in &told {
+        if suspicion.rule == Rule::ImpossibleGroup
+            && let Some(rule) = suspicion.field_ref.split(".apiGroups").next()
+        {
+            *n_groups.entry(rule).or_default() += 1;
+        }
+    }
+    let is_void = |rule: &str| {
+        n_groups.get(rule).is_some_and(|n| {
+            let node = policy.document.node.nearest(rule);
+            node.get("apiGroups")
+                .map_or(0, |groups| groups.items().len())
+                <= *n
+        })
+    };
     findings.retain(|found| {
         !matches!(found.rule, Rule::UnknownResource | Rule::UnservedResource)
-            || !found
-                .field_ref
-                .as_deref()
-                .is_some_and(|field| groups.contains(&field))
+            || !found.field_ref.as_deref().is_some_and(is_void)
     });
     for suspicion in &told {
         findings.push(shown(policy, answers, suspicion));

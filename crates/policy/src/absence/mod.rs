@@ -99,6 +99,8 @@ pub struct Absence {
     pub message: String,
     /// The mend.
     pub mend: Option<String>,
+    /// True if it is a part of the params, which are written together with the policy, and not of a request.
+    pub is_of_params: bool,
     /// The fate of the request.
     pub consequence: Consequence,
     /// The number of other expressions that fail for the same reason.
@@ -376,6 +378,7 @@ impl<'a> Analysis<'a> {
             gvk: maker.resource.gvk.clone(),
             message: self.message(maker, made, failure, absent),
             mend: mend(reader, by_place, candidate),
+            is_of_params: absent.root == path::Root::Params && !absent.segments.is_empty(),
             consequence: self.policy.consequence(failure.of),
             n_others: 0,
             witness: maker.witness(made, &failure.message),

@@ -1,5 +1,7 @@
 //! Rules about what no request is about, and what is changed by a way that no rule is about.
 
+use std::collections::HashSet;
+
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::rest_mapper::RestMapper;
 
@@ -9,6 +11,9 @@ use crate::matching::Operations;
 use crate::rule::Rule;
 use cel::ast::{Expr, Literal};
 
+/// The most findings of one sort about one rule.
+const MAX_FOUND: usize = 5;
+
 /// Finds the rules of `policy`.
 pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicion> {
     let spec = policy.policy().spec.as_ref();
@@ -16,11 +21,13 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
         return Vec::new();
     };
     let rules = constraints.resource_rules.as_deref().unwrap_or_default();
+    let served = mapper.resources.iter();
+    let served: HashSet<&str> = served.map(|served| &*served.gvr.group).collect();
     let mut found = Vec::new();
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
-        groups(rule, &field_ref, mapper, &mut found);
-        operations(rule, &field_ref, &mut found);
+        found.extend(groups(rule, &field_ref, &served).take(MAX_FOUND));
+        found.extend(operations(rule, &field_ref).take(MAX_FOUND));
     }
     ways_around(policy, rules, &mut found);
     found
@@ -30,20 +37,13 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
 ///
 /// Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`,
 /// `ValidateCustomResourceDefinitionSpec` (the group of a CRD has a dot).
-fn groups(
-    rule: &NamedRuleWithOperations,
-    field_ref: &str,
-    mapper: &RestMapper,
-    found: &mut Vec<Suspicion>,
-) {
+fn groups<'a>(
+    rule: &'a NamedRuleWithOperations,
+    field_ref: &'a str,
+    served: &'a HashSet<&str>,
+) -> impl Iterator<Item = Suspicion> + 'a {
     let groups = rule.api_groups.iter().flatten().enumerate();
-    for (n, group) in groups {
-        let is_served = || {
-            mapper
-                .resources
-                .iter()
-                .any(|served| served.gvr.group == *group)
-        };
+    groups.filter_map(move |(n, group)| {
         let (why, mend) = match group.split_once('/') {
             Some((group, version)) if is_version(version) => (
                 "it has a version",
@@ -54,21 +54,26 @@ fn groups(
                 "the group of pods, services and the like is the empty text",
                 Some("write `\"\"`".to_owned()),
             ),
-            None if group.is_empty() || group.contains(['.', '*']) || is_served() => continue,
+            None if group.is_empty()
+                || group.contains(['.', '*'])
+                || served.contains(group.as_str()) =>
+            {
+                return None;
+            }
             None => (
                 "Kubernetes has no such group, and the group of a CRD has a dot",
-                near(group, mapper).map(|near| format!("did you mean `{near}`?")),
+                near(group, served).map(|near| format!("did you mean `{near}`?")),
             ),
         };
-        found.push(Suspicion {
+        Some(Suspicion {
             rule: Rule::ImpossibleGroup,
             field_ref: format!("{field_ref}.apiGroups[{n}]"),
             location: None,
             message: format!("no request is of the API group `{group}`: {why}"),
             mend,
             is_harmless: false,
-        });
-    }
+        })
+    })
 }
 
 /// Reports whether `text` is a version of an API, `v1beta1`.
@@ -78,38 +83,32 @@ fn is_version(text: &str) -> bool {
         && digits.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The served group whose first part `group` is.
-fn near(group: &str, mapper: &RestMapper) -> Option<String> {
-    let served = mapper.resources.iter().map(|served| &served.gvr.group);
-    let mut near = served.filter(|served| served.split('.').next() == Some(group));
-    near.next().cloned()
+/// The served group whose first part `group` is; the first by name, so that the answer is always the same.
+fn near(group: &str, served: &HashSet<&str>) -> Option<String> {
+    let near = served.iter().copied();
+    let near = near.filter(|served| served.split('.').next() == Some(group));
+    near.min().map(str::to_owned)
 }
 
 /// Operations of which no request for the resource exists.
-fn operations(rule: &NamedRuleWithOperations, field_ref: &str, found: &mut Vec<Suspicion>) {
+fn operations<'a>(
+    rule: &'a NamedRuleWithOperations,
+    field_ref: &'a str,
+) -> impl Iterator<Item = Suspicion> + 'a {
     let asked = Operations::of(rule.operations.as_deref().unwrap_or_default());
-    let resources = rule.resources.iter().flatten().enumerate();
     // Only of Kubernetes' own subresources it is known, and a wildcard may mean another.
     let of_core = |group: &String| group.is_empty() || group == "apps" || group == "*";
-    if !rule.api_groups.iter().flatten().any(of_core) {
-        return;
-    }
-    for (n, resource) in resources {
-        let Some((main, sub)) = resource.split_once('/') else {
-            continue;
-        };
-        if main == "*" || sub == "*" {
-            continue;
-        }
+    let is_known = rule.api_groups.iter().flatten().any(of_core);
+    let resources = rule.resources.iter().flatten().enumerate();
+    resources.filter_map(move |(n, resource)| {
+        let (main, sub) = resource.split_once('/')?;
         let possible = Operations::possible(resource);
-        if asked
-            .names()
-            .any(|name| possible.names().any(|known| known == name))
-        {
-            continue;
+        let is_possible = |name| possible.names().any(|known| known == name);
+        if !is_known || main == "*" || sub == "*" || asked.names().any(is_possible) {
+            return None;
         }
         let names: Vec<&str> = possible.names().collect();
-        found.push(Suspicion {
+        Some(Suspicion {
             rule: Rule::ImpossibleOperation,
             field_ref: format!("{field_ref}.resources[{n}]"),
             location: None,
@@ -119,8 +118,8 @@ fn operations(rule: &NamedRuleWithOperations, field_ref: &str, found: &mut Vec<S
             ),
             mend: Some(format!("add `{}` to the operations", names.join("`, `"))),
             is_harmless: false,
-        });
-    }
+        })
+    })
 }
 
 /// A field that a subresource changes as well.
@@ -194,6 +193,9 @@ fn ways_around(
                     .any(|rule| matches(rule, &wanted, way.subresource))
                 {
                     continue;
+                }
+                if found.len() >= MAX_FOUND * (rules.len() + 1) {
+                    return;
                 }
                 found.push(Suspicion {
                     rule: Rule::UnwatchedSubresource,
