@@ -313,3 +313,52 @@ fn variables() {
         ["warning duplicate-variable at \"a\""]
     );
 }
+
+#[test]
+fn bindings() {
+    let file = |param_kind: &str, binding: &str| {
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+             {param_kind}\n  matchConstraints:\n    resourceRules:\n    - {{apiGroups: [apps], apiVersions: [v1], \
+             operations: [CREATE], resources: [deployments]}}\n  validations: [{{expression: 'false'}}]\n---\n\
+             apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\n\
+             spec: {{policyName: p, validationActions: [Deny], {binding}}}\n"
+        )
+    };
+    let rules = |group: &str, resource: &str, operation: &str| {
+        format!(
+            "matchResources: {{resourceRules: [{{apiGroups: [{group}], apiVersions: ['*'], operations: [{operation}], \
+             resources: [{resource}]}}]}}"
+        )
+    };
+    let kind = "paramKind: {apiVersion: v1, kind: ConfigMap}";
+    let reference = "paramRef: {name: x, namespace: default, parameterNotFoundAction: Deny}";
+    let cases = [
+        (file("", reference), vec!["ignored-params"]),
+        (file(kind, reference), vec![]),
+        (
+            file("", &rules("''", "pods", "'*'")),
+            vec!["disjoint-rules"],
+        ),
+        (
+            file("", &rules("apps", "deployments", "UPDATE")),
+            vec!["disjoint-rules"],
+        ),
+        (file("", &rules("apps", "deployments", "'*'")), vec![]),
+        (file("", &rules("'*'", "'*/*'", "CREATE")), vec![]),
+        (file("", &rules("example.com", "things", "CREATE")), vec![]),
+    ];
+    for (text, expect) in cases {
+        let options = Options {
+            paths: vec![PathBuf::from("-")],
+            ..Options::default()
+        };
+        let report = check::run(&options, &mut text.as_bytes()).unwrap();
+        let of_binding = report
+            .findings
+            .iter()
+            .filter(|found| found.binding.is_some());
+        let rules: Vec<_> = of_binding.map(|found| found.rule.id()).collect();
+        assert_eq!(rules, expect, "{text}");
+    }
+}

@@ -137,6 +137,7 @@ pub fn check(
     resources(policy, known, &answers, &mut findings);
     params(policy, &answers, &mut findings);
     suspicious::check(policy, known, &answers, &mut findings);
+    suspicious::check_bindings(policy, bindings, known, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
     costs::notes(policy, &answers.compiled, &answers.costs, &mut findings);
     Outcome {

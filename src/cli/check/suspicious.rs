@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::admissionregistration::v1::{
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
 
 use super::expressions::{Text, mark};
 use super::finding::{Finding, Severity};
@@ -12,6 +14,9 @@ use crate::cel::source::Location;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::{self, Suspicion};
+
+/// The most bindings of one policy that are held against it: each takes a look at all that is served.
+const MAX_BINDINGS: usize = 100;
 
 /// Adds what can hardly be meant in `policy`, but for places at which there is a finding already.
 pub(super) fn check(
@@ -68,6 +73,32 @@ pub(super) fn check(
     });
     for suspicion in &told {
         findings.push(shown(policy, answers, suspicion));
+    }
+}
+
+/// Adds what can hardly be meant in the bindings of `policy` among `bindings`.
+pub(super) fn check_bindings(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    known: &Known,
+    answers: &Answers,
+    findings: &mut Vec<Finding>,
+) {
+    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+    let of_policy = |binding: &&Object<ValidatingAdmissionPolicyBinding>| {
+        !name.is_empty() && binding.value.spec.policy_name == name
+    };
+    for binding in bindings.iter().filter(of_policy).take(MAX_BINDINGS) {
+        let found = suspicious::find_in_binding(answers.compiled(), &binding.value, &known.mapper);
+        for suspicion in found {
+            let node = binding.document.node.nearest(&suspicion.field_ref);
+            let place = binding.place_of(node);
+            let (severity, rule) = (Severity::Warning, suspicion.rule);
+            let mut found = finding(binding, severity, rule, &suspicion.message, place);
+            found.help = suspicion.mend;
+            found.field_ref = Some(suspicion.field_ref);
+            findings.push(found);
+        }
     }
 }
 

@@ -111,6 +111,11 @@ rules! {
         "Avoid loops over a list within loops over the same list or another one: iterate once, or use a map or a \
          function that needs no loop. For custom resources, give lists maxItems and strings maxLength in the \
          CustomResourceDefinition. An expression that exceeds its limit fails, whatever it would evaluate to.";
+    DisjointRules "disjoint-rules":
+        "no request matches the rules of a binding and those of its policy",
+        words("A policy is about apps deployments, and the matchResources of its binding name pods."),
+        "A binding narrows its policy, and adds nothing to it: name some of the resources and operations that the \
+         policy's rules name.";
     DuplicateKey "duplicate-key":
         "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
@@ -160,6 +165,10 @@ rules! {
         ),
         "Correct the literal: the message is that of the evaluation. With failurePolicy Fail, each request that comes \
          to the call is denied.";
+    IgnoredParams "ignored-params":
+        "a binding refers to params of a policy that has no paramKind",
+        words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),
+        "Give the policy a paramKind, or remove the paramRef: the API server ignores it.";
     ImpossibleGroup "impossible-group":
         "a rule names an API group that cannot be",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps/v1]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE]\n    resources: [deployments]"),

@@ -7,6 +7,7 @@
 //! [`find`] reads the policy and its expressions; comparisons of unlike types come from the analysis
 //! ([`crate::analysis::TypeCheck::unlike`]), which knows the kinds.
 
+mod bindings;
 mod bounds;
 mod expressions;
 mod path;
@@ -19,6 +20,8 @@ use kubernetes::schema::rest_mapper::RestMapper;
 use crate::compile::CompiledPolicy;
 use crate::matching::MatchedResource;
 use crate::rule::Rule;
+
+pub use bindings::find_in_binding;
 
 /// A part of a policy that can hardly be meant.
 #[derive(Clone, Debug, PartialEq, Eq)]

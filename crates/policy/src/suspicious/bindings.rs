@@ -1,0 +1,108 @@
+//! Bindings that do not fit their policy.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchResources, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
+};
+use kubernetes::schema::rest_mapper::RestMapper;
+
+use super::Suspicion;
+use crate::compile::CompiledPolicy;
+use crate::matching;
+use crate::rule::Rule;
+
+/// Finds what can hardly be meant in `binding`, one of `policy`, given what is served.
+///
+/// The fields are those of the binding.
+#[must_use]
+pub fn find_in_binding(
+    policy: &CompiledPolicy,
+    binding: &ValidatingAdmissionPolicyBinding,
+    mapper: &RestMapper,
+) -> Vec<Suspicion> {
+    let policy = policy.policy();
+    let found = [
+        ignored_params(policy, binding),
+        disjoint_rules(policy, binding, mapper),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// A paramRef that nothing reads.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams` (without a
+/// paramKind no params are looked for).
+fn ignored_params(
+    policy: &ValidatingAdmissionPolicy,
+    binding: &ValidatingAdmissionPolicyBinding,
+) -> Option<Suspicion> {
+    let has_kind = policy
+        .spec
+        .as_ref()
+        .is_some_and(|spec| spec.param_kind.is_some());
+    let has_ref = binding.spec.param_ref.is_some();
+    (has_ref && !has_kind).then(|| Suspicion {
+        rule: Rule::IgnoredParams,
+        field_ref: "spec.paramRef".to_owned(),
+        location: None,
+        message: "the policy has no paramKind, so that the paramRef is ignored".to_owned(),
+        mend: Some("give the policy a paramKind, or remove the paramRef".to_owned()),
+        is_harmless: false,
+    })
+}
+
+/// The operations of each resource, by group and name: versions are converted into each other.
+type Reach<'a> = BTreeMap<(&'a str, &'a str), Vec<&'static str>>;
+
+fn reach<'a>(policy: &'a ValidatingAdmissionPolicy, mapper: &'a RestMapper) -> Reach<'a> {
+    let mut reach = Reach::new();
+    for target in matching::targets(policy, mapper) {
+        let gvr = &target.resource.gvr;
+        let operations = reach.entry((&gvr.group, &gvr.resource)).or_default();
+        operations.extend(target.operations.names());
+    }
+    reach
+}
+
+/// Rules that no request meets together with those of the policy.
+fn disjoint_rules(
+    policy: &ValidatingAdmissionPolicy,
+    binding: &ValidatingAdmissionPolicyBinding,
+    mapper: &RestMapper,
+) -> Option<Suspicion> {
+    let of_binding = binding.spec.match_resources.as_ref()?;
+    let rules = of_binding
+        .resource_rules
+        .as_ref()
+        .filter(|rules| !rules.is_empty())?;
+    // The rules as those of a policy that is otherwise the same.
+    let mut narrowed = policy.clone();
+    let spec = narrowed.spec.as_mut()?;
+    spec.match_constraints = Some(MatchResources {
+        resource_rules: Some(rules.clone()),
+        exclude_resource_rules: of_binding.exclude_resource_rules.clone(),
+        ..MatchResources::default()
+    });
+    // Of what is not known nothing can be said.
+    let is_known = |policy| matching::resolve(policy, mapper).unserved.is_empty();
+    if !is_known(policy) || !is_known(&narrowed) {
+        return None;
+    }
+    let (wide, narrow) = (reach(policy, mapper), reach(&narrowed, mapper));
+    let meets = narrow.iter().any(|(resource, operations)| {
+        let of_policy = wide.get(resource);
+        of_policy.is_some_and(|known| operations.iter().any(|name| known.contains(name)))
+    });
+    (!meets && !wide.is_empty() && !narrow.is_empty()).then(|| Suspicion {
+        rule: Rule::DisjointRules,
+        field_ref: "spec.matchResources.resourceRules".to_owned(),
+        location: None,
+        message: "no request matches these rules and those of the policy: the binding does nothing".to_owned(),
+        mend: Some(
+            "a binding narrows its policy: name some of the resources and operations that the policy's rules name"
+                .to_owned(),
+        ),
+        is_harmless: false,
+    })
+}
