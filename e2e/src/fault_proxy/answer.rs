@@ -163,10 +163,11 @@ fn spoilt_list(inner: &Inner, path: &str, text: &[u8], random: &mut Random) -> O
     let items = list.get_mut("items")?.as_array_mut()?;
     let n = random.below(items.len().try_into().ok()?);
     let item = items.get_mut(usize::try_from(n).ok()?)?;
-    // A document about APIs has items too, which are no objects with names.
-    let touched = Touched::new(path, item)?;
+    item.pointer("/metadata/name")?;
+    // The document about all APIs has items with names too, which nobody can touch.
+    let touched = Touched::new(path, item);
     spoil(item, true, random);
-    inner.state().touched.push(touched);
+    inner.state().touched.extend(touched);
     Some(list.to_string())
 }
 

@@ -15,11 +15,15 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// The object in a list or watch of `collection`, the path of all objects of its kind.
+    /// The object in a list or watch of `collection`, the path of all objects of its kind; `None` for what has no
+    /// path of its own, such as a group in what `/apis` answers.
     pub(super) fn new(collection: &str, object: &Value) -> Option<Self> {
         let metadata = object.get("metadata")?;
         let name = metadata.get("name")?.as_str()?;
         let (of_group, plural) = collection.rsplit_once('/')?;
+        if of_group.is_empty() {
+            return None;
+        }
         let path = match metadata.get("namespace").and_then(Value::as_str) {
             Some(namespace) if !of_group.contains("/namespaces/") => {
                 format!("{of_group}/namespaces/{namespace}/{plural}/{name}")
@@ -116,5 +120,7 @@ mod tests {
             "/api/v1/namespaces/n/configmaps/a"
         );
         assert_eq!(Touched::new("/api/v1/configmaps", &json!({})), None);
+        // A group in what the API server says it serves.
+        assert_eq!(Touched::new("/apis", &object()), None);
     }
 }
