@@ -89,7 +89,17 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
             .get("error")
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let place = format!("{}: {}: {}", key.0, key.1, text("fieldRef"));
+        let field_ref = text("fieldRef");
+        let place = format!("{}: {}: {field_ref}", key.0, key.1);
+        // The error of a messageExpression goes to the API server's log, and its place is taken by another message.
+        let error = if field_ref.ends_with(".messageExpression") {
+            let path = field_ref.replace("messageExpression", "message");
+            let path = path.replace(['.', '['], "/").replace(']', "");
+            let message = policy.pointer(&format!("/{path}")).and_then(Value::as_str);
+            message.unwrap_or("failed expression: ")
+        } else {
+            error
+        };
         expected.push((place, error.to_owned()));
         cases.push_str(&case.to_string());
         cases.push('\n');
