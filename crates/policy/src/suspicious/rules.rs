@@ -1,5 +1,6 @@
 //! Rules about what no request is about, and what is changed by a way that no rule is about.
 
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
@@ -21,8 +22,10 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
         return Vec::new();
     };
     let rules = constraints.resource_rules.as_deref().unwrap_or_default();
-    let served = mapper.resources.iter();
-    let served: HashSet<&str> = served.map(|served| &*served.gvr.group).collect();
+    let served = Served {
+        mapper,
+        groups: OnceCell::new(),
+    };
     let mut found = Vec::new();
     for (n, rule) in rules.iter().enumerate() {
         let field_ref = format!("spec.matchConstraints.resourceRules[{n}]");
@@ -33,14 +36,29 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
     found
 }
 
+/// The groups that are served. Few policies name one that must be looked for.
+struct Served<'m> {
+    mapper: &'m RestMapper,
+    groups: OnceCell<HashSet<&'m str>>,
+}
+
+impl<'m> Served<'m> {
+    fn groups(&self) -> &HashSet<&'m str> {
+        self.groups.get_or_init(|| {
+            let served = self.mapper.resources.iter();
+            served.map(|served| &*served.gvr.group).collect()
+        })
+    }
+}
+
 /// Groups that no API server can serve.
 ///
 /// Source: `k8s.io/apiextensions-apiserver` `pkg/apis/apiextensions/validation/validation.go`,
 /// `ValidateCustomResourceDefinitionSpec` (the group of a CRD has a dot).
-fn groups<'a>(
+fn groups<'a, 'm: 'a>(
     rule: &'a NamedRuleWithOperations,
     field_ref: &'a str,
-    served: &'a HashSet<&str>,
+    served: &'a Served<'m>,
 ) -> impl Iterator<Item = Suspicion> + 'a {
     let groups = rule.api_groups.iter().flatten().enumerate();
     groups.filter_map(move |(n, group)| {
@@ -56,13 +74,14 @@ fn groups<'a>(
             ),
             None if group.is_empty()
                 || group.contains(['.', '*'])
-                || served.contains(group.as_str()) =>
+                || is_usual(group)
+                || served.groups().contains(group.as_str()) =>
             {
                 return None;
             }
             None => (
                 "Kubernetes has no such group, and the group of a CRD has a dot",
-                near(group, served).map(|near| format!("did you mean `{near}`?")),
+                near(group, served.groups()).map(|near| format!("did you mean `{near}`?")),
             ),
         };
         Some(Suspicion {
@@ -74,6 +93,11 @@ fn groups<'a>(
             is_harmless: false,
         })
     })
+}
+
+/// Reports whether `group` is one of Kubernetes' own without a dot.
+fn is_usual(group: &str) -> bool {
+    matches!(group, "apps" | "batch" | "autoscaling" | "policy")
 }
 
 /// Reports whether `text` is a version of an API, `v1beta1`.
