@@ -45,7 +45,7 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Vec<
     let mut found = Vec::new();
     let mut left = MAX_STEPS;
     let mut open = vec![(goals, needs)];
-    while let Some((mut goals, needs)) = open.pop() {
+    while let Some((mut goals, mut needs)) = open.pop() {
         if found.len() >= MAX_WAYS || left == 0 || !reader.take() {
             break;
         }
@@ -57,14 +57,18 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Vec<
             continue;
         };
         // The first way is looked at first.
-        for way in ways(reader, &goal).into_iter().rev() {
-            let mut needs = needs.clone();
+        for (n, way) in ways(reader, &goal).into_iter().enumerate().rev() {
+            // Mostly there is but one way.
+            let (mut goals, mut needs) = if n == 0 {
+                (std::mem::take(&mut goals), std::mem::take(&mut needs))
+            } else {
+                (goals.clone(), needs.clone())
+            };
             let met = way
                 .edits
                 .into_iter()
                 .try_for_each(|(path, edit)| needs.add(&path, edit));
             if met.is_some() {
-                let mut goals = goals.clone();
                 goals.extend(way.goals);
                 open.push((goals, needs));
             }

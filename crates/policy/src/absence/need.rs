@@ -1,6 +1,7 @@
 //! The needs of a request: what must be there, what must not, and which values there must be.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -50,9 +51,10 @@ pub(super) enum Edit {
     Suffix(String),
 }
 
-/// The needs of a request. Roots are places too: a root that is absent is null.
+/// The needs of a request. Roots are places too: a root that is absent is null. They are copied for each way that a
+/// goal may be met, so that most of them are shared.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Needs(BTreeMap<Path, Need>);
+pub(super) struct Needs(BTreeMap<Arc<Path>, Arc<Need>>);
 
 /// The most places with a need.
 const MAX_PLACES: usize = 200;
@@ -60,12 +62,12 @@ const MAX_PLACES: usize = 200;
 impl Needs {
     /// The needs by place, what is around something first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Path, &Need)> {
-        self.0.iter()
+        self.0.iter().map(|(path, need)| (&**path, &**need))
     }
 
     /// The need at `path`.
     pub(super) fn at(&self, path: &Path) -> Option<&Need> {
-        self.0.get(path)
+        self.0.get(path).map(|need| &**need)
     }
 
     /// Reports whether nothing must be at `path`.
@@ -94,16 +96,16 @@ impl Needs {
             if let Some(parent) = path.parent() {
                 self.add(&parent, Edit::Present)?;
             }
-            self.0.entry(path.clone()).or_default().is_present = Some(false);
+            self.entry(path).is_present = Some(false);
             return Some(());
         }
-        let is_hidden = |(known, need): (&Path, &Need)| {
+        let is_hidden = |(known, need): (&Arc<Path>, &Arc<Need>)| {
             need.is_present == Some(false) && path.starts_with(known)
         };
         if self.0.iter().any(is_hidden) {
             return None;
         }
-        let need = self.0.entry(path.clone()).or_default();
+        let need = self.entry(path);
         need.is_present = Some(true);
         match edit {
             Edit::Present | Edit::Absent => {}
@@ -132,6 +134,10 @@ impl Needs {
             Edit::Suffix(text) => set_text(need, 2, text)?,
         }
         is_consistent(need).then_some(())
+    }
+
+    fn entry(&mut self, path: &Path) -> &mut Need {
+        Arc::make_mut(self.0.entry(Arc::new(path.clone())).or_default())
     }
 }
 
