@@ -250,6 +250,7 @@ fn operations() {
         found(&of("pods/status", "CREATE")),
         impossible("pods/status")
     );
+    assert_eq!(found(&of("pods", "CONNECT")), impossible("pods"));
     for (resource, operation) in [
         ("pods/exec", "CONNECT"),
         ("pods/exec", "*"),

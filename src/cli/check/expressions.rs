@@ -68,12 +68,19 @@ pub(super) fn errors(
                 (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
                     suggestion::reference(name, is_match_condition)
                 }
-                (Rule::UndefinedField, Some(hint)) => suggestions
-                    .field(&policy.value, hint)
-                    .map(|meant| format!("did you mean `{meant}`?")),
+                (Rule::UndefinedField, Some(hint)) => {
+                    suggestions.field(&policy.value, hint).map(|meant| {
+                        if meant == hint.name() {
+                            format!("`{meant}` is declared here or below: move it up")
+                        } else {
+                            format!("did you mean `{meant}`?")
+                        }
+                    })
+                }
                 _ => None,
             };
             found.help = Some(match hint {
+                Some(hint) if hint.ends_with('?') => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
                 None => help.to_owned(),
             });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use super::path::{Path, Root};
+use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
@@ -164,6 +164,10 @@ impl<'a> Reader<'a> {
         let (Some(parent), Some(last)) = (path.parent(), path.segments.last()) else {
             return true;
         };
+        // Each namespace has the label of its name, by the API server's defaults.
+        if matches!(last, Segment::Field(key) if &**key == "kubernetes.io/metadata.name") {
+            return false;
+        }
         // Of params without a schema nothing is known.
         let root = self.shape(&Path::of(path.root));
         if root.is_none_or(|root| root.is_unknown()) {

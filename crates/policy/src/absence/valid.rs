@@ -6,9 +6,67 @@ use serde_json::{Map, Value as Json, json};
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
 /// `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`, `validateHTTPIngressPath`),
-/// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`).
+/// `pkg/apis/apps/v1/defaults.go` and `pkg/apis/apps/validation/validation.go` (`ValidateDeploymentStrategy`),
+/// `pkg/apis/core/validation/validation.go` (`ValidateService`, `validateEnvVarValueFrom`, `validateEnvFrom`,
+/// `validateHandler`, `ValidatePodBinding`), `pkg/apis/rbac/validation/validation.go` (`ValidateRoleBindingSubject`),
+/// `pkg/apis/certificates/validation/validation.go` and
+/// `pkg/registry/certificates/certificates/strategy.go` (the user is given),
+/// `pkg/apis/autoscaling/validation/validation.go` (`validateMetricSpec`), `pkg/registry/core/service/storage`
+/// (ports of nodes are given before policies are asked).
 pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
+    has_members(object).then_some(())?;
     match kind {
+        "ClusterRoleBinding" | "RoleBinding" => {
+            let subjects = object.get_mut("subjects").and_then(Json::as_array_mut);
+            for subject in subjects.into_iter().flatten() {
+                let subject = subject.as_object_mut()?;
+                if subject
+                    .get("kind")
+                    .is_some_and(|kind| kind == "ServiceAccount")
+                {
+                    subject.remove("apiGroup");
+                    fill(subject, "namespace", json!("default"));
+                }
+            }
+            Some(())
+        }
+        "Service" => complete_service(object.get_mut("spec")?.as_object_mut()?),
+        "PersistentVolumeClaim" => {
+            let requests = object.pointer_mut("/spec/resources/requests")?;
+            fill(requests.as_object_mut()?, "storage", json!("1Gi"));
+            Some(())
+        }
+        "Binding" => {
+            let target = object.get_mut("target")?.as_object_mut()?;
+            fill(target, "name", json!("example"));
+            Some(())
+        }
+        "CertificateSigningRequest" => {
+            let spec = object.get_mut("spec")?.as_object_mut()?;
+            fill(spec, "username", json!("example"));
+            fill(spec, "usages", json!(["client auth"]));
+            Some(())
+        }
+        "PersistentVolume" => {
+            let capacity = object.pointer_mut("/spec/capacity")?;
+            fill(capacity.as_object_mut()?, "storage", json!("1Gi"));
+            Some(())
+        }
+        "HorizontalPodAutoscaler" => {
+            let metrics = object.pointer("/spec/metrics").and_then(Json::as_array);
+            let has_source = |metric: &Json| {
+                let type_ = metric
+                    .get("type")
+                    .and_then(Json::as_str)
+                    .unwrap_or_default();
+                let mut letters = type_.chars();
+                let first = letters.next().map(|first| first.to_ascii_lowercase());
+                let member: String = first.into_iter().chain(letters).collect();
+                metric.get(&member).is_some()
+            };
+            let mut metrics = metrics.into_iter().flatten();
+            metrics.all(has_source).then_some(())
+        }
         "ClusterRole" | "Role" => {
             let rules = object.get_mut("rules").and_then(Json::as_array_mut);
             for rule in rules.into_iter().flatten() {
@@ -41,6 +99,75 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
             "OnDelete",
         ),
         _ => Some(()),
+    }
+}
+
+fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
+    object.entry(field).or_insert(value);
+}
+
+/// Completes the spec of a Service: by its type it has a name or ports of nodes.
+fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
+    let type_ = spec
+        .get("type")
+        .and_then(Json::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    match type_.as_str() {
+        "ExternalName" => fill(spec, "externalName", json!("example.com")),
+        "NodePort" | "LoadBalancer" => {
+            let ports = spec.get_mut("ports").and_then(Json::as_array_mut);
+            for (port, number) in ports.into_iter().flatten().zip(30_000..) {
+                fill(port.as_object_mut()?, "nodePort", json!(number));
+            }
+        }
+        _ => {}
+    }
+    Some(())
+}
+
+/// Objects of which one member must be there, by the field that holds one or a list of them.
+const UNIONS: [(&[&str], &[&str]); 5] = [
+    (
+        &["valueFrom"],
+        &[
+            "fieldRef",
+            "resourceFieldRef",
+            "configMapKeyRef",
+            "secretKeyRef",
+            "fileKeyRef",
+        ],
+    ),
+    (&["envFrom"], &["configMapRef", "secretRef"]),
+    (
+        &["livenessProbe", "readinessProbe", "startupProbe"],
+        &["exec", "httpGet", "tcpSocket", "grpc"],
+    ),
+    (&["clientConfig"], &["url", "service"]),
+    (&["backend", "defaultBackend"], &["service", "resource"]),
+];
+
+/// Reports whether each object of [`UNIONS`] has a member.
+fn has_members(value: &Json) -> bool {
+    match value {
+        Json::Array(items) => items.iter().all(has_members),
+        Json::Object(fields) => fields.iter().all(|(name, value)| {
+            let union = UNIONS
+                .iter()
+                .find(|(holders, _)| holders.contains(&name.as_str()));
+            let is_whole = |value: &Json| match (union, value.as_object()) {
+                (Some((_, members)), Some(object)) => {
+                    members.iter().any(|member| object.contains_key(*member))
+                }
+                _ => true,
+            };
+            let is_whole = match value {
+                Json::Array(items) => items.iter().all(is_whole),
+                value => is_whole(value),
+            };
+            is_whole && has_members(value)
+        }),
+        _ => true,
     }
 }
 
@@ -116,6 +243,54 @@ mod tests {
             "Deployment",
             json!({"spec": {"strategy": {"type": "Recreate", "rollingUpdate": {}}}}),
             Some(&json!({"spec": {"strategy": {"type": "Recreate"}}})),
+        );
+    }
+
+    #[test]
+    fn one_member_of_a_union_is_there() {
+        let pod = |container: Json| json!({"spec": {"containers": [container]}});
+        for broken in [
+            json!({"env": [{"name": "a", "valueFrom": {}}]}),
+            json!({"envFrom": [{"prefix": "a"}]}),
+            json!({"livenessProbe": {"periodSeconds": 5}}),
+        ] {
+            check("Pod", pod(broken), None);
+        }
+        let whole =
+            pod(json!({"envFrom": [{"secretRef": {"name": "a"}}], "livenessProbe": {"exec": {}}}));
+        check("Pod", whole.clone(), Some(&whole));
+        check(
+            "HorizontalPodAutoscaler",
+            json!({"spec": {"metrics": [{"type": "Resource"}]}}),
+            None,
+        );
+    }
+
+    #[test]
+    fn what_validation_or_the_registry_asks_for_is_filled_in() {
+        check(
+            "RoleBinding",
+            json!({"subjects": [{"kind": "ServiceAccount", "name": "a", "apiGroup": "x"}]}),
+            Some(
+                &json!({"subjects": [{"kind": "ServiceAccount", "name": "a", "namespace": "default"}]}),
+            ),
+        );
+        check(
+            "Service",
+            json!({"spec": {"type": "NodePort", "ports": [{"port": 1}]}}),
+            Some(
+                &json!({"spec": {"type": "NodePort", "ports": [{"port": 1, "nodePort": 30_000}]}}),
+            ),
+        );
+        check(
+            "Service",
+            json!({"spec": {"type": "ExternalName"}}),
+            Some(&json!({"spec": {"type": "ExternalName", "externalName": "example.com"}})),
+        );
+        check(
+            "PersistentVolumeClaim",
+            json!({"spec": {"resources": {"requests": {}}}}),
+            Some(&json!({"spec": {"resources": {"requests": {"storage": "1Gi"}}}})),
         );
     }
 

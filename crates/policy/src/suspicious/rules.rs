@@ -125,7 +125,7 @@ fn operations<'a>(
     let is_known = rule.api_groups.iter().flatten().any(of_core);
     let resources = rule.resources.iter().flatten().enumerate();
     resources.filter_map(move |(n, resource)| {
-        let (main, sub) = resource.split_once('/')?;
+        let (main, sub) = resource.split_once('/').unwrap_or((resource, ""));
         let possible = Operations::possible(resource);
         let is_possible = |name| possible.names().any(|known| known == name);
         if !is_known || main == "*" || sub == "*" || asked.names().any(is_possible) {
@@ -137,8 +137,8 @@ fn operations<'a>(
             field_ref: format!("{field_ref}.resources[{n}]"),
             location: None,
             message: format!(
-                "a request for {resource} is a {}, which the operations of the rule leave out: it matches none",
-                names.join(" or ")
+                "requests for {resource} are {}, which the operations of the rule leave out: it matches none",
+                names.join(", ")
             ),
             mend: Some(format!("add `{}` to the operations", names.join("`, `"))),
             is_harmless: false,
