@@ -5,10 +5,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value as Json;
 
-use super::expressions::{Text, mark};
+use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
-use super::policy::{Answers, finding};
+use super::policy::{Answers, bindings_of, finding};
 use crate::cli::input::Object;
 use crate::policy::absence::{self, Context, WrittenSchemas};
 use crate::policy::consequence::Consequence;
@@ -24,14 +24,8 @@ pub(super) fn check(
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
-    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-    let own = bindings
-        .iter()
-        .filter(|binding| !name.is_empty() && binding.value.spec.policy_name == name);
-    let own: Vec<_> = own.collect();
-    let (with, without): (Vec<&Object<_>>, Vec<&Object<_>>) = own
-        .into_iter()
-        .partition(|binding| binding.value.spec.param_ref.is_some());
+    let (with, without): (Vec<&Object<_>>, Vec<&Object<_>>) =
+        bindings_of(policy, bindings).partition(|binding| binding.value.spec.param_ref.is_some());
     let mut names = without.iter();
     let without_params = names.find_map(|binding| binding.value.metadata.name.as_deref());
     let context = Context {
@@ -48,18 +42,9 @@ pub(super) fn check(
             Severity::Warning if absence.is_of_params => Severity::Note,
             severity => severity,
         };
-        let places = policy.places_in_field(&absence.field_ref);
-        let start = places.start();
-        let mut found = finding(policy, severity, absence.rule, &absence.message, start);
-        if let Some(expression) = answers.expression(&absence.field_ref) {
-            mark(
-                &mut found,
-                &Text::whole(expression),
-                absence.location,
-                &places,
-            );
-        }
-        found.field_ref = Some(absence.field_ref);
+        let place = (absence.field_ref.as_str(), absence.location);
+        let sort = (severity, absence.rule);
+        let mut found = finding_at(policy, answers, place, sort, &absence.message);
         found.kinds = vec![message::kind(&absence.gvk)];
         let others = match absence.n_others {
             0 => None,

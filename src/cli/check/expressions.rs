@@ -198,7 +198,7 @@ fn one_line(message: &str) -> String {
 }
 
 /// The text of an expression, in which places are marked.
-pub(super) struct Text<'a> {
+struct Text<'a> {
     compiled: &'a str,
     source: SourceMap,
     /// The number of code points of the expression before the text.
@@ -209,7 +209,7 @@ pub(super) struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// The whole text of `expression`.
-    pub(super) fn whole(expression: &'a PolicyExpression) -> Self {
+    fn whole(expression: &'a PolicyExpression) -> Self {
         Self::compiled(expression, &expression.text)
     }
 
@@ -243,13 +243,25 @@ impl<'a> Text<'a> {
     }
 }
 
+/// A finding at `location` of the expression that `field_ref` holds.
+pub(super) fn finding_at(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    (field_ref, location): (&str, Location),
+    (severity, rule): (Severity, Rule),
+    message: &str,
+) -> Finding {
+    let places = policy.places_in_field(field_ref);
+    let mut found = finding(policy, severity, rule, message, places.start());
+    if let Some(expression) = answers.expression(field_ref) {
+        mark(&mut found, &Text::whole(expression), location, &places);
+    }
+    found.field_ref = Some(field_ref.to_owned());
+    found
+}
+
 /// Marks in `found` what is at `location` of an expression.
-pub(super) fn mark(
-    found: &mut Finding,
-    text: &Text<'_>,
-    location: Location,
-    places: &FieldPlaces<'_>,
-) {
+fn mark(found: &mut Finding, text: &Text<'_>, location: Location, places: &FieldPlaces<'_>) {
     let (offset, length) = text.marked(location);
     let place = places.of(offset);
     let last = places.of(offset + length.saturating_sub(1));

@@ -73,6 +73,30 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding about no object in particular, without help.
+    #[must_use]
+    pub(super) fn new(
+        severity: Severity,
+        rule: Rule,
+        message: impl Into<String>,
+        location: Location,
+    ) -> Self {
+        Self {
+            severity,
+            rule,
+            message: message.into(),
+            help: None,
+            consequence: None,
+            location,
+            refused: false,
+            policy: None,
+            binding: None,
+            field_ref: None,
+            kinds: Vec::new(),
+            witness: None,
+        }
+    }
+
     /// The finding with the consequence, also as a part of its help.
     #[must_use]
     pub(super) fn with_consequence(mut self, consequence: Consequence) -> Self {
@@ -133,6 +157,28 @@ pub struct Location {
     pub place: Option<Place>,
     /// How many code points it has, all on one line; at least 1.
     pub length: usize,
+}
+
+impl Location {
+    /// The file of this name as a whole.
+    pub(super) fn of_file(file: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            source: None,
+            place: None,
+            length: 1,
+        }
+    }
+
+    /// The place in a text that was read.
+    pub(super) fn of_place(source: &Arc<SourceText>, place: Place) -> Self {
+        Self {
+            file: source.name.clone(),
+            source: Some(Arc::clone(source)),
+            place: Some(place),
+            length: 1,
+        }
+    }
 }
 
 impl Serialize for Location {

@@ -102,24 +102,10 @@ pub(super) fn passed_over(kinds: &ByKind) -> Vec<Finding> {
 }
 
 fn note(first: &PassedOver, message: String, help: &str) -> Finding {
+    let location = Location::of_place(&first.source, first.place);
     Finding {
-        severity: Severity::Note,
-        rule: Rule::PassedOver,
-        message,
         help: Some(help.to_owned()),
-        location: Location {
-            file: first.source.name.clone(),
-            source: Some(std::sync::Arc::clone(&first.source)),
-            place: Some(first.place),
-            length: 1,
-        },
-        refused: false,
-        policy: None,
-        binding: None,
-        field_ref: None,
-        kinds: Vec::new(),
-        witness: None,
-        consequence: None,
+        ..Finding::new(Severity::Note, Rule::PassedOver, message, location)
     }
 }
 
@@ -127,22 +113,12 @@ fn note(first: &PassedOver, message: String, help: &str) -> Finding {
 pub(super) fn empty_input(input: &Input, reads_stdin: bool) -> Option<Finding> {
     let is_empty = reads_stdin && input.n_objects == 0 && input.problems.is_empty();
     is_empty.then(|| Finding {
-        severity: Severity::Error,
-        rule: Rule::EmptyInput,
-        message: "standard input holds no object".to_owned(),
         help: Some("most likely the command before the pipe has failed".to_owned()),
-        location: Location {
-            file: STDIN.to_owned(),
-            source: None,
-            place: None,
-            length: 1,
-        },
-        refused: false,
-        policy: None,
-        binding: None,
-        field_ref: None,
-        kinds: Vec::new(),
-        witness: None,
-        consequence: None,
+        ..Finding::new(
+            Severity::Error,
+            Rule::EmptyInput,
+            "standard input holds no object",
+            Location::of_file(STDIN),
+        )
     })
 }

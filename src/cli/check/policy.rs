@@ -456,6 +456,17 @@ fn coverage(
     findings.push(found);
 }
 
+/// The bindings among `bindings` that name `policy`.
+pub(super) fn bindings_of<'a>(
+    policy: &'a Object<ValidatingAdmissionPolicy>,
+    bindings: &'a [Object<ValidatingAdmissionPolicyBinding>],
+) -> impl Iterator<Item = &'a Object<ValidatingAdmissionPolicyBinding>> {
+    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+    bindings
+        .iter()
+        .filter(move |binding| !name.is_empty() && binding.value.spec.policy_name == name)
+}
+
 /// A finding about a policy, or about a binding of one.
 pub(in crate::cli) fn finding<T>(
     object: &Object<T>,
@@ -474,23 +485,10 @@ pub(in crate::cli) fn finding<T>(
         Some("ValidatingAdmissionPolicyBinding") => (None, name),
         _ => (None, None),
     };
+    let location = Location::of_place(&object.source, place);
     Finding {
-        severity,
-        rule,
-        message: message.to_owned(),
-        help: None,
-        consequence: None,
-        location: Location {
-            file: object.source.name.clone(),
-            source: Some(std::sync::Arc::clone(&object.source)),
-            place: Some(place),
-            length: 1,
-        },
-        refused: false,
         policy,
         binding,
-        field_ref: None,
-        kinds: Vec::new(),
-        witness: None,
+        ..Finding::new(severity, rule, message, location)
     }
 }

@@ -288,25 +288,15 @@ pub(in crate::cli) fn no_crds(paths: &[PathBuf], crds: &Input) -> Option<Finding
     let first = paths.first()?;
     let has_some = !(crds.crds.is_empty() && crds.invalid.is_empty() && crds.problems.is_empty());
     (!has_some).then(|| Finding {
-        severity: Severity::Note,
-        rule: Rule::NoCrds,
-        message: "no CustomResourceDefinition in what --crds names".to_owned(),
         help: Some(
             "name the files of CustomResourceDefinitions, or a directory with them".to_owned(),
         ),
-        consequence: None,
-        location: Location {
-            file: first.display().to_string(),
-            source: None,
-            place: None,
-            length: 1,
-        },
-        refused: false,
-        policy: None,
-        binding: None,
-        field_ref: None,
-        kinds: Vec::new(),
-        witness: None,
+        ..Finding::new(
+            Severity::Note,
+            Rule::NoCrds,
+            "no CustomResourceDefinition in what --crds names",
+            Location::of_file(first.display().to_string()),
+        )
     })
 }
 
@@ -320,24 +310,15 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
         ProblemKind::WrongApiVersion => (Severity::Error, Rule::WrongApiVersion),
         ProblemKind::UnknownKind => (Severity::Error, Rule::UnknownKind),
     };
+    let location = Location {
+        source: problem.source.clone(),
+        place: problem.place,
+        ..Location::of_file(problem.file.as_str())
+    };
     Finding {
-        severity,
-        rule,
-        message: problem.message.clone(),
         help: problem.help.clone(),
-        consequence: None,
-        location: Location {
-            file: problem.file.clone(),
-            source: problem.source.clone(),
-            place: problem.place,
-            length: 1,
-        },
         refused: is_refused(problem.kind),
-        policy: None,
-        binding: None,
-        field_ref: None,
-        kinds: Vec::new(),
-        witness: None,
+        ..Finding::new(severity, rule, problem.message.as_str(), location)
     }
 }
 

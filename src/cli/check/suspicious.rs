@@ -6,10 +6,10 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
-use super::expressions::{Text, mark};
+use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
-use super::policy::{Answers, finding};
+use super::policy::{Answers, bindings_of, finding};
 use crate::cel::source::Location;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
@@ -84,11 +84,7 @@ pub(super) fn check_bindings(
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
-    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-    let of_policy = |binding: &&Object<ValidatingAdmissionPolicyBinding>| {
-        !name.is_empty() && binding.value.spec.policy_name == name
-    };
-    for binding in bindings.iter().filter(of_policy).take(MAX_BINDINGS) {
+    for binding in bindings_of(policy, bindings).take(MAX_BINDINGS) {
         let found = suspicious::find_in_binding(answers.compiled(), &binding.value, &known.mapper);
         for suspicion in found {
             let node = binding.document.node.nearest(&suspicion.field_ref);
@@ -115,22 +111,18 @@ fn shown(
     let (rule, message) = (suspicion.rule, &suspicion.message);
     let mut found = match suspicion.location {
         Some(location) => {
-            let places = policy.places_in_field(&suspicion.field_ref);
-            let mut found = finding(policy, severity, rule, message, places.start());
-            if let Some(expression) = answers.expression(&suspicion.field_ref) {
-                mark(&mut found, &Text::whole(expression), location, &places);
-            }
-            found
+            let place = (suspicion.field_ref.as_str(), location);
+            finding_at(policy, answers, place, (severity, rule), message)
         }
         None => {
             let node = policy.document.node.nearest(&suspicion.field_ref);
             let mut found = finding(policy, severity, rule, message, policy.place_of(node));
             found.location.length = node.span.len().max(1);
+            found.field_ref = Some(suspicion.field_ref.clone());
             found
         }
     };
     found.help.clone_from(&suspicion.mend);
-    found.field_ref = Some(suspicion.field_ref.clone());
     match answers.consequence(&suspicion.field_ref) {
         Some(consequence) if rule == Rule::FailingCall => found.with_consequence(consequence),
         _ => found,
