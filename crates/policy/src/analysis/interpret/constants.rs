@@ -8,7 +8,7 @@ use cel::ast::{Ast, AstBuilder, Expr, ExprId, Literal};
 use cel::checker::check;
 use cel::env::Env;
 use cel::eval::{Bindings, Limits, Program};
-use cel::value::{ErrorKind, Value};
+use cel::value::{ErrorKind, EvalError, Value};
 use kubernetes::library::runtime::KubernetesRuntime;
 
 use super::value::Const;
@@ -63,13 +63,18 @@ pub(super) fn closed(ast: &Ast, id: ExprId) -> Option<Ast> {
 
 /// The value of the expression `ast`, in which no place matters.
 pub(super) fn evaluate(env: &Env, ast: Ast) -> Option<Const> {
+    read(&run(env, ast)?.ok()?, 2)
+}
+
+/// The result of the expression `ast`; `None` where it is refused.
+fn run(env: &Env, ast: Ast) -> Option<Result<Value, EvalError>> {
     let (checked, found) = check(&Arc::new(ast), "", env);
     if !found.is_empty() {
         return None;
     }
     let program = Program::plan(&checked, env, &KubernetesRuntime).ok()?;
     let evaluation = program.eval(&Bindings::default(), Limits::of_cost(MAX_COST));
-    read(&evaluation.result.ok()?, 2)
+    Some(evaluation.result)
 }
 
 /// The outcome of evaluating an expression of calls and literals alone.
@@ -88,16 +93,9 @@ pub(crate) fn evaluate_closed(env: &Env, ast: &Ast, id: ExprId) -> Closed {
     let Some(tree) = closed(ast, id) else {
         return Closed::Other;
     };
-    let (checked, found) = check(&Arc::new(tree), "", env);
-    if !found.is_empty() {
-        return Closed::Other;
-    }
-    let Ok(program) = Program::plan(&checked, env, &KubernetesRuntime) else {
+    let Some(result) = run(env, tree) else {
         return Closed::Other;
     };
-    let result = program
-        .eval(&Bindings::default(), Limits::of_cost(MAX_COST))
-        .result;
     match result {
         Ok(Value::Bool(value)) => Closed::Bool(value),
         Err(error) if error.kind() == ErrorKind::Value => {
