@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Use(text)) => wrong_use(&text),
-        Err(Failure::BrokenOff(reason)) => {
+        Err(Failure::Stopped(reason)) => {
             tracing::error!(%reason, "cannot go on, ending so as to be started again");
             ExitCode::from(BROKEN_OFF)
         }
@@ -74,7 +74,7 @@ enum Failure {
     /// A person has to do something.
     Use(String),
     /// A new process will do better.
-    BrokenOff(String),
+    Stopped(String),
 }
 
 impl From<String> for Failure {
@@ -157,10 +157,10 @@ async fn run(arguments: Box<RunArguments>) -> Result<(), Failure> {
     }
     // The servers end with the process.
     tokio::select! {
-        outcome = controller.run(stop) => outcome.map_err(Failure::BrokenOff)?,
+        outcome = controller.run(stop) => outcome.map_err(Failure::Stopped)?,
         _ = servers.join_next() => {
             let reason = "the health server ended, which it never should".to_owned();
-            return Err(Failure::BrokenOff(reason));
+            return Err(Failure::Stopped(reason));
         }
     }
     tracing::info!("stopped");

@@ -6,9 +6,9 @@ use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 
+use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::params::{Listing, Objects, Referrer};
-use super::world::World;
 use crate::policy;
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
@@ -36,10 +36,10 @@ pub(crate) fn bindings_of(
 /// The resource that serves the policy's paramKind, if one does.
 pub(crate) fn param_resource<'a>(
     policy: &ValidatingAdmissionPolicy,
-    world: &'a World,
+    snapshot: &'a ClusterSnapshot,
 ) -> Option<&'a ApiResource> {
     let gvk = policy::param_kind(policy)?;
-    world.mapper.resources_of_kind(&gvk).next()
+    snapshot.mapper.resources_of_kind(&gvk).next()
 }
 
 /// Returns the state of the bindings, as the status reports it.
@@ -164,8 +164,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::controller::cluster_snapshot::tests::resource;
     use crate::controller::params::Meta;
-    use crate::controller::world::tests::resource;
 
     fn bindings(references: &[Value]) -> Bindings {
         let binding = |(n, reference): (usize, &Value)| {

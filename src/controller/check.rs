@@ -13,11 +13,11 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
 use super::blocking;
+use super::cluster_snapshot::ClusterSnapshot;
 use super::compiled_policies::CompiledPolicies;
 use super::generation::Generation;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
-use super::world::World;
 use crate::policy;
 use crate::policy::admission::Admission;
 use crate::policy::analysis::{Profile, kinds_to_check, type_check};
@@ -29,7 +29,7 @@ use crate::telemetry::Metrics;
 
 /// Result of checking one generation of a policy.
 #[derive(Debug)]
-pub(crate) struct Record {
+pub(crate) struct CheckResult {
     generation: Generation,
     /// The revision of the resources that it was matched with.
     revision: u64,
@@ -55,26 +55,30 @@ pub(crate) enum Outcome {
         waiting: Vec<(String, String)>,
     },
     /// It panicked; what its rules match may be known.
-    BrokenOff { matched: Option<Matched> },
+    Panicked { matched: Option<Matched> },
 }
 
-impl Record {
+impl CheckResult {
     /// Reports whether it is about this very generation of the policy.
     pub(crate) fn is_of(&self, generation: &Generation) -> bool {
         self.generation == *generation
     }
 
-    /// Reports whether a check of `policy` in `world` would have the same result.
-    pub(crate) fn holds_for(&self, policy: &ValidatingAdmissionPolicy, world: &World) -> bool {
+    /// Reports whether a check of `policy` in `snapshot` would have the same result.
+    pub(crate) fn holds_for(
+        &self,
+        policy: &ValidatingAdmissionPolicy,
+        snapshot: &ClusterSnapshot,
+    ) -> bool {
         self.is_of(&Generation::of_policy(policy))
             && self.missing.iter().all(Missing::is_still_missing)
-            && self.is_current_in(world)
+            && self.is_current_in(snapshot)
     }
 
-    /// Reports whether everything that the result depends on is unchanged in `world`.
-    pub(crate) fn is_current_in(&self, world: &World) -> bool {
-        self.revision == world.revision
-            && self.addresses == addresses(&self.group_versions, &world.index)
+    /// Reports whether everything that the result depends on is unchanged in `snapshot`.
+    pub(crate) fn is_current_in(&self, snapshot: &ClusterSnapshot) -> bool {
+        self.revision == snapshot.revision
+            && self.addresses == addresses(&self.group_versions, &snapshot.index)
     }
 
     /// The group versions whose schemas it depends on.
@@ -86,10 +90,10 @@ impl Record {
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
             Outcome::Done { matched, .. }
-            | Outcome::BrokenOff {
+            | Outcome::Panicked {
                 matched: Some(matched),
             } => !matched.unserved.is_empty(),
-            Outcome::BrokenOff { matched: None } => false,
+            Outcome::Panicked { matched: None } => false,
         }
     }
 }
@@ -106,7 +110,7 @@ struct Examined {
 /// Result of a type check; `None` if it panicked.
 struct TypeChecked(Option<Typed>);
 
-/// Checks `policy` in `world`.
+/// Checks `policy` in `snapshot`.
 ///
 /// Where `compiled_policies` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
@@ -114,24 +118,24 @@ struct TypeChecked(Option<Typed>);
 /// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
 pub(crate) async fn check(
     policy: &Arc<ValidatingAdmissionPolicy>,
-    world: &World,
+    snapshot: &ClusterSnapshot,
     schemas: &SchemaCache,
     profile: Profile,
     metrics: &Metrics,
     compiled_policies: Option<Arc<CompiledPolicies>>,
-) -> Result<Option<Record>, Interrupted> {
-    let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| Record {
+) -> Result<Option<CheckResult>, Interrupted> {
+    let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
         generation: Generation::of_policy(policy),
-        revision: world.revision,
-        addresses: addresses(&group_versions, &world.index),
+        revision: snapshot.revision,
+        addresses: addresses(&group_versions, &snapshot.index),
         group_versions: schemas.shared(group_versions),
         missing,
         outcome,
     };
     let name = policy.metadata.name.as_deref().unwrap_or_default();
 
-    let (subject, mapper) = (Arc::clone(policy), Arc::clone(&world.mapper));
-    let (known, index) = (schemas.clone(), Arc::clone(&world.index));
+    let (subject, mapper) = (Arc::clone(policy), Arc::clone(&snapshot.mapper));
+    let (known, index) = (schemas.clone(), Arc::clone(&snapshot.index));
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::new(&subject);
@@ -173,7 +177,7 @@ pub(crate) async fn check(
         checked,
     }) = examined.await?
     else {
-        let outcome = Outcome::BrokenOff { matched: None };
+        let outcome = Outcome::Panicked { matched: None };
         return Ok(Some(record(BTreeSet::new(), Vec::new(), outcome)));
     };
     let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
@@ -186,7 +190,7 @@ pub(crate) async fn check(
         }
         typed
     } else {
-        let asked = schemas.get(name, &group_versions, &world.index).await;
+        let asked = schemas.get(name, &group_versions, &snapshot.index).await;
         let Asked::There(schemas) = asked else {
             return Ok(None);
         };
@@ -194,7 +198,7 @@ pub(crate) async fn check(
             waiting.push((gv.to_string(), without.reason.clone()));
         }
         missing.extend(schemas.guards().cloned());
-        let mapper = Arc::clone(&world.mapper);
+        let mapper = Arc::clone(&snapshot.mapper);
         let typed = move || Typed::from(type_check(&compiled, &mapper, &schemas, profile));
         guard(name, metrics, typed).await?
     };
@@ -207,7 +211,7 @@ pub(crate) async fn check(
             typed,
             waiting,
         },
-        None => Outcome::BrokenOff {
+        None => Outcome::Panicked {
             matched: Some(matched),
         },
     };

@@ -11,19 +11,19 @@ use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
 use super::by_policy::{Bindings, Probes};
+use super::cluster_snapshot::ClusterSnapshot;
 use super::compiled_policies::CompiledPolicies;
 use super::events::Events;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::pace::Pace;
 use super::params::Params;
-use super::probing::Prober;
+use super::probe_runner::Prober;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
 use super::supervisor::Supervisor;
-use super::world::World;
 use crate::policy::analysis::Profile;
 use crate::probe::api::PolicyProbe;
 use crate::schema::{Gvk, Gvr};
@@ -55,7 +55,7 @@ pub struct Settings {
     reason = "each is a fact of its own, and any may come first"
 )]
 struct Known {
-    world: bool,
+    snapshot: bool,
     policies: bool,
     /// The bindings, or that we may not read them.
     bindings: bool,
@@ -84,7 +84,7 @@ pub(crate) struct Context {
     pub(crate) leadership: Leadership,
     /// The clock; a test sets its own.
     pub(crate) now: fn() -> Timestamp,
-    world: RwLock<Arc<World>>,
+    snapshot: RwLock<Arc<ClusterSnapshot>>,
     /// Knowledge gathered so far.
     known: watch::Sender<Known>,
 }
@@ -123,7 +123,7 @@ impl Context {
             pace: Pace::default(),
             events: Events::default(),
             now: Timestamp::now,
-            world: RwLock::default(),
+            snapshot: RwLock::default(),
             known: watch::Sender::default(),
         }
     }
@@ -133,15 +133,18 @@ impl Context {
         Api::all(self.client.clone())
     }
 
-    /// The latest picture of the world.
-    pub(crate) fn world(&self) -> Arc<World> {
-        Arc::clone(&self.world.read().unwrap_or_else(PoisonError::into_inner))
+    /// The latest snapshot of the cluster.
+    pub(crate) fn snapshot(&self) -> Arc<ClusterSnapshot> {
+        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Puts a new picture in the place of the latest.
-    pub(crate) fn set_world(&self, world: World) {
-        *self.world.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(world);
-        self.known.send_modify(|known| known.world = true);
+    pub(crate) fn set_snapshot(&self, snapshot: ClusterSnapshot) {
+        *self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        self.known.send_modify(|known| known.snapshot = true);
     }
 
     /// Notifies of new pictures of the cluster, among other things.
@@ -156,8 +159,8 @@ impl Context {
             PolicyProbe::version(&()),
             PolicyProbe::plural(&()),
         );
-        let is_known = self.known.borrow().world;
-        is_known.then(|| self.world().mapper.resource(&gvr).is_some())
+        let is_known = self.known.borrow().snapshot;
+        is_known.then(|| self.snapshot().mapper.resource(&gvr).is_some())
     }
 
     /// Notes a fact, and tells of it where it is news: who waits for news may be who notes it again.
@@ -204,7 +207,9 @@ impl Context {
         // The sender lives as long as `self`.
         drop(
             known
-                .wait_for(|known| known.world && known.policies && known.bindings && known.probes)
+                .wait_for(|known| {
+                    known.snapshot && known.policies && known.bindings && known.probes
+                })
                 .await,
         );
     }

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::cluster_snapshot::ClusterSnapshot;
 use super::crds::{Crd, Crds};
 use super::openapi::Index;
-use super::world::World;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{GroupVersion, Gvr};
 
-/// How long a picture may contradict a CRD before it is taken for the truth.
+/// How long a snapshot may contradict a CRD before it is taken for the truth.
 pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long a document that must change holds a CRD back. It is shorter, as the change may have
@@ -70,15 +70,15 @@ enum Missing {
 /// How far the API server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// The picture contradicts the CRDs: some of it is held back.
+    /// The snapshot contradicts the CRDs: some of it is held back.
     Contradiction,
-    /// The picture is consistent, and more is expected to show soon.
+    /// The snapshot is consistent, and more is expected to show soon.
     Expecting,
     /// Nothing more is expected.
     Settled,
 }
 
-/// The parts of a picture that are taken as they were before.
+/// The parts of a snapshot that are taken as they were before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     crds: BTreeSet<String>,
@@ -189,14 +189,14 @@ impl DiscoveryLag {
         self.may_change.insert(gv, (address, now + MAY_CHANGE));
     }
 
-    /// Compares a picture with the CRDs and with what was `published` before, forgets what has shown or is
-    /// waited for no longer, and says what of the picture is held back.
+    /// Compares a snapshot with the CRDs and with what was `published` before, forgets what has shown or is
+    /// waited for no longer, and says what of the snapshot is held back.
     pub(crate) fn progress(
         &mut self,
         crds: &Crds,
         mapper: &RestMapper,
         index: &Index,
-        published: &World,
+        published: &ClusterSnapshot,
         now: Instant,
     ) -> (Progress, Held) {
         let established: BTreeMap<Gvr, &String> = crds
@@ -251,7 +251,7 @@ impl DiscoveryLag {
     fn hold(
         &mut self,
         established: &BTreeMap<Gvr, &String>,
-        published: &World,
+        published: &ClusterSnapshot,
         now: Instant,
     ) -> Held {
         let mut by_crd: BTreeMap<&String, BTreeSet<&Gvr>> = BTreeMap::new();
@@ -304,8 +304,8 @@ impl DiscoveryLag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::cluster_snapshot::tests::{gv, snapshot};
     use crate::controller::crds::tests::crd;
-    use crate::controller::world::tests::{gv, world};
 
     const WIDGETS: &str = "widgets.example.com";
 
@@ -313,7 +313,7 @@ mod tests {
         [(WIDGETS.to_owned(), crd.clone())].into()
     }
 
-    /// The picture with or without the resource, and with this address of the document.
+    /// The snapshot with or without the resource, and with this address of the document.
     fn progress(
         lag: &mut DiscoveryLag,
         crds: &Crds,
@@ -327,9 +327,9 @@ mod tests {
             .iter()
             .map(|address| ("example.com/v1", *address))
             .collect();
-        let world = world(resources, &documents);
-        let nothing = World::default();
-        let (progress, _) = lag.progress(crds, &world.mapper, &world.index, &nothing, now);
+        let snapshot = snapshot(resources, &documents);
+        let nothing = ClusterSnapshot::default();
+        let (progress, _) = lag.progress(crds, &snapshot.mapper, &snapshot.index, &nothing, now);
         progress
     }
 
@@ -415,8 +415,8 @@ mod tests {
         let now = Instant::now();
         let mut lag = DiscoveryLag::default();
         let served = [("apps/v1", "deployments", "Deployment")];
-        let before = world(&served, &[("apps/v1", "1"), ("gone/v1", "1")]);
-        let starting = world(&served, &[]);
+        let before = snapshot(&served, &[("apps/v1", "1"), ("gone/v1", "1")]);
+        let starting = snapshot(&served, &[]);
         let mut check = |now, expect| {
             let crds = Crds::new();
             let (mapper, index) = (&starting.mapper, &starting.index);
@@ -517,9 +517,9 @@ mod tests {
         for crd in [&early, &late] {
             lag.note(&name(crd), (None, Some(crd)), &Index::new(), now);
         }
-        let published = World::default();
+        let published = ClusterSnapshot::default();
         // The early one is served with a document, the other is not listed yet.
-        let seen = world(
+        let seen = snapshot(
             &[
                 ("example.com/v1", "earlys", "Early"),
                 ("apps/v1", "deployments", "Deployment"),
@@ -534,7 +534,7 @@ mod tests {
         assert_eq!(mapper, *seen.mapper);
         // Both are listed, and there is no document.
         let mut lag = DiscoveryLag::default();
-        let seen = world(
+        let seen = snapshot(
             &[
                 ("apps/v1", "deployments", "Deployment"),
                 ("example.com/v1", "earlys", "Early"),

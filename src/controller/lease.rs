@@ -81,7 +81,7 @@ impl Timing {
 
 /// Contents of the Lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct ElectionRecord {
     /// Who holds it; empty where it was given up.
     pub(super) holder: String,
     /// How long it holds, in seconds.
@@ -94,7 +94,7 @@ pub(super) struct Record {
     pub(super) transitions: i32,
 }
 
-impl From<&LeaseSpec> for Record {
+impl From<&LeaseSpec> for ElectionRecord {
     fn from(spec: &LeaseSpec) -> Self {
         Self {
             holder: spec.holder_identity.clone().unwrap_or_default(),
@@ -106,7 +106,7 @@ impl From<&LeaseSpec> for Record {
     }
 }
 
-impl Record {
+impl ElectionRecord {
     /// Writes it into `spec`, and leaves alone what it does not know.
     pub(super) fn write_to(&self, spec: &mut LeaseSpec) {
         spec.holder_identity = Some(self.holder.clone());
@@ -131,13 +131,13 @@ impl Record {
 /// A record, and when it was first seen as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
-    pub(super) record: Record,
+    pub(super) record: ElectionRecord,
     pub(super) since: Instant,
 }
 
 impl Observed {
     /// Returns the observation of `record` after `before`: a record that has not changed ages.
-    pub(super) fn next(before: Option<Self>, record: Record, now: Instant) -> Self {
+    pub(super) fn next(before: Option<Self>, record: ElectionRecord, now: Instant) -> Self {
         match before {
             Some(before) if before.record == record => before,
             _ => Self { record, since: now },
@@ -157,7 +157,7 @@ pub(super) enum Decision {
     /// To leave it alone: another holds it.
     Wait,
     /// To write this, on condition that it has not changed.
-    Write(Record),
+    Write(ElectionRecord),
 }
 
 /// Decides for `identity` on what was `observed`, which is nothing where there is no Lease. `now` is the
@@ -170,7 +170,7 @@ pub(super) fn decide(
     wall: Timestamp,
 ) -> Decision {
     let seconds = timing.lease_duration.as_secs();
-    let mut record = Record {
+    let mut record = ElectionRecord {
         holder: identity.to_owned(),
         duration_seconds: i32::try_from(seconds).unwrap_or(i32::MAX),
         acquire_time: Some(wall),
@@ -207,8 +207,8 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
-    fn record(holder: &str) -> Record {
-        Record {
+    fn record(holder: &str) -> ElectionRecord {
+        ElectionRecord {
             holder: holder.to_owned(),
             duration_seconds: 15,
             acquire_time: Some(wall(100)),
@@ -219,7 +219,7 @@ mod tests {
 
     /// Returns the decision of `a` on the record `seen` that has been there for so long, at the wall
     /// clock 200.
-    fn decide_after(seen: Option<Record>, age: Duration) -> Decision {
+    fn decide_after(seen: Option<ElectionRecord>, age: Duration) -> Decision {
         let since = Instant::now();
         let observed = seen.map(|record| Observed { record, since });
         decide("a", &TIMING, observed.as_ref(), since + age, wall(200))
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn it_is_the_duration_of_the_record_that_counts() {
-        let seen = Record {
+        let seen = ElectionRecord {
             duration_seconds: 60,
             ..record("b")
         };
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn the_clock_of_the_other_does_not_count() {
         for renewed in [-1_000_000, 0, 1_000_000] {
-            let seen = Record {
+            let seen = ElectionRecord {
                 renew_time: Some(wall(200 + renewed)),
                 ..record("b")
             };
@@ -308,7 +308,7 @@ mod tests {
         let first = Observed::next(None, record("b"), start);
         let same = Observed::next(Some(first.clone()), record("b"), after(9));
         assert_eq!(same, first);
-        let renewed = Record {
+        let renewed = ElectionRecord {
             renew_time: Some(wall(112)),
             ..record("b")
         };
@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn a_lease_of_strange_content_is_no_trap() {
-        let empty = Record::from(&LeaseSpec::default());
-        assert_eq!(empty, Record::default());
+        let empty = ElectionRecord::from(&LeaseSpec::default());
+        assert_eq!(empty, ElectionRecord::default());
         assert_eq!(written(decide_after(Some(empty), Duration::ZERO)).3, 1);
-        let negative = Record {
+        let negative = ElectionRecord {
             duration_seconds: -5,
             transitions: i32::MAX,
             ..record("b")
@@ -341,7 +341,7 @@ mod tests {
             ..LeaseSpec::default()
         };
         record("a").write_to(&mut spec);
-        assert_eq!(Record::from(&spec), record("a"));
+        assert_eq!(ElectionRecord::from(&spec), record("a"));
         assert_eq!(spec.strategy.as_deref(), Some("x"));
     }
 

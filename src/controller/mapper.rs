@@ -11,7 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     NamedRuleWithOperations, ValidatingAdmissionPolicy,
 };
 
-use super::world::Change;
+use super::cluster_snapshot::Change;
 use crate::policy;
 use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
@@ -98,7 +98,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controller::world::tests::gv;
+    use crate::controller::cluster_snapshot::tests::gv;
 
     fn dependencies(groups: &[&str], versions: &[&str], param_kind: Option<&str>) -> Dependencies {
         let param_kind =

@@ -13,6 +13,7 @@ mod by_policy;
 mod check;
 pub mod clear;
 mod client;
+mod cluster_snapshot;
 mod compiled_policies;
 mod context;
 mod crds;
@@ -35,8 +36,9 @@ mod openapi;
 mod pace;
 mod packed;
 mod params;
+mod periodic_resync;
 mod probe;
-mod probing;
+mod probe_runner;
 mod queue;
 mod readiness;
 mod received;
@@ -47,9 +49,7 @@ pub mod startup;
 mod store;
 mod supervisor;
 mod unreadable;
-mod upkeep;
 mod watch;
-mod world;
 
 #[cfg(test)]
 mod testing;
@@ -151,9 +151,12 @@ impl Controller {
         tasks.spawn("watch-crds", crds);
         let api_services = watch::api_services(Arc::clone(&context), signals);
         tasks.spawn("watch-apiservices", api_services);
-        tasks.spawn("upkeep", upkeep::upkeep(Arc::clone(&context)));
+        tasks.spawn(
+            "periodic-resync",
+            periodic_resync::run(Arc::clone(&context)),
+        );
         tasks.spawn("events", events::send(Arc::clone(&context)));
-        tasks.spawn("probes", probing::work(Arc::clone(&context)));
+        tasks.spawn("probes", probe_runner::work(Arc::clone(&context)));
         let refresher = Refresher::new(Arc::clone(&context));
         tasks.spawn("refresher", refresher.run(received));
         let leadership = context.leadership.clone();

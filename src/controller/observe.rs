@@ -6,12 +6,12 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::binding_state::{self, Bindings};
-use super::check::{Interrupted, Outcome, Record, check};
+use super::check::{CheckResult, Interrupted, Outcome, check};
+use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
-use super::probing::{self, Probed};
+use super::probe_runner::{self, Probed};
 use super::store::Entry;
-use super::world::World;
 use crate::policy;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
@@ -27,26 +27,26 @@ use crate::telemetry::metrics;
 #[derive(Debug)]
 pub(crate) struct Facts {
     policy: Arc<ValidatingAdmissionPolicy>,
-    record: Arc<Record>,
+    record: Arc<CheckResult>,
     params: ParamKindState,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
 }
 
-/// Observes a policy in `world`.
+/// Observes a policy in `snapshot`.
 ///
 /// The answer is `None` where schemas are on their way that it is not judged without; there is a sign when
 /// they are there.
 pub(crate) async fn observe(
     context: &Arc<Context>,
     entry: &Entry,
-    world: &World,
+    snapshot: &ClusterSnapshot,
 ) -> Result<Option<Facts>, Interrupted> {
     let policy = Arc::clone(&entry.policy);
     let known = entry
         .record
         .as_ref()
-        .filter(|record| record.holds_for(&policy, world));
+        .filter(|record| record.holds_for(&policy, snapshot));
     let record = if let Some(record) = known {
         Arc::clone(record)
     } else {
@@ -65,7 +65,7 @@ pub(crate) async fn observe(
         let compiled_policies = has_probes.then(|| Arc::clone(&context.compiled_policies));
         let record = check(
             &policy,
-            world,
+            snapshot,
             schemas,
             settings.profile,
             metrics,
@@ -78,21 +78,21 @@ pub(crate) async fn observe(
         let record = Arc::new(record);
         store.note(name, &record);
         // What changed during the check touched nobody, as it was not known what the policy depends on.
-        if !record.is_current_in(&context.world()) {
+        if !record.is_current_in(&context.snapshot()) {
             context.queue.add(name);
         }
         record
     };
     let bindings = binding_state::bindings_of(context, &policy);
-    let params = params_of(context, &policy, world, bindings.as_ref());
+    let params = params_of(context, &policy, snapshot, bindings.as_ref());
     let bindings = match bindings {
         Ok(bindings) => {
-            let resource = binding_state::param_resource(&policy, world);
+            let resource = binding_state::param_resource(&policy, snapshot);
             binding_state::bindings_state(&policy, &bindings, resource)
         }
         Err(state) => state,
     };
-    let probes = probing::run_probes(context, &policy, world).await;
+    let probes = probe_runner::run_probes(context, &policy, snapshot).await;
     Ok(Some(Facts {
         policy,
         record,
@@ -106,12 +106,12 @@ pub(crate) async fn observe(
 fn params_of(
     context: &Arc<Context>,
     policy: &ValidatingAdmissionPolicy,
-    world: &World,
+    snapshot: &ClusterSnapshot,
     bindings: Result<&Bindings, &BindingsState>,
 ) -> ParamKindState {
-    match param_kind_state(policy, &world.mapper, &world.crds) {
+    match param_kind_state(policy, &snapshot.mapper, &snapshot.crds) {
         ParamKindState::Served(gvk, _) => {
-            let params = match binding_state::param_resource(policy, world) {
+            let params = match binding_state::param_resource(policy, snapshot) {
                 Some(resource) => {
                     let name = policy.metadata.name.as_deref().unwrap_or_default();
                     binding_state::params_state(context, name, bindings, resource)
@@ -181,10 +181,10 @@ impl Facts {
                     waiting,
                 }),
             ),
-            Outcome::BrokenOff { matched } => (
-                Checked::BrokenOff,
-                matched.as_ref().map_or(Checked::BrokenOff, Checked::Done),
-                Checked::BrokenOff,
+            Outcome::Panicked { matched } => (
+                Checked::Panicked,
+                matched.as_ref().map_or(Checked::Panicked, Checked::Done),
+                Checked::Panicked,
             ),
         };
         Observed {
@@ -280,8 +280,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::controller::cluster_snapshot::tests::resource;
     use crate::controller::crds::tests::crd;
-    use crate::controller::world::tests::resource;
 
     fn state(param_kind: &serde_json::Value, mapper: &RestMapper, crds: &Crds) -> ParamKindState {
         let policy = json!({"metadata": {}, "spec": {"paramKind": param_kind}});

@@ -18,7 +18,7 @@ use super::events;
 use super::exclude;
 use super::observe::{Facts, observe};
 use super::params::Referrer;
-use super::probing::{self, Probed};
+use super::probe_runner::{self, Probed};
 use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::{DesiredStatus, compute};
@@ -62,7 +62,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
         context.params.forget(name, Referrer::Probes);
         context
             .metrics
-            .set_missing_policy(name, probing::names(context, name));
+            .set_missing_policy(name, probe_runner::names(context, name));
         context.prober.add(name);
         return Ok(Action {
             outcome: Outcome::Deleted,
@@ -72,7 +72,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
     if let Some(excluded) = entry.excluded {
         return exclude::leave(context, &entry.policy, excluded).await;
     }
-    let Some(facts) = observe(context, &entry, &context.world()).await? else {
+    let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
         // Schemas are on their way, which gives a sign.
         return Ok(Action {
             outcome: Outcome::Unchanged,

@@ -1,8 +1,8 @@
-//! Keeping the picture of the world up to date.
+//! Keeping the snapshot of the cluster up to date.
 //!
 //! One task owns the CRDs, discovery and the index. It asks the API server at an interval, and at
 //! once when a CRD or an API service changes, and then again until what it sees fits together
-//! ([`super::discovery_lag`]). Each new picture puts the policies into the queue that it touches.
+//! ([`super::discovery_lag`]). Each new snapshot puts the policies into the queue that it touches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
+use super::cluster_snapshot::{Change, ClusterSnapshot};
 use super::context::Context;
 use super::crds::{Crd, Crds};
 use super::discovery::Discovery;
@@ -18,7 +19,6 @@ use super::discovery_lag::{DiscoveryLag, Held, LIMIT, Progress};
 use super::error::Error;
 use super::openapi::{Index, OpenApi};
 use super::supervisor::REFRESH_LIMIT;
-use super::world::{Change, World};
 use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::RestMapper;
 use crate::telemetry::metrics::{ErrorReason, Source};
@@ -70,9 +70,9 @@ pub(crate) struct Refresher {
     are_crds_listed: bool,
     mapper: Option<Arc<RestMapper>>,
     index: Option<Arc<Index>>,
-    /// True if a picture was published.
+    /// True if a snapshot was published.
     is_published: bool,
-    /// When all of the first picture had been read.
+    /// When all of the first snapshot had been read.
     complete_since: Option<Instant>,
     /// True if something could not be read at the last look.
     has_failed: bool,
@@ -299,12 +299,14 @@ impl Refresher {
         if !self.are_crds_listed {
             return Progress::Contradiction;
         }
-        let world = self.context.world();
-        let (progress, held) = self.lag.progress(&self.crds, &mapper, &index, &world, now);
+        let snapshot = self.context.snapshot();
+        let (progress, held) = self
+            .lag
+            .progress(&self.crds, &mapper, &index, &snapshot, now);
         if self.is_published {
             self.publish(mapper, index, &held);
         } else {
-            // Before the first picture there is nothing that could stand for what is held back.
+            // Before the first snapshot there is nothing that could stand for what is held back.
             let since = *self.complete_since.get_or_insert(now);
             if progress != Progress::Contradiction || now >= since + LIMIT {
                 self.publish(mapper, index, &Held::default());
@@ -325,10 +327,10 @@ impl Refresher {
         pause
     }
 
-    /// Makes a new picture of what was seen, but for what is held back, and queues the policies it touches.
+    /// Makes a new snapshot of what was seen, but for what is held back, and queues the policies it touches.
     fn publish(&mut self, mapper: Arc<RestMapper>, index: Arc<Index>, held: &Held) {
         let context = &self.context;
-        let old = context.world();
+        let old = context.snapshot();
         let mapper = match held.mapper(&old.mapper, &mapper) {
             Some(mapper) => Arc::new(mapper),
             None => mapper,
@@ -344,7 +346,7 @@ impl Refresher {
             old.revision + 1
         };
         let crds = held.crds(&old.crds, &self.crds);
-        let new = World {
+        let new = ClusterSnapshot {
             mapper: same_or(&old.mapper, mapper),
             revision,
             index: same_or(&old.index, index),
@@ -355,7 +357,7 @@ impl Refresher {
             if change.is_empty() {
                 return;
             }
-            context.set_world(new);
+            context.set_snapshot(new);
             let touched = context.store.touched_by(&change, context.settings.profile);
             tracing::debug!(
                 ?change,
@@ -367,7 +369,7 @@ impl Refresher {
             }
         } else {
             self.is_published = true;
-            context.set_world(new);
+            context.set_snapshot(new);
             for name in context.store.names() {
                 context.queue.add(&name);
             }

@@ -7,13 +7,13 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicySpec, ValidatingAdmissionPolicyStatus,
 };
 
-use super::check::Record;
+use super::check::CheckResult;
+use super::cluster_snapshot::Change;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
 use super::generation::Generation;
 use super::mapper::Dependencies;
 use super::packed::{Identity, Packed};
-use super::world::Change;
 use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
 use crate::status::exclusion::Exclusion;
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// Result of its last check, if it was checked before.
-    pub(crate) record: Option<Arc<Record>>,
+    pub(crate) record: Option<Arc<CheckResult>>,
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 struct Kept {
     policy: Arc<PackedPolicy>,
-    record: Option<Arc<Record>>,
+    record: Option<Arc<CheckResult>>,
     excluded: Option<Excluded>,
     dependencies: Arc<Dependencies>,
 }
@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Notes what was found out about a policy, unless it is another by now.
-    pub(crate) fn note(&self, name: &str, record: &Arc<Record>) {
+    pub(crate) fn note(&self, name: &str, record: &Arc<CheckResult>) {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(name) else {
             return;
@@ -261,7 +261,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controller::world::tests::gv;
+    use crate::controller::cluster_snapshot::tests::gv;
 
     fn policy(version: &str, group: &str) -> ValidatingAdmissionPolicy {
         let value = json!({

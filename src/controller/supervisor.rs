@@ -252,15 +252,15 @@ mod tests {
     #[tokio::test]
     async fn the_first_loss_is_the_reason() {
         let (supervisor, metrics) = supervisor();
-        supervisor.supervised("upkeep", async {}).await;
+        supervisor.supervised("periodic-resync", async {}).await;
         supervisor.supervised("refresher", async {}).await;
         assert_eq!(
             supervisor.lost().await.to_string(),
-            "the task upkeep ended, which it never should"
+            "the task periodic-resync ended, which it never should"
         );
         let text = metrics.encode().unwrap();
         assert!(
-            text.contains("vap_panics_total{task=\"upkeep\"} 0\n"),
+            text.contains("vap_panics_total{task=\"periodic-resync\"} 0\n"),
             "{text}"
         );
     }

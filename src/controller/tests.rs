@@ -10,12 +10,12 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::cluster_snapshot::tests::snapshot;
+use super::cluster_snapshot::{Change, ClusterSnapshot};
 use super::context::{Context, Settings};
 use super::event_source::EventSource;
 use super::reconcile::{Action, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
-use super::world::tests::world;
-use super::world::{Change, World};
 use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
@@ -83,7 +83,7 @@ pub(super) fn context_with(
     let (client, log) = client(answer);
     let mut context = Context::new(client, settings, Arc::new(Metrics::new()));
     context.now = || Timestamp::from_second(1000).unwrap();
-    context.set_world(world(
+    context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", DOCUMENT)],
     ));
@@ -309,13 +309,13 @@ async fn what_changes_during_a_check_is_looked_at_again() {
         if request.method == Method::GET {
             // The schema changes while the policy is checked against the one before: nobody knows yet
             // that the policy depends on it.
-            let new = world(
+            let new = snapshot(
                 &[("apps/v1", "deployments", "Deployment")],
                 &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
             );
             let context = seen.get().unwrap();
-            let change = Change::between(&context.world(), &new);
-            context.set_world(new);
+            let change = Change::between(&context.snapshot(), &new);
+            context.set_snapshot(new);
             assert_eq!(
                 context.store.touched_by(&change, Profile::Truthful),
                 Vec::<String>::new()
@@ -396,7 +396,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     reconcile(&context, "a").await.unwrap();
     // The document has another address now, and cannot be read.
     is_down.store(503, Ordering::Relaxed);
-    context.set_world(world(
+    context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
     ));
@@ -451,7 +451,7 @@ async fn nothing_is_judged_before_the_facts_are_there() {
     context.store.put(policy(SOUND), EventSource::Watched);
     context.queue.add("a");
     context.set_policies_listed();
-    // No picture of the world: nothing happens for an hour.
+    // No snapshot of the cluster: nothing happens for an hour.
     let hour = tokio::time::sleep(Duration::from_secs(3600));
     work(Arc::clone(&context), hour).await;
     assert_eq!(log.lock().unwrap().len(), 0);
@@ -490,7 +490,7 @@ async fn a_known_fact_is_no_change() {
     context.set_bindings_listed();
     context.set_probes_listed();
     assert!(!changes.has_changed().unwrap());
-    let world = World::clone(&context.world());
-    context.set_world(world);
+    let snapshot = ClusterSnapshot::clone(&context.snapshot());
+    context.set_snapshot(snapshot);
     assert!(changes.has_changed().unwrap());
 }

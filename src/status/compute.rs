@@ -58,7 +58,7 @@ pub enum Checked<T> {
     /// It ran to its end.
     Done(T),
     /// It panicked: an error of ours.
-    BrokenOff,
+    Panicked,
 }
 
 /// The outcome of compiling.
@@ -623,7 +623,7 @@ fn found_warnings(observed: &Observed<'_>) -> Vec<ExpressionWarning> {
             &outcome.warnings,
             warnings::budget_bytes(observed.policy),
         ),
-        Checked::BrokenOff => Vec::new(),
+        Checked::Panicked => Vec::new(),
     }
 }
 

@@ -106,7 +106,7 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
     verdict.lacking(match observed.matches {
         _ if !waiting.is_empty() => Lacks::Evidence,
         Checked::Done(matches) if !matches.incomplete.is_empty() => Lacks::Detail,
-        Checked::Done(_) | Checked::BrokenOff => Lacks::Nothing,
+        Checked::Done(_) | Checked::Panicked => Lacks::Nothing,
     })
 }
 
@@ -126,7 +126,7 @@ fn is_all_uncompiled(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>) -> bo
         Checked::Done(Compiled { n_expressions, .. }) => {
             !uncompiled.is_empty() && uncompiled.len() >= n_expressions
         }
-        Checked::BrokenOff => false,
+        Checked::Panicked => false,
     }
 }
 
@@ -144,7 +144,7 @@ fn gaps(observed: &Observed<'_>, types: &Typed, uncompiled: &BTreeSet<&str>) -> 
         .map(|(gvk, _)| format!("params of kind {} (no schema)", message::kind(gvk)));
     let groups = match observed.matches {
         Checked::Done(matches) => matches.incomplete.as_slice(),
-        Checked::BrokenOff => &[],
+        Checked::Panicked => &[],
     };
     let groups = groups
         .iter()

@@ -3,11 +3,11 @@
 //! Takes manifests, gives what each case came to. The evaluator is that of the controller; what exists is
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
+mod cluster;
 pub mod junit;
 mod probes;
 pub mod render;
 pub mod report;
-mod world;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
+use cluster::FileCluster;
 use report::TestReport;
-use world::World;
 
 /// Options of a test run.
 #[derive(Clone, Debug, Default)]
@@ -60,9 +60,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     probes::duplicate_policies(&probes, &input.policies, &mut findings);
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let world = World::new(&input, &known);
+    let cluster = FileCluster::new(&input, &known);
     for probe in &probes {
-        report.add(probe, &world.run(&probe.spec));
+        report.add(probe, &cluster.run(&probe.spec));
     }
     report.finish();
     Ok(report)

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{TIMEOUT, say};
 use crate::controller::error::{Error, within};
-use crate::controller::lease::{Observed, Record};
+use crate::controller::lease::{ElectionRecord, Observed};
 use crate::telemetry::metrics::ErrorReason;
 
 /// The pause between two looks.
@@ -100,10 +100,14 @@ impl Leader {
         (!record.holder.is_empty()).then_some(record.holder)
     }
 
-    async fn record(&self) -> Result<Option<Record>, Error> {
+    async fn record(&self) -> Result<Option<ElectionRecord>, Error> {
         match within(TIMEOUT, self.leases.get(&self.name)).await {
             Ok(lease) => Ok(Some(
-                lease.spec.as_ref().map(Record::from).unwrap_or_default(),
+                lease
+                    .spec
+                    .as_ref()
+                    .map(ElectionRecord::from)
+                    .unwrap_or_default(),
             )),
             Err(error) if error.reason() == ErrorReason::NotFound => Ok(None),
             Err(error) => Err(error),

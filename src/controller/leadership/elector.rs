@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::Leadership;
 use crate::controller::context::Context;
 use crate::controller::error::{Error, within};
-use crate::controller::lease::{Decision, Observed, Record, Timing, decide};
+use crate::controller::lease::{Decision, ElectionRecord, Observed, Timing, decide};
 use crate::controller::supervisor::Heartbeat;
 use crate::status::lease::IN_STEP_AT;
 use crate::telemetry::metrics::ErrorReason;
@@ -250,7 +250,11 @@ impl Elector {
     fn observe(&mut self, live: Option<&Lease>, now: Instant) {
         let before = self.observed.take();
         self.observed = live.map(|lease| {
-            let record = lease.spec.as_ref().map(Record::from).unwrap_or_default();
+            let record = lease
+                .spec
+                .as_ref()
+                .map(ElectionRecord::from)
+                .unwrap_or_default();
             Observed::next(before, record, now)
         });
     }
@@ -287,7 +291,7 @@ impl Elector {
                 return Ok(false);
             };
             let spec = lease.spec.get_or_insert_default();
-            let record = Record::from(&*spec);
+            let record = ElectionRecord::from(&*spec);
             if record.holder != self.election.identity {
                 return Ok(false);
             }

@@ -259,8 +259,8 @@ async fn a_busy_api_server_is_asked_on_while_a_change_is_expected() {
     cluster.served.lock().unwrap().address = Some("/openapi/v3/a?hash=2");
     // The look under way, a pause as long as that took, and one more look.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let world = cluster.context.world();
-    let address = world.index.get(&GroupVersion::new("example.com", "v1"));
+    let snapshot = cluster.context.snapshot();
+    let address = snapshot.index.get(&GroupVersion::new("example.com", "v1"));
     assert_eq!(address.map(String::as_str), Some("/openapi/v3/a?hash=2"));
 }
 
@@ -304,13 +304,13 @@ async fn a_storm_of_crds_holds_nobody_else_up() {
             cluster.serve(true, Some("/openapi/v3/a?hash=1"));
         }
         let queued = cluster.queued(Duration::from_millis(500)).await;
-        let crds = &cluster.context.world().crds;
+        let crds = &cluster.context.snapshot().crds;
         match n {
             61 => assert!(!crds.contains_key(WIDGETS), "not served yet"),
             // Within a second of what the API server says.
             64 => {
                 assert!(crds.contains_key(WIDGETS));
-                let mapper = &cluster.context.world().mapper;
+                let mapper = &cluster.context.snapshot().mapper;
                 let kind = crate::schema::Gvk::new("example.com", "v1", "Widget");
                 assert!(mapper.resources_of_kind(&kind).next().is_some());
             }

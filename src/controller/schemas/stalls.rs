@@ -6,13 +6,13 @@ use ::http::Method;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::{Value, json};
 
+use crate::controller::cluster_snapshot::ClusterSnapshot;
+use crate::controller::cluster_snapshot::tests::snapshot;
 use crate::controller::context::Context;
 use crate::controller::event_source::EventSource;
 use crate::controller::reconcile::work;
 use crate::controller::testing::{Log, Reply, Seen, client, paths};
 use crate::controller::tests::settings;
-use crate::controller::world::World;
-use crate::controller::world::tests::world;
 
 use super::*;
 
@@ -46,9 +46,9 @@ fn policy(name: &str, group: &str, resource: &str) -> ValidatingAdmissionPolicy 
 }
 
 /// Returns the served documents, with another document of deployments in each round.
-fn served(round: usize) -> World {
+fn served(round: usize) -> ClusterSnapshot {
     let address = format!("/openapi/v3/apis/apps/v1?hash={round}");
-    world(
+    snapshot(
         &[
             ("apps/v1", "deployments", "Deployment"),
             ("down.example.com/v1", "things", "Thing"),
@@ -122,11 +122,11 @@ impl Cluster {
     /// How long it takes until all policies of these names are judged by what is served now.
     async fn judged(&self, names: &[String]) -> Duration {
         let start = Instant::now();
-        let world = self.context.world();
+        let snapshot = self.context.snapshot();
         let is_judged = |name: &String| {
             let entry = self.context.store.get(name).unwrap();
-            let is_current = |record: &Arc<crate::controller::check::Record>| {
-                record.holds_for(&entry.policy, &world)
+            let is_current = |record: &Arc<crate::controller::check::CheckResult>| {
+                record.holds_for(&entry.policy, &snapshot)
             };
             entry.record.as_ref().is_some_and(is_current)
                 && entry
@@ -160,7 +160,7 @@ impl Cluster {
 async fn an_aggregated_api_that_is_down_for_an_hour_delays_nobody_else() {
     let cluster = cluster();
     let names: Vec<String> = sound().collect();
-    cluster.context.set_world(served(0));
+    cluster.context.set_snapshot(served(0));
     let worker = tokio::spawn(work(Arc::clone(&cluster.context), std::future::pending()));
     for round in 1..=60 {
         let took = cluster.judged(&names).await;
@@ -179,7 +179,7 @@ async fn an_aggregated_api_that_is_down_for_an_hour_delays_nobody_else() {
                 })
             );
         }
-        cluster.context.set_world(served(round));
+        cluster.context.set_snapshot(served(round));
         cluster.context.touch_all();
     }
     let n_asked = paths(&cluster.log)

@@ -231,7 +231,7 @@ async fn optional_probes_that_cannot_be_listed_hold_nothing_up() {
             .then(|| Reply::failure(500, "broken"))
     });
     let context = Arc::new(Context::new(client, settings(), Arc::new(Metrics::new())));
-    context.set_world(crate::controller::world::tests::world(
+    context.set_snapshot(crate::controller::cluster_snapshot::tests::snapshot(
         &[("vap-status.dev/v1alpha1", "policyprobes", "PolicyProbe")],
         &[],
     ));

@@ -139,7 +139,7 @@ impl Facts {
 
 fn checked<T>(broken_off: bool, value: T) -> Checked<T> {
     if broken_off {
-        Checked::BrokenOff
+        Checked::Panicked
     } else {
         Checked::Done(value)
     }

@@ -10,7 +10,7 @@ use crate::schema::rest_mapper::{ApiResource, RestMapper};
 
 /// Served resources of the cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct ClusterSnapshot {
     /// The resources.
     pub(crate) mapper: Arc<RestMapper>,
     /// Rises with each change of the resources.
@@ -39,7 +39,7 @@ impl Change {
     }
 
     /// Returns the differences of `new` from `old`.
-    pub(crate) fn between(old: &World, new: &World) -> Self {
+    pub(crate) fn between(old: &ClusterSnapshot, new: &ClusterSnapshot) -> Self {
         let mut change = Self::default();
         if old.mapper != new.mapper {
             change.resources = changed_resources(&old.mapper, &new.mapper);
@@ -117,12 +117,15 @@ pub(crate) mod tests {
         }
     }
 
-    /// A world of these resources and these documents.
-    pub(crate) fn world(resources: &[(&str, &str, &str)], index: &[(&str, &str)]) -> World {
+    /// A snapshot of these resources and these documents.
+    pub(crate) fn snapshot(
+        resources: &[(&str, &str, &str)],
+        index: &[(&str, &str)],
+    ) -> ClusterSnapshot {
         let resources = resources
             .iter()
             .map(|(gv, plural, kind)| resource(gv, plural, kind));
-        World {
+        ClusterSnapshot {
             mapper: Arc::new(RestMapper::new(resources.collect())),
             index: Arc::new(
                 index
@@ -130,13 +133,13 @@ pub(crate) mod tests {
                     .map(|(name, at)| (gv(name), (*at).into()))
                     .collect(),
             ),
-            ..World::default()
+            ..ClusterSnapshot::default()
         }
     }
 
     #[test]
     fn finds_what_changed() {
-        let old = world(
+        let old = snapshot(
             &[
                 ("apps/v1", "deployments", "Deployment"),
                 ("a/v1", "as", "A"),
@@ -145,7 +148,7 @@ pub(crate) mod tests {
             &[("apps/v1", "1"), ("a/v1", "1"), ("v1", "1")],
         );
         assert!(Change::between(&old, &old.clone()).is_empty());
-        let mut new = world(
+        let mut new = snapshot(
             &[
                 ("apps/v1", "deployments", "Deployment"),
                 ("apps/v1", "statefulsets", "StatefulSet"),
@@ -170,8 +173,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_schema_of_a_crd_is_told_by_the_index_alone() {
-        let mut old = World::default();
-        let mut new = World::default();
+        let mut old = ClusterSnapshot::default();
+        let mut new = ClusterSnapshot::default();
         let before = crd("a", "A", &["v1"]);
         let after = super::super::crds::Crd {
             revision: ("uid".into(), 2),

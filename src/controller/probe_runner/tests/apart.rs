@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::*;
-use crate::controller::probing::Prober;
-use crate::controller::probing::evaluate::{Place, Places};
+use crate::controller::probe_runner::Prober;
+use crate::controller::probe_runner::evaluate::{Place, Places};
 
 /// Walks a list for as long as its cost allows, in each validation.
 fn long_policy(name: &str) -> ValidatingAdmissionPolicy {

@@ -11,11 +11,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::super::binding_state::{Bindings, bindings_of, param_resource};
+use super::super::cluster_snapshot::ClusterSnapshot;
 use super::super::context::Context;
 use super::super::generation::Generation;
 use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
-use super::super::world::World;
 use crate::policy;
 use crate::policy::admission::{Binding, Object, ParamList, Selector};
 use crate::probe::api::{BindingSource, Source as From};
@@ -82,7 +82,7 @@ impl Inputs {
         context: &Arc<Context>,
         policy: &ValidatingAdmissionPolicy,
         probes: &[Arc<Probe>],
-        world: &World,
+        snapshot: &ClusterSnapshot,
     ) -> Self {
         let bindings = bindings_of(context, policy).map_err(|state| match state {
             BindingsState::NotPermitted => {
@@ -90,7 +90,7 @@ impl Inputs {
             }
             _ => Unavailable::passing("the bindings were not read yet"),
         });
-        let params = match param_resource(policy, world) {
+        let params = match param_resource(policy, snapshot) {
             Some(resource) => {
                 let name = policy.metadata.name.as_deref().unwrap_or_default();
                 wanted(context, name, resource, probes, bindings.as_ref())
@@ -112,7 +112,7 @@ impl Inputs {
                 policy: Generation::of_policy(policy),
                 probes: probes.iter().map(of_probe).collect(),
             },
-            revision: world.revision,
+            revision: snapshot.revision,
             bindings,
             params,
         }
@@ -143,10 +143,10 @@ impl Inputs {
         &self,
         context: &Arc<Context>,
         policy: &ValidatingAdmissionPolicy,
-        world: &World,
+        snapshot: &ClusterSnapshot,
     ) -> Result<ParamList, Unavailable> {
         let wanted = self.params.as_ref().map_err(Unavailable::clone)?;
-        let Some(resource) = param_resource(policy, world) else {
+        let Some(resource) = param_resource(policy, snapshot) else {
             return Ok(ParamList::default());
         };
         let all = read(context, resource, wanted);

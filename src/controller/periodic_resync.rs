@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::probing::stale::{chores, see_to};
+use super::probe_runner::stale::{chores, see_to};
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -16,8 +16,10 @@ const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Ends watches of params that no policy needs any more, and sees to probes that depend on namespaces or
 /// permissions, whose changes nobody tells us: a little at a time, and not all at once.
-pub(crate) async fn upkeep(context: Arc<Context>) {
-    let heartbeat = context.supervisor.heartbeat("upkeep", 5 * INTERVAL);
+pub(crate) async fn run(context: Arc<Context>) {
+    let heartbeat = context
+        .supervisor
+        .heartbeat("periodic-resync", 5 * INTERVAL);
     let mut begin = Instant::now();
     loop {
         tokio::time::sleep_until(begin + INTERVAL).await;

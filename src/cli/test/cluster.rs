@@ -1,4 +1,4 @@
-//! World that probes can see: the objects of the files.
+//! Cluster that probes can see: the objects of the files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{self, AssertUnwindSafe};
@@ -20,7 +20,7 @@ use crate::schema::Gvk;
 const DEFAULT_NAMESPACE: &str = "default";
 
 /// The objects of the files.
-pub(super) struct World<'a> {
+pub(super) struct FileCluster<'a> {
     known: &'a Known,
     policies: HashMap<&'a str, Policy<'a>>,
     namespaces: BTreeMap<String, Namespace>,
@@ -36,7 +36,7 @@ struct Policy<'a> {
     admission: OnceLock<Admission>,
 }
 
-impl<'a> World<'a> {
+impl<'a> FileCluster<'a> {
     pub(super) fn new(input: &'a Input, known: &'a Known) -> Self {
         let namespaces = input.namespaces.iter().map(|object| {
             let name = object.name().unwrap_or_default().to_owned();

@@ -16,13 +16,13 @@ use serde_json::{Value, json};
 
 use kube::Resource;
 
+use super::super::cluster_snapshot::tests::snapshot;
 use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::probe::Probe;
 use super::super::reconcile::{Action, reconcile};
 use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
-use super::super::world::tests::world;
 use super::work;
 use crate::probe::api::PolicyProbe;
 use crate::telemetry::metrics::Outcome;
@@ -203,7 +203,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     assert_compiled(&context, 1);
 
     // Another schema: the check is made anew, and what the probes are evaluated with is not.
-    context.set_world(world(
+    context.set_snapshot(snapshot(
         &[("apps/v1", "deployments", "Deployment")],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=2")],
     ));

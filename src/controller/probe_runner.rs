@@ -27,12 +27,12 @@ use tokio::time::Instant;
 use self::evaluate::{Evaluated, Lane, Places, Subject, evaluate};
 use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
+use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::generation::Generation;
 use super::probe::Probe;
 use super::queue::Queue;
 use super::supervisor::WORK_LIMIT;
-use super::world::World;
 use crate::probe::api::CaseStatus;
 use crate::probe::run;
 use crate::status::probes::{ProbeFacts, ProbesState};
@@ -302,7 +302,7 @@ fn probes_of(context: &Context, policy: &str) -> Result<Vec<Arc<Probe>>, ProbesS
 pub(crate) async fn run_probes(
     context: &Arc<Context>,
     policy: &Arc<ValidatingAdmissionPolicy>,
-    world: &World,
+    snapshot: &ClusterSnapshot,
 ) -> Result<Probed, ProbesState> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     let prober = &context.prober;
@@ -314,7 +314,7 @@ pub(crate) async fn run_probes(
         prober.forget(name);
         return Ok(Probed::default());
     }
-    let inputs = Inputs::new(context, policy, &probes, world);
+    let inputs = Inputs::new(context, policy, &probes, snapshot);
     if let Some(outcome) = prober.current(name, &inputs) {
         let generation = Some(policy.metadata.generation.unwrap_or_default());
         let now = (context.now)();
@@ -402,8 +402,8 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
         return false;
     }
     let policy = entry.policy;
-    let world = context.world();
-    let inputs = Inputs::new(context, &policy, &probes, &world);
+    let snapshot = context.snapshot();
+    let inputs = Inputs::new(context, &policy, &probes, &snapshot);
     let is_due = {
         let mut known = prober.lock();
         let known = known.entry(name.to_owned()).or_default();
@@ -413,7 +413,7 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
     let outcome = match known {
         Some(outcome) => outcome,
         None => {
-            let finished = run(context, &policy, probes, &world, inputs.clone(), lane).await;
+            let finished = run(context, &policy, probes, &snapshot, inputs.clone(), lane).await;
             if finished.is_late && lane == Lane::Quick {
                 let mut known = prober.lock();
                 let known = known.entry(name.to_owned()).or_default();
@@ -454,7 +454,7 @@ async fn run(
     context: &Arc<Context>,
     policy: &Arc<ValidatingAdmissionPolicy>,
     probes: Vec<Arc<Probe>>,
-    world: &World,
+    snapshot: &ClusterSnapshot,
     inputs: Inputs,
     lane: Lane,
 ) -> Finished {
@@ -463,7 +463,7 @@ async fn run(
     let bindings = inputs.bindings().iter().map(|binding| &**binding);
     let needed = namespaces::needed(policy, bindings, &probes);
     let (params, namespaces) = tokio::join!(
-        inputs.read_params(context, policy, world),
+        inputs.read_params(context, policy, snapshot),
         Given::read(
             &prober.namespaces,
             &context.client,
@@ -479,7 +479,7 @@ async fn run(
         bindings: inputs.ready_bindings(),
         params,
         namespaces,
-        mapper: Arc::clone(&world.mapper),
+        mapper: Arc::clone(&snapshot.mapper),
     };
     let Evaluated {
         cases,

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::controller::probing::stale::{Chore, chores, see_to};
-use crate::controller::upkeep::upkeep;
-use crate::controller::world::Change;
-use crate::controller::world::tests::gv;
+use crate::controller::cluster_snapshot::Change;
+use crate::controller::cluster_snapshot::tests::gv;
+use crate::controller::periodic_resync;
+use crate::controller::probe_runner::stale::{Chore, chores, see_to};
 use crate::policy::analysis::Profile;
 
 /// Reads a label of the namespace of the request.
@@ -80,11 +80,11 @@ async fn a_namespace_is_read_once_for_all_probes_and_again_for_its_changes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn upkeep_reads_what_is_depended_on_each_minute() {
+async fn each_minute_what_is_depended_on_is_read_again() {
     let (context, log, version) = cluster(BY_LABEL);
     put_probes(&context, 3);
     reconciled(&context, &log, 3).await;
-    let upkeep = tokio::spawn(upkeep(Arc::clone(&context)));
+    let resync = tokio::spawn(periodic_resync::run(Arc::clone(&context)));
     tokio::time::sleep(Duration::from_secs(185)).await;
     assert_eq!(n_reads(&log), 1 + 3);
     // Nothing changed, so that nothing was evaluated.
@@ -100,7 +100,7 @@ async fn upkeep_reads_what_is_depended_on_each_minute() {
     tokio::time::sleep(Duration::from_secs(61)).await;
     until(|| outcomes(&log).len() >= 9).await;
     assert_eq!(outcomes(&log)[6..9], vec!["Pending"; 3]);
-    upkeep.abort();
+    resync.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,13 +140,13 @@ async fn chores_are_spread_over_the_minute() {
     }
     reconciled(&context, &log, 6).await;
     assert_eq!(n_reads(&log), 6);
-    let upkeep = tokio::spawn(upkeep(Arc::clone(&context)));
+    let resync = tokio::spawn(periodic_resync::run(Arc::clone(&context)));
     for n in 0..6 {
         let due = if n == 0 { 60_100 } else { 10_000 };
         tokio::time::sleep(Duration::from_millis(due)).await;
         assert_eq!(n_reads(&log), 6 + n + 1);
     }
-    upkeep.abort();
+    resync.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,15 +165,15 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     };
     assert_eq!(context.store.touched_by(&change, Profile::Truthful), ["a"]);
 
-    let mut served = world(
+    let mut served = snapshot(
         &[
             ("apps/v1", "deployments", "Deployment"),
             ("example.com/v1", "limits", "Limit"),
         ],
         &[("apps/v1", "/openapi/v3/apis/apps/v1?hash=1")],
     );
-    served.revision = context.world().revision + 1;
-    context.set_world(served);
+    served.revision = context.snapshot().revision + 1;
+    context.set_snapshot(served);
     reconciled(&context, &log, 2).await;
     // The policy does not match it, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Pending", "Failed"]);
