@@ -4,6 +4,7 @@
 //! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
 //! applied if it says something else than the one that is there (`apply`).
 
+mod admission_cache;
 mod apply;
 pub mod args;
 mod backoff;
@@ -14,9 +15,9 @@ mod check;
 pub mod clear;
 mod client;
 mod cluster_snapshot;
-mod compiled_policies;
 mod context;
 mod crds;
+mod dependencies;
 mod discovery;
 mod discovery_lag;
 pub mod error;
@@ -30,7 +31,6 @@ mod leadership;
 mod lease;
 mod list_watch;
 mod log_throttle;
-mod mapper;
 mod observe;
 mod openapi;
 mod pace;
@@ -164,7 +164,7 @@ impl Controller {
         let work = supervisor.contained("workers", work);
         let writing = async {
             unless_lost(&supervisor, work).await?;
-            let n_unfinished = context.prober.n_unfinished();
+            let n_unfinished = context.probe_runner.n_unfinished();
             if n_unfinished > 0 {
                 tracing::info!(
                     policies = n_unfinished,

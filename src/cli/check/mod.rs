@@ -25,6 +25,8 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use crate::cel::decls::Version;
+use crate::library::environment::is_whole_in;
+use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
@@ -70,11 +72,12 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
+    let version = options.version.unwrap_or(LATEST);
     for policy in &input.policies {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         outcome.findings.extend(shape::check(policy));
         outcome.findings.extend(validation::policy(policy));
-        if let Some(version) = options.version {
+        if !is_whole_in(version) {
             outcome.findings.extend(versions::check(policy, version));
         }
         cascade::without(&mut outcome.findings);
