@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::check::settings::FindingArgs;
 use super::check::versions;
 use crate::cel::decls::Version;
 use crate::status::lease;
@@ -28,6 +29,7 @@ Examples:
   kubectl get validatingadmissionpolicies -o yaml | kubectl vap check -
   kubectl vap check policies/ --kubernetes-version 1.33
   kubectl vap check policies/ -o sarif > vap.sarif
+  kubectl vap check policies/ --allow unbound-policy --error absent-field
 
 Exit status:
   0  no errors and no warnings (or --exit-zero); notes do not count without --strict
@@ -187,6 +189,9 @@ pub struct CheckArgs {
     /// End with 0 also when there are findings
     #[arg(long)]
     pub exit_zero: bool,
+    /// The flags about findings.
+    #[command(flatten)]
+    pub findings: FindingArgs,
 }
 
 /// `test`.

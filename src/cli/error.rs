@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::check::levels::LevelError;
 use crate::schema::SchemaError;
 
 /// A failure of the plugin itself. What is wrong with a policy is never one.
@@ -53,6 +54,9 @@ pub(crate) enum CliError {
         /// The rule that was probably meant, in a question, or nothing.
         hint: String,
     },
+    /// A level is of no rule, or of two kinds.
+    #[error(transparent)]
+    Level(#[from] LevelError),
     /// Any other answer of the API server.
     #[error("the API server at {server} answers: {reason}")]
     Api {

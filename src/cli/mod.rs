@@ -28,6 +28,7 @@ use args::{
     StatusArgs, TestArgs, TestOutput,
 };
 use check::finding::Finding;
+use check::settings::Settings;
 use controller::ControllerReport;
 use error::CliError;
 use exit::Exit;
@@ -109,7 +110,10 @@ fn run_check(
         },
         version: args.kubernetes_version,
     };
-    let report = check::run(&options, &mut io::stdin())?;
+    let settings = Settings {
+        levels: vec![args.findings.levels()?],
+    };
+    let report = check::run_with(&options, &settings, &mut io::stdin())?;
     let text = match args.output {
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,

@@ -10,10 +10,13 @@ pub mod costs;
 mod expressions;
 pub mod finding;
 pub mod known;
+pub mod levels;
+mod manage;
 mod names;
 pub mod policy;
 pub mod render;
 pub mod report;
+pub mod settings;
 pub mod shape;
 pub(super) mod suggestion;
 mod suspicious;
@@ -31,6 +34,7 @@ use crate::schema::SchemaError;
 use super::input::{Input, Wanted};
 use known::Known;
 use report::CheckReport;
+use settings::Settings;
 
 /// The subject and the settings of a check.
 #[derive(Clone, Debug, Default)]
@@ -45,11 +49,23 @@ pub struct Options {
     pub version: Option<Version>,
 }
 
-/// Checks all policies of the input.
+/// Checks all policies of the input, with the levels that rules have by default.
 ///
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
+    run_with(options, &Settings::default(), stdin)
+}
+
+/// Checks all policies of the input.
+///
+/// # Errors
+/// Where the built-in schemas cannot be read, which is an error of the build.
+pub fn run_with(
+    options: &Options,
+    settings: &Settings,
+    stdin: &mut dyn Read,
+) -> Result<CheckReport, SchemaError> {
     let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = report::no_crds(&options.crds, &crds);
@@ -89,6 +105,6 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     report.add_bindings(&input);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
-    report.finish();
+    report.finish(settings);
     Ok(report)
 }

@@ -1,0 +1,22 @@
+//! Management of findings: which are reported, at which level, and the causes that suppress the others.
+
+use super::levels;
+use super::report::{CheckReport, Suppressed, SuppressedBy};
+use super::settings::Settings;
+
+/// Gives the findings of a report their levels, and takes those out that are not to be reported.
+pub(super) fn manage(report: &mut CheckReport, settings: &Settings) {
+    let mut told = Vec::new();
+    for mut found in std::mem::take(&mut report.findings) {
+        if levels::apply(&settings.levels, &mut found) {
+            told.push(found);
+        } else {
+            report.suppressed.push(Suppressed {
+                by: SuppressedBy::Level,
+                reason: None,
+                finding: found,
+            });
+        }
+    }
+    report.findings = told;
+}

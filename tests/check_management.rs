@@ -1,0 +1,167 @@
+//! What becomes of the findings of `kubectl vap check`: levels, comments, configuration, baseline.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::golden::PLAIN;
+use clap::Parser as _;
+use serde_json::Value;
+use vap_status_controller::cli::args::Args;
+use vap_status_controller::cli::exit::Exit;
+use vap_status_controller::cli::run;
+
+/// A policy with a warning in line 10, `undefined-field`.
+const WRONG: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+  - message: too many
+    expression: object.spec.replica <= 50
+";
+
+/// Runs `check`; returns its output, its complaints, and its exit status.
+fn vap(args: &[&str]) -> (String, String, Exit) {
+    let parsed = Args::try_parse_from([&["kubectl-vap", "check"], args].concat());
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return (String::new(), error.to_string(), Exit::WrongUse),
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = run(&parsed, PLAIN, &mut out, &mut err);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(out), text(err), exit)
+}
+
+/// A new directory with a file for each of `files`.
+fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("management-{test}"));
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(root.join(".git")).unwrap();
+    for (name, text) in files {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+/// The report on `path` as JSON, and the exit status.
+fn json(path: &Path, args: &[&str]) -> (Value, Exit) {
+    let (out, err, exit) = vap(&[&[path.to_str().unwrap(), "-o", "json"], args].concat());
+    let report = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}{out}"));
+    (report, exit)
+}
+
+/// The findings of a report: severity, rule and line.
+fn findings(report: &Value) -> Vec<String> {
+    let found = report["findings"].as_array().unwrap().iter();
+    found
+        .map(|found| {
+            let text = |name: &str| found[name].as_str().unwrap();
+            format!("{} {} {}", text("severity"), text("rule"), found["line"])
+        })
+        .collect()
+}
+
+/// The suppressed findings of a report: what suppresses them, and the rule.
+fn suppressed(report: &Value) -> Vec<String> {
+    let found = report["suppressed"].as_array().unwrap().iter();
+    found
+        .map(|of| {
+            let rule = of["finding"]["rule"].as_str().unwrap();
+            format!("{} {rule}", of["by"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
+    let root = directory("levels", &[("p.yaml", WRONG)]);
+    let check = |args: &[&str]| {
+        let (report, exit) = json(&root, args);
+        (findings(&report), suppressed(&report), exit)
+    };
+    let told = |severity: &str| vec![format!("{severity} undefined-field 10")];
+    let none = Vec::<String>::new();
+    assert_eq!(check(&[]), (told("warning"), none.clone(), Exit::Findings));
+    let raised = check(&["--error", "undefined-field"]);
+    assert_eq!(raised, (told("error"), none.clone(), Exit::Findings));
+    let lowered = check(&["--note", "undefined-field"]);
+    assert_eq!(lowered, (told("note"), none.clone(), Exit::Clean));
+    let hidden = (
+        none.clone(),
+        vec!["level undefined-field".to_owned()],
+        Exit::Clean,
+    );
+    assert_eq!(check(&["--allow", "absent-key,undefined-field"]), hidden);
+    assert_eq!(check(&["--allow", "all"]), hidden);
+    let but_one = check(&["--allow", "all", "--warn", "undefined-field"]);
+    assert_eq!(but_one, (told("warning"), none, Exit::Findings));
+
+    let (out, _, _) = vap(&[root.to_str().unwrap(), "--allow", "all"]);
+    assert_eq!(
+        out,
+        "1 policy in 1 file checked for Kubernetes 1.36: nothing found (1 suppressed: 1 by the level of the rule)\n"
+    );
+}
+
+#[test]
+fn what_is_refused_or_unread_is_reported_at_any_level() {
+    let refused = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
+    let root = directory(
+        "refused",
+        &[
+            ("p.yaml", &refused),
+            ("q.yaml", "kind: ValidatingAdmissionPolicy\na: [\n"),
+        ],
+    );
+    for level in ["--allow", "--note", "--warn"] {
+        let (report, exit) = json(&root, &[level, "all", level, "invalid-value"]);
+        let found = findings(&report);
+        assert!(
+            found.contains(&"error invalid-value 8".to_owned()),
+            "{found:?}"
+        );
+        assert!(
+            found.contains(&"error invalid-yaml 2".to_owned()),
+            "{found:?}"
+        );
+        assert_eq!(exit, Exit::WrongUse);
+    }
+    let (report, exit) = json(&root.join("none.yaml"), &["--allow", "all"]);
+    assert_eq!(
+        (findings(&report), exit),
+        (vec!["error unreadable null".to_owned()], Exit::WrongUse)
+    );
+}
+
+#[test]
+fn levels_that_cannot_be_are_wrong_use() {
+    for (args, wanted) in [
+        (
+            ["--allow", "undefined-feild", "--note", "all"],
+            "error: no rule `undefined-feild`; did you mean `undefined-field`? `kubectl vap explain` lists all\n",
+        ),
+        (
+            ["--allow", "undefined-field", "--warn", "undefined-field"],
+            "error: `undefined-field` is given two levels, warn and allow; remove one of the two\n",
+        ),
+    ] {
+        let (out, err, exit) = vap(&[&["config/samples"], &args[..]].concat());
+        assert_eq!(
+            (out.as_str(), err.as_str(), exit),
+            ("", wanted, Exit::WrongUse)
+        );
+    }
+}
