@@ -165,3 +165,172 @@ fn levels_that_cannot_be_are_wrong_use() {
         );
     }
 }
+
+/// Checks `text` with flags; returns the findings and what is suppressed.
+#[track_caller]
+fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String>) {
+    let root = directory(test, &[("p.yaml", text)]);
+    let (report, _) = json(&root.join("p.yaml"), args);
+    (findings(&report), suppressed(&report))
+}
+
+#[test]
+fn a_comment_allows_the_finding_of_its_line_or_of_what_follows() {
+    const ALLOW: &str = "# vap: allow undefined-field, a webhook adds it";
+    let expression = "    expression: object.spec.replica <= 50\n";
+    let allowed = (
+        Vec::<String>::new(),
+        vec!["comment undefined-field".to_owned()],
+    );
+    for (n, text) in [
+        WRONG.replace(expression, &format!("    {ALLOW}\n{expression}")),
+        WRONG.replace("<= 50", &format!("<= 50 {ALLOW}")),
+        WRONG.replace("  - message", &format!("  {ALLOW}\n  - message")),
+        WRONG.replace("  validations:", &format!("  {ALLOW}\n  validations:")),
+        WRONG.replace("validations:", &format!("validations: {ALLOW}")),
+        format!("{ALLOW}\n{WRONG}"),
+        format!("{ALLOW}\n---\n{WRONG}"),
+        WRONG.replace(
+            "object.spec.replica",
+            &format!(">- {ALLOW}\n      object.metadata.name != ''\n      && object.spec.replica"),
+        ),
+        WRONG
+            .replace(
+                "object.spec.replica",
+                "|\n      object.metadata.name != ''\n      && object.spec.replica",
+            )
+            .replace("  - message", &format!("  {ALLOW}\n  - message")),
+        WRONG.replace(
+            "<= 50",
+            &format!("<= 50\n      && object.spec.replicas > 1 {ALLOW}"),
+        ),
+        WRONG
+            .replace('\n', "\r\n")
+            .replace("<= 50", &format!("<= 50 {ALLOW}")),
+        format!(
+            "\u{feff}{}",
+            WRONG.replace("<= 50", &format!("<= 50 {ALLOW}"))
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(
+            check_text(&format!("comment-{n}"), &text, &[]),
+            allowed,
+            "{text}"
+        );
+        // The level of the rule does not make the comment useless.
+        let (found, _) = check_text(
+            &format!("comment-{n}"),
+            &text,
+            &["--allow", "undefined-field"],
+        );
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn comments_that_allow_nothing_are_found() {
+    let warning = |rule: &str, line: usize| format!("warning {rule} {line}");
+    let wrong = |line| warning("undefined-field", line);
+    for (n, (comment, wanted)) in [
+        (
+            "# vap: allow absent-key, why",
+            vec![warning("unused-suppression", 10), wrong(11)],
+        ),
+        (
+            "# vap: allow undefined-field",
+            vec![warning("invalid-suppression", 10), wrong(11)],
+        ),
+        (
+            "# vap: allow undefined-feild, why",
+            vec![warning("invalid-suppression", 10), wrong(11)],
+        ),
+        (
+            "# vap: ignore undefined-field, why",
+            vec![warning("invalid-suppression", 10), wrong(11)],
+        ),
+        ("# allow undefined-field, why", vec![wrong(11)]),
+        ("# vap: the limit", vec![wrong(11)]),
+        (
+            "# vap: allow undefined-field, why\n    # vap: allow absent-key, why",
+            vec![warning("unused-suppression", 11)],
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = WRONG.replace("    expression", &format!("    {comment}\n    expression"));
+        let (found, _) = check_text(&format!("unused-{n}"), &text, &[]);
+        assert_eq!(found, wanted, "{comment}");
+    }
+    // What is text allows nothing, and is no comment that could be unused.
+    for expression in [
+        "'# vap: allow undefined-field, a' != object.spec.replica",
+        "|\n      // vap: allow undefined-field, a\n      object.spec.replica == 1\n      # vap: allow absent-key, a",
+    ] {
+        let text = WRONG.replace(
+            "object.spec.replica <= 50",
+            &serde_json::to_string(expression).unwrap(),
+        );
+        let text = if expression.starts_with('|') {
+            WRONG.replace("object.spec.replica <= 50", expression)
+        } else {
+            text
+        };
+        let (found, suppressed) = check_text("text", &text, &[]);
+        assert!(
+            found.iter().all(|found| !found.contains("suppression")),
+            "{found:?}"
+        );
+        assert!(suppressed.is_empty() && !found.is_empty());
+    }
+}
+
+#[test]
+fn no_comment_hides_what_is_refused() {
+    let text = WRONG.replace(
+        "  validations:",
+        "  # vap: allow invalid-value, why\n  failurePolicy: Never\n  validations:",
+    );
+    let (found, _) = check_text("refused-comment", &text, &["--note", "unused-suppression"]);
+    let wanted = [
+        "note unused-suppression 8",
+        "error invalid-value 9",
+        "warning undefined-field 12",
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn suppressed_findings_are_told() {
+    let text = WRONG.replace(
+        "<= 50",
+        "<= 50 # vap: allow undefined-field, a webhook adds it",
+    );
+    let root = directory("told", &[("p.yaml", &text)]);
+    let path = root.join("p.yaml");
+    let path = path.to_str().unwrap();
+    let (out, _, exit) = vap(&[path]);
+    assert_eq!(
+        (out.as_str(), exit),
+        (
+            "1 policy in 1 file checked for Kubernetes 1.36: nothing found (1 suppressed: 1 by comments)\n",
+            Exit::Clean
+        )
+    );
+    let (out, _, _) = vap(&[path, "-o", "sarif"]);
+    let sarif: Value = serde_json::from_str(&out).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["suppressions"][0]["kind"], "inSource");
+    assert_eq!(
+        result["suppressions"][0]["justification"],
+        "a webhook adds it"
+    );
+    let (out, _, _) = vap(&[path, "-o", "github"]);
+    assert_eq!(out, "");
+    let (report, _) = json(&root, &[]);
+    assert_eq!(report["suppressed"][0]["reason"], "a webhook adds it");
+    assert_eq!(report["summary"]["suppressed"], 1);
+}

@@ -1,11 +1,14 @@
 //! Management of findings: which are reported, at which level, and the causes that suppress the others.
 
-use super::levels;
 use super::report::{CheckReport, Suppressed, SuppressedBy};
 use super::settings::Settings;
+use super::{comment, levels};
+use crate::cli::input::comments::Comment;
 
 /// Gives the findings of a report their levels, and takes those out that are not to be reported.
-pub(super) fn manage(report: &mut CheckReport, settings: &Settings) {
+pub(super) fn manage(report: &mut CheckReport, settings: &Settings, comments: &[Comment]) {
+    // A comment is used also where a level would do.
+    comment::apply(comments, &mut report.findings, &mut report.suppressed);
     let mut told = Vec::new();
     for mut found in std::mem::take(&mut report.findings) {
         if levels::apply(&settings.levels, &mut found) {

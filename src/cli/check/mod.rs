@@ -6,6 +6,7 @@
 mod absence;
 pub mod annotations;
 mod cascade;
+mod comment;
 pub mod costs;
 mod expressions;
 pub mod finding;
@@ -105,6 +106,7 @@ pub fn run_with(
     report.add_bindings(&input);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
-    report.finish(settings);
+    input.comments.extend(crds.comments);
+    report.finish(settings, &input.comments);
     Ok(report)
 }

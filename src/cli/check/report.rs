@@ -13,6 +13,7 @@ use super::policy::{Outcome, finding};
 use super::settings::Settings;
 use super::suggestion::nearest;
 use crate::cli::exit::Exit;
+use crate::cli::input::comments::Comment;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
@@ -84,6 +85,8 @@ pub struct Suppressed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuppressedBy {
+    /// A comment in the file.
+    Comment,
     /// The level of its rule.
     Level,
 }
@@ -93,6 +96,7 @@ impl SuppressedBy {
     #[must_use]
     pub fn count(self, n: usize) -> String {
         match self {
+            Self::Comment => format!("{n} by comments"),
             Self::Level => format!("{n} by the level of the rule"),
         }
     }
@@ -264,9 +268,9 @@ impl CheckReport {
     }
 
     /// Sorts the findings, gives them their levels, and counts them.
-    pub fn finish(&mut self, settings: &Settings) {
+    pub fn finish(&mut self, settings: &Settings, comments: &[Comment]) {
         self.sort();
-        manage::manage(self, settings);
+        manage::manage(self, settings, comments);
         self.sort();
         let count = |severity| {
             let all = self.findings.iter();

@@ -4,6 +4,7 @@
 //! Takes paths, gives API objects and a list of what could not be read. One bad document costs itself
 //! alone. It knows nothing of what becomes of the objects.
 
+pub mod comments;
 pub mod decode;
 pub mod files;
 pub mod object;
@@ -23,6 +24,7 @@ use serde_json::Value;
 
 use crate::schema::{Crd, Gvk};
 
+use comments::Comment;
 use files::ReadFile;
 use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
@@ -71,6 +73,10 @@ pub struct Input {
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
     pub dropped: passed_over::ByKind,
+    /// Comments that are meant for a program.
+    pub comments: Vec<Comment>,
+    /// The names of the files that were read.
+    pub files: Vec<String>,
     /// Problems in the input, in order.
     pub problems: Vec<Problem>,
     /// How many files were read, standard input among them.
@@ -157,6 +163,8 @@ impl Input {
         };
         self.n_files += 1;
         let source = Arc::new(SourceText::new(file.name, text));
+        self.files.push(source.name.clone());
+        self.comments.extend(comments::comments(&source));
         let mut mentions_policies = None;
         let mut copies = std::mem::take(&mut self.copies);
         documents(&source, &mut copies, &mut |document| match document {
