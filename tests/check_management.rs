@@ -334,3 +334,217 @@ fn suppressed_findings_are_told() {
     assert_eq!(report["suppressed"][0]["reason"], "a webhook adds it");
     assert_eq!(report["summary"]["suppressed"], 1);
 }
+
+#[test]
+fn a_configuration_file_is_found_above_the_paths() {
+    let levels = "levels: {undefined-field: note}\n";
+    let root = directory(
+        "config",
+        &[
+            (".vap.yaml", levels),
+            ("a/b/p.yaml", WRONG),
+            ("c/.vap.yaml", "levels:\n  undefined-field: error\n"),
+            ("c/p.yaml", WRONG),
+            ("d/.git/x", ""),
+            ("d/p.yaml", WRONG),
+        ],
+    );
+    let told = |path: &str, args: &[&str]| {
+        let (report, exit) = json(&root.join(path), args);
+        (findings(&report).join(","), exit)
+    };
+    let with = |severity: &str, exit: Exit| (format!("{severity} undefined-field 10"), exit);
+    assert_eq!(told("a/b/p.yaml", &[]), with("note", Exit::Clean));
+    assert_eq!(told("a", &[]), with("note", Exit::Clean));
+    assert_eq!(told("c/p.yaml", &[]), with("error", Exit::Findings));
+    // The root of a repository ends the search.
+    assert_eq!(told("d", &[]), with("warning", Exit::Findings));
+    let flag = ["--no-config"];
+    assert_eq!(told("c", &flag), with("warning", Exit::Findings));
+    let config = root.join("c/.vap.yaml");
+    let config = config.to_str().unwrap();
+    let flag = ["--config", config];
+    assert_eq!(told("a", &flag), with("error", Exit::Findings));
+    let over = ["--config", config, "--allow", "all"];
+    assert_eq!(told("a", &over), (String::new(), Exit::Clean));
+
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let (_, err, exit) = vap(&[&path("a"), &path("c")]);
+    assert_eq!(exit, Exit::WrongUse);
+    assert!(
+        err.starts_with("error: the paths have different configuration files, ")
+            && err.ends_with("name one with --config, or use --no-config\n"),
+        "{err}"
+    );
+    let (_, err, exit) = vap(&[&path("a"), "--config", &path("none.yaml")]);
+    assert!(err.starts_with("error: cannot read ") && exit == Exit::WrongUse);
+}
+
+#[test]
+fn a_configuration_file_leaves_out_paths_and_sets_defaults() {
+    let crd = fs::read_to_string("config/samples/late/replica_limit_crd.yaml").unwrap();
+    let policy = fs::read_to_string("config/samples/missing_param_kind.yaml").unwrap();
+    let sort = WRONG.replace("object.spec.replica <= 50", "[1, 2].sort() == [1, 2]");
+    let config =
+        "exclude: [vendor, '*.gen.yaml']\ncrds: [crds]\nkubernetesVersion: 1.30\nstrict: true\n";
+    let files = [
+        (".vap.yaml", config),
+        ("p/p.yaml", policy.as_str()),
+        ("crds/crd.yaml", &crd),
+        ("p/vendor/w.yaml", WRONG),
+        ("p/w.gen.yaml", WRONG),
+        ("q/sort.yaml", &sort),
+    ];
+    let root = directory("defaults", &files);
+    let (report, exit) = json(&root.join("p"), &["--allow", "unwatched-subresource"]);
+    assert_eq!((findings(&report), exit), (Vec::new(), Exit::Clean));
+    assert_eq!(report["summary"]["excluded"], 2);
+    assert!(
+        report["configuration"]
+            .as_str()
+            .unwrap()
+            .ends_with(".vap.yaml")
+    );
+    // Also where it is named.
+    let (report, _) = json(&root.join("p/w.gen.yaml"), &[]);
+    assert_eq!(report["summary"]["excluded"], 1);
+    let (out, _, _) = vap(&[root.join("p").to_str().unwrap()]);
+    assert!(
+        out.starts_with("1 policy in 1 file (2 excluded) checked"),
+        "{out}"
+    );
+    // Strict: without the CRD the note counts.
+    fs::remove_file(root.join("crds/crd.yaml")).unwrap();
+    assert_eq!(json(&root.join("p"), &[]).1, Exit::Findings);
+    let (report, _) = json(&root.join("q"), &[]);
+    assert!(findings(&report).contains(&"error newer-function 10".to_owned()));
+    let (report, _) = json(&root.join("q"), &["--kubernetes-version", "1.36"]);
+    assert!(!findings(&report).contains(&"error newer-function 10".to_owned()));
+}
+
+#[test]
+fn a_wrong_configuration_file_is_wrong_use() {
+    let root = directory(
+        "wrong-config",
+        &[(".vap.yaml", "\nlevel: {}\n"), ("p.yaml", WRONG)],
+    );
+    let (out, err, exit) = vap(&[root.to_str().unwrap()]);
+    assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+    assert!(
+        err.ends_with(".vap.yaml:2:1: unknown key `level`; did you mean `levels`?\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_baseline_hides_what_was_there_and_tells_what_is_gone() {
+    let root = directory(
+        "baseline",
+        &[
+            ("p/p.yaml", WRONG),
+            ("p/q.yaml", &WRONG.replace("name: p", "name: q")),
+        ],
+    );
+    let baseline = root.join("b.json");
+    let baseline = baseline.to_str().unwrap();
+    let all = root.join("p");
+    let (out, err, exit) = vap(&[all.to_str().unwrap(), "--write-baseline", baseline]);
+    assert_eq!(exit, Exit::Clean);
+    assert!(err.ends_with("b.json: 2 findings written\n"), "{err}");
+    assert!(
+        out.ends_with("nothing found (2 suppressed: 2 by the baseline)\n"),
+        "{out}"
+    );
+    let written = fs::read_to_string(baseline).unwrap();
+    assert!(written.contains("\"file\": \"p/p.yaml\""), "{written}");
+
+    let told = |path: &Path| {
+        let (report, exit) = json(path, &["--baseline", baseline]);
+        (findings(&report), suppressed(&report), exit)
+    };
+    let known = |n: usize| vec!["baseline undefined-field".to_owned(); n];
+    assert_eq!(told(&all), (Vec::new(), known(2), Exit::Clean));
+    // Lines move, and a finding of the same rule comes; another is mended.
+    let moved = WRONG
+        .replace("spec:\n  match", "spec:\n\n  # more\n  match")
+        .replace(
+            "  - message",
+            "  - expression: object.spec.template.speck == null\n  - message",
+        );
+    fs::write(root.join("p/p.yaml"), moved).unwrap();
+    fs::write(
+        root.join("p/q.yaml"),
+        WRONG
+            .replace("name: p", "name: q")
+            .replace("replica ", "replicas "),
+    )
+    .unwrap();
+    let wanted = vec![
+        "note stale-baseline null".to_owned(),
+        "warning undefined-field 11".to_owned(),
+    ];
+    assert_eq!(told(&all), (wanted, known(1), Exit::Findings));
+    // Of files that are not checked nothing is said, but for those that are gone.
+    let (found, _, _) = told(&root.join("p/p.yaml"));
+    assert_eq!(found, ["warning undefined-field 11"]);
+    fs::remove_file(root.join("p/q.yaml")).unwrap();
+    let (found, _, _) = told(&root.join("p/p.yaml"));
+    assert_eq!(found.len(), 2);
+    let (found, _, _) = told(&root.join("p/p.yaml"));
+    assert!(found[0].starts_with("note stale-baseline"));
+    let (_, exit) = json(
+        &all,
+        &[
+            "--baseline",
+            baseline,
+            "--allow",
+            "undefined-field",
+            "--error",
+            "stale-baseline",
+        ],
+    );
+    assert_eq!(exit, Exit::Findings);
+}
+
+#[test]
+fn no_baseline_hides_what_is_refused() {
+    let text = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
+    let root = directory("baseline-refused", &[("p.yaml", &text)]);
+    let baseline = root.join("b.json");
+    let baseline = baseline.to_str().unwrap();
+    let (report, exit) = json(&root.join("p.yaml"), &["--write-baseline", baseline]);
+    assert_eq!(findings(&report), ["error invalid-value 8"]);
+    assert_eq!(exit, Exit::Findings);
+    let text = fs::read_to_string(baseline).unwrap();
+    assert!(!text.contains("invalid-value"), "{text}");
+    // Neither does one that was written by hand.
+    let fingerprint = report["findings"][0]["fingerprint"].as_str().unwrap();
+    let entry = format!(
+        "{{\"file\": \"p.yaml\", \"rule\": \"invalid-value\", \"fingerprint\": \"{fingerprint}\", \"message\": \"\"}}"
+    );
+    let text = format!(
+        "{{\"apiVersion\": \"cli.vap-status.dev/v1alpha1\", \"kind\": \"CheckBaseline\", \"findings\": [{entry}]}}"
+    );
+    fs::write(baseline, text).unwrap();
+    let (report, _) = json(&root.join("p.yaml"), &["--baseline", baseline]);
+    assert_eq!(
+        findings(&report),
+        ["error invalid-value 8", "warning undefined-field 11"]
+    );
+
+    for (text, wanted) in [
+        ("{", "EOF while parsing"),
+        (
+            "{\"apiVersion\": \"v1\", \"kind\": \"CheckBaseline\", \"findings\": []}",
+            "it is no",
+        ),
+        (
+            "{\"apiVersion\": \"\", \"kind\": \"\", \"findings\": [], \"x\": 1}",
+            "unknown field `x`",
+        ),
+    ] {
+        fs::write(baseline, text).unwrap();
+        let (_, err, exit) = vap(&[root.to_str().unwrap(), "--baseline", baseline]);
+        assert!(err.contains(wanted) && exit == Exit::WrongUse, "{err}");
+    }
+}

@@ -57,6 +57,12 @@ pub(crate) enum CliError {
     /// A level is of no rule, or of two kinds.
     #[error(transparent)]
     Level(#[from] LevelError),
+    /// The configuration file cannot be read, or there are several.
+    #[error("{0}")]
+    Config(String),
+    /// A baseline cannot be read or written.
+    #[error("{0}")]
+    Baseline(String),
     /// Any other answer of the API server.
     #[error("the API server at {server} answers: {reason}")]
     Api {

@@ -110,7 +110,7 @@ pub fn sarif(report: &CheckReport) -> Value {
 fn sarif_suppressed(suppressed: &Suppressed) -> Value {
     let kind = match suppressed.by {
         SuppressedBy::Comment => "inSource",
-        SuppressedBy::Level => "external",
+        SuppressedBy::Baseline | SuppressedBy::Level => "external",
     };
     let reason = suppressed.reason.clone();
     let reason = reason.unwrap_or_else(|| suppressed.by.count(1));
@@ -153,6 +153,7 @@ fn sarif_result(found: &Finding) -> Value {
         "level": found.severity.as_str(),
         "message": {"text": full_message(found)},
         "locations": [location],
+        "partialFingerprints": {"vapFinding/v1": found.fingerprint},
     })
 }
 

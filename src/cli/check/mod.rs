@@ -5,11 +5,16 @@
 
 mod absence;
 pub mod annotations;
+pub mod baseline;
 mod cascade;
+pub(super) mod command;
 mod comment;
+pub mod config;
 pub mod costs;
 mod expressions;
 pub mod finding;
+mod fingerprint;
+mod glob;
 pub mod known;
 pub mod levels;
 mod manage;
@@ -32,7 +37,9 @@ use crate::cel::decls::Version;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
+use super::input::files::Reading;
 use super::input::{Input, Wanted};
+pub(super) use baseline::write_baseline;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
@@ -67,7 +74,10 @@ pub fn run_with(
     settings: &Settings,
     stdin: &mut dyn Read,
 ) -> Result<CheckReport, SchemaError> {
-    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
+    let reading = Reading {
+        is_excluded: &|path| settings.exclude.has(path),
+    };
+    let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
@@ -107,6 +117,6 @@ pub fn run_with(
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
     input.comments.extend(crds.comments);
-    report.finish(settings, &input.comments);
+    report.finish(settings, &input);
     Ok(report)
 }

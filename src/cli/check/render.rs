@@ -229,8 +229,12 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     };
     let expressions = report.expressions.as_ref();
     let expressions = expressions.map(|version| format!(", with expressions for {version}"));
+    let excluded = match summary.excluded {
+        0 => String::new(),
+        n => format!(" ({n} excluded)"),
+    };
     format!(
-        "{n_policies} in {} checked for Kubernetes {}{}: {found}{suppressed}",
+        "{n_policies} in {}{excluded} checked for Kubernetes {}{}: {found}{suppressed}",
         count(summary.files, "file"),
         report.kubernetes,
         expressions.unwrap_or_default()

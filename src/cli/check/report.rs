@@ -13,7 +13,6 @@ use super::policy::{Outcome, finding};
 use super::settings::Settings;
 use super::suggestion::nearest;
 use crate::cli::exit::Exit;
-use crate::cli::input::comments::Comment;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
@@ -38,6 +37,9 @@ pub struct CheckReport {
     pub expressions: Option<String>,
     /// `truthful` or `upstream`.
     pub profile: &'static str,
+    /// The configuration file, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
     /// How much there was, and how much is wrong.
     pub summary: Summary,
     /// The findings, sorted by file and place.
@@ -54,6 +56,8 @@ pub struct CheckReport {
 pub struct Summary {
     /// Files read.
     pub files: usize,
+    /// Files and directories that the configuration leaves out.
+    pub excluded: usize,
     /// Policies checked.
     pub policies: usize,
     /// Findings that are errors.
@@ -87,6 +91,8 @@ pub struct Suppressed {
 pub enum SuppressedBy {
     /// A comment in the file.
     Comment,
+    /// The baseline.
+    Baseline,
     /// The level of its rule.
     Level,
 }
@@ -97,6 +103,7 @@ impl SuppressedBy {
     pub fn count(self, n: usize) -> String {
         match self {
             Self::Comment => format!("{n} by comments"),
+            Self::Baseline => format!("{n} by the baseline"),
             Self::Level => format!("{n} by the level of the rule"),
         }
     }
@@ -172,7 +179,9 @@ impl CheckReport {
                 Profile::Truthful => "truthful",
                 Profile::Upstream => "upstream",
             },
+            configuration: None,
             summary: Summary {
+                excluded: input.n_excluded,
                 files: input.n_files,
                 unreadable: input.problems.iter().filter(|it| is_fatal(it.kind)).count(),
                 ..Summary::default()
@@ -268,10 +277,16 @@ impl CheckReport {
     }
 
     /// Sorts the findings, gives them their levels, and counts them.
-    pub fn finish(&mut self, settings: &Settings, comments: &[Comment]) {
+    pub fn finish(&mut self, settings: &Settings, input: &Input) {
+        self.configuration.clone_from(&settings.config);
         self.sort();
-        manage::manage(self, settings, comments);
+        manage::manage(self, settings, input);
         self.sort();
+        self.count();
+    }
+
+    /// Counts the findings.
+    pub(super) fn count(&mut self) {
         let count = |severity| {
             let all = self.findings.iter();
             all.filter(|found| found.severity == severity).count()

@@ -1,7 +1,11 @@
 //! Settings of a check beside what is checked: the levels of rules, and what is not reported.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
+use super::baseline::Baseline;
+use super::config::Exclude;
 use super::levels::{Level, LevelError, Levels};
 
 /// Flags of `check` about its findings.
@@ -21,6 +25,19 @@ pub struct FindingArgs {
     /// Do not report findings of RULE. What the API server refuses is reported all the same, and as an error
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub allow: Vec<String>,
+    /// The configuration file [default: .vap.yaml in the directory of the paths, or above it within the repository]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Read no configuration file
+    #[arg(long, conflicts_with = "config")]
+    pub no_config: bool,
+    /// Do not report the findings in FILE; those of them that are gone are noted
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write the findings to FILE as a baseline, instead of reporting them; but for those of what the API server
+    /// refuses
+    #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
+    pub write_baseline: Option<PathBuf>,
 }
 
 impl FindingArgs {
@@ -50,4 +67,10 @@ impl FindingArgs {
 pub struct Settings {
     /// The levels of rules, those that count more first.
     pub levels: Vec<Levels>,
+    /// The paths that are not checked.
+    pub exclude: Exclude,
+    /// The findings that are not reported.
+    pub baseline: Option<Baseline>,
+    /// The name of the configuration file, if there is one.
+    pub config: Option<String>,
 }

@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::schema::{Crd, Gvk};
 
 use comments::Comment;
-use files::ReadFile;
+use files::{ReadFile, Reading};
 use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
 pub use place::{Place, SourceText};
@@ -75,6 +75,8 @@ pub struct Input {
     pub dropped: passed_over::ByKind,
     /// Comments that are meant for a program.
     pub comments: Vec<Comment>,
+    /// How many files and directories were left out.
+    pub n_excluded: usize,
     /// The names of the files that were read.
     pub files: Vec<String>,
     /// Problems in the input, in order.
@@ -127,8 +129,20 @@ impl Input {
     /// Reads all of `paths`; `-` is `stdin`.
     #[must_use]
     pub fn load(paths: &[PathBuf], wanted: Wanted, stdin: &mut dyn Read) -> Self {
+        Self::load_with(paths, wanted, stdin, &Reading::default())
+    }
+
+    /// Reads of `paths` what is not left out; `-` is `stdin`.
+    #[must_use]
+    pub fn load_with(
+        paths: &[PathBuf],
+        wanted: Wanted,
+        stdin: &mut dyn Read,
+        reading: &Reading<'_>,
+    ) -> Self {
         let mut input = Self::default();
-        files::read_all(paths, stdin, &mut |file| input.add_file(file, wanted));
+        let mut each = |file| input.add_file(file, wanted);
+        input.n_excluded = files::read_all(paths, stdin, reading, &mut each);
         input
     }
 

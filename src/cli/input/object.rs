@@ -215,8 +215,8 @@ pub(super) fn documents(
     }
 }
 
-/// The bytes of the YAML documents of a file; those of JSON have no comments.
-pub(super) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
+/// The bytes of the YAML documents of a file, but for those of JSON.
+pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
     let pieces = pieces(source.text(), source.has_byte_order_mark()).into_iter();
     pieces
         .filter_map(|piece| match piece {
