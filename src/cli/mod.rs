@@ -17,16 +17,17 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
+mod write;
 
 use std::io::{self, Write};
 
-use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, Output,
-    StatusArgs, TestArgs, TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, Output, StatusArgs,
+    TestArgs, TestOutput,
 };
+use check::command::{self, Plan};
 use check::finding::Finding;
 use controller::ControllerReport;
 use error::CliError;
@@ -100,16 +101,13 @@ fn run_check(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let options = check::Options {
-        paths: args.paths.clone(),
-        crds: args.crds.clone(),
-        profile: match args.profile {
-            CheckProfile::Truthful => Profile::Truthful,
-            CheckProfile::Upstream => Profile::Upstream,
-        },
-        version: args.kubernetes_version,
-    };
-    let report = check::run(&options, &mut io::stdin())?;
+    let Plan {
+        options,
+        settings,
+        is_strict,
+    } = command::plan(args)?;
+    let mut report = check::run_with(&options, &settings, &mut io::stdin())?;
+    let told = command::finish(args, &mut report)?;
     let text = match args.output {
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,
@@ -117,6 +115,9 @@ fn run_check(
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
     };
     write(out, &text)?;
+    if let Some(told) = told {
+        let _ = writeln!(err, "{told}");
+    }
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
     if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy among the input");
@@ -125,7 +126,7 @@ fn run_check(
             return Ok(Exit::WrongUse);
         }
     }
-    Ok(match report.exit(args.strict) {
+    Ok(match report.exit(is_strict) {
         Exit::Findings if args.exit_zero => Exit::Clean,
         exit => exit,
     })

@@ -5,15 +5,24 @@
 
 mod absence;
 pub mod annotations;
+pub mod baseline;
 mod cascade;
+pub(super) mod command;
+mod comment;
+pub mod config;
 pub mod costs;
 mod expressions;
 pub mod finding;
+mod fingerprint;
+mod glob;
 pub mod known;
+pub mod levels;
+mod manage;
 mod names;
 pub mod policy;
 pub mod render;
 pub mod report;
+pub mod settings;
 pub mod shape;
 pub(super) mod suggestion;
 mod suspicious;
@@ -30,9 +39,12 @@ use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
+use super::input::files::Reading;
 use super::input::{Input, Wanted};
+pub(super) use baseline::write_baseline;
 use known::Known;
 use report::CheckReport;
+use settings::Settings;
 
 /// The subject and the settings of a check.
 #[derive(Clone, Debug, Default)]
@@ -47,12 +59,27 @@ pub struct Options {
     pub version: Option<Version>,
 }
 
-/// Checks all policies of the input.
+/// Checks all policies of the input, with the levels that rules have by default.
 ///
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
-    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
+    run_with(options, &Settings::default(), stdin)
+}
+
+/// Checks all policies of the input.
+///
+/// # Errors
+/// Where the built-in schemas cannot be read, which is an error of the build.
+pub fn run_with(
+    options: &Options,
+    settings: &Settings,
+    stdin: &mut dyn Read,
+) -> Result<CheckReport, SchemaError> {
+    let reading = Reading {
+        is_excluded: &|path| settings.exclude.has(path),
+    };
+    let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
@@ -92,6 +119,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     report.add_bindings(&input);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
-    report.finish();
+    input.comments.extend(crds.comments);
+    report.finish(settings, &input);
     Ok(report)
 }

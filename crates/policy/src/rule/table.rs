@@ -220,6 +220,13 @@ rules! {
         "the API server refuses the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
         "Change the field that the message names.";
+    InvalidSuppression "invalid-suppression":
+        "a comment that is to allow a rule, and cannot be followed",
+        spec(
+            "validations:\n# vap: allow unlike-types\n- expression: object.spec.replicas == '50'",
+            "validations:\n# vap: allow unlike-types, shown in a talk\n- expression: object.spec.replicas == '50'",
+        ),
+        "Name one rule and, behind a comma, the reason why its finding is right as it is: `# vap: allow RULE, reason`.";
     InvalidValue "invalid-value":
         "the API server refuses the value",
         spec("failurePolicy: Never", "failurePolicy: Ignore"),
@@ -310,6 +317,10 @@ rules! {
         expression("object.metadata.name", "object.metadata.name != ''"),
         "Make a validation and a match condition a bool, a messageExpression a string, and a valueExpression a string \
          or null.";
+    StaleBaseline "stale-baseline":
+        "a finding of the baseline that there is no more",
+        words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
+        "Write the baseline again, so that the finding is reported if it comes back.";
     Syntax "syntax":
         "the expression is not CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
@@ -419,6 +430,14 @@ rules! {
         "nothing reads a variable",
         spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
         "Remove the variable, or read it: one that nothing reads is never evaluated.";
+    UnusedSuppression "unused-suppression":
+        "a comment allows a rule that finds nothing there",
+        spec(
+            "validations:\n# vap: allow undefined-field, added by a webhook\n- expression: object.spec.replicas < 5",
+            "validations:\n- expression: object.spec.replicas < 5",
+        ),
+        "Remove the comment. It is about the line on which it stands, or about what follows it if it stands alone; \
+         what the API server refuses no comment allows.";
     UnwatchedSubresource "unwatched-subresource":
         "a field that the policy reads is changed by a subresource that no rule matches",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: object.spec.replicas < 5"),
