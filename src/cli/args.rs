@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use super::check::versions;
+use super::connection::Connection;
 use crate::cel::decls::Version;
 use crate::status::lease;
 
@@ -25,14 +26,17 @@ Examples:
   kubectl vap check policies/
   kubectl vap check policy.yaml --crds crds/
   kustomize build . | kubectl vap check -
-  kubectl get validatingadmissionpolicies -o yaml | kubectl vap check -
+  kubectl vap check policies/ --context staging
+  kubectl vap check --live
+  kubectl vap check vap/replica-limit vap/image-registry
+  kubectl vap check -l team=platform
   kubectl vap check policies/ --kubernetes-version 1.33
   kubectl vap check policies/ -o sarif > vap.sarif
 
 Exit status:
   0  no errors and no warnings (or --exit-zero); notes do not count without --strict
   1  errors or warnings
-  2  wrong use, or something of the input could not be read";
+  2  wrong use, or something of the input or of the cluster could not be read";
 
 /// Examples and exit statuses of `test`.
 const TEST_HELP: &str = "\
@@ -94,10 +98,12 @@ pub enum Command {
     /// conditions of one policy, and the warnings about its expressions.
     #[command(after_help = EXIT_HELP)]
     Status(StatusArgs),
-    /// Check policies in files, without a cluster
+    /// Check policies in files, without a cluster or against the schemas of one, or those of a cluster
     ///
     /// Policies are compiled and type-checked as vap-status-controller does it, against Kubernetes
-    /// 1.36's own APIs and the CustomResourceDefinitions of the input.
+    /// 1.36's own APIs and the CustomResourceDefinitions of the input. With --live, -l, a flag that names a cluster or
+    /// user, or a policy as vap/NAME, the APIs, schemas, bindings and version are those of a cluster. Without files,
+    /// all its policies are checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -117,9 +123,12 @@ pub enum Command {
 /// `status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The policy to show in full
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
+    /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it
+    #[arg(value_name = "NAME|vap/NAME")]
+    pub names: Vec<String>,
+    /// Show the policies whose labels the selector selects
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
     /// The form of the output: `wide` is the table with all its columns, whatever the width; `json`
     /// and `yaml` are stable
     #[arg(
@@ -155,9 +164,16 @@ impl StatusArgs {
 /// `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input; vap/NAME is a policy
+    /// of a cluster, unless there is a file of that name
+    #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
+    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    #[arg(long)]
+    pub live: bool,
+    /// Check the policies of the cluster whose labels the selector selects
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
     /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
     /// the input are used in any case
     #[arg(long, value_name = "PATH")]
@@ -187,6 +203,9 @@ pub struct CheckArgs {
     /// End with 0 also when there are findings
     #[arg(long)]
     pub exit_zero: bool,
+    /// Which cluster to ask.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// `test`.
@@ -286,18 +305,4 @@ pub enum Output {
     Json,
     /// For programs.
     Yaml,
-}
-
-/// Which cluster to read, and as whom: the flags that kubectl itself has.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Connection {
-    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-    /// Seconds to wait for the API server
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
-    pub request_timeout: u64,
 }

@@ -1,16 +1,19 @@
 //! The kubectl plugin: what a person reads of the statuses, and how.
 //!
 //! Takes the command line and the terminal, gives text, JSON or YAML and an exit status. Only
-//! [`status`] talks to a cluster, and only [`input`] reads files; everything else is pure.
+//! [`connection`], [`status`] and `live` talk to a cluster, and only [`input`] reads files; everything else is pure.
 
 pub mod age;
 pub mod args;
 pub mod check;
+pub mod connection;
 pub mod controller;
 mod error;
 pub mod exit;
 pub mod explain;
 pub mod input;
+mod live;
+pub mod names;
 pub mod render;
 pub mod report;
 pub mod status;
@@ -31,6 +34,7 @@ use check::finding::Finding;
 use controller::ControllerReport;
 use error::CliError;
 use exit::Exit;
+use live::Selection;
 use report::StatusReport;
 use terminal::Terminal;
 
@@ -62,7 +66,16 @@ fn run_status(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let read = status::read(args)?;
+    let selection = Selection {
+        names: names::parse(&args.names).map_err(CliError::Usage)?,
+        selector: args.selector.clone(),
+    };
+    let selection = selection.checked()?;
+    let mut gaps = Vec::new();
+    let read = connection::block_on(async {
+        let connected = args.connection.connect().await?;
+        status::read(&connected, args, &selection, &mut gaps).await
+    })?;
     let now = status::now();
     let controller = ControllerReport::of(&args.lease(), &read.lease, now);
     let report = StatusReport {
@@ -83,8 +96,8 @@ fn run_status(
         }
         Output::Table | Output::Wide => {
             let is_wide = args.output == Output::Wide;
-            let text = match (args.name.as_deref(), report.policies.as_slice()) {
-                (Some(_), [policy]) => render::details(policy, now, terminal),
+            let text = match (selection.names.as_slice(), report.policies.as_slice()) {
+                ([_], [policy]) => render::details(policy, now, terminal),
                 _ => render::table(&report, now, terminal, is_wide),
             };
             render::controller(&report, terminal, is_wide) + &text
@@ -100,8 +113,9 @@ fn run_check(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
+    let plan = live::Plan::of(args)?;
     let options = check::Options {
-        paths: args.paths.clone(),
+        paths: plan.paths.clone(),
         crds: args.crds.clone(),
         profile: match args.profile {
             CheckProfile::Truthful => Profile::Truthful,
@@ -109,7 +123,16 @@ fn run_check(
         },
         version: args.kubernetes_version,
     };
-    let report = check::run(&options, &mut io::stdin())?;
+    let report = check::run_beside(&options, &mut io::stdin(), |input, crds| {
+        if !plan.is_live {
+            return Ok::<_, CliError>(None);
+        }
+        connection::block_on(async {
+            let connected = args.connection.connect().await?;
+            let asked = live::read(&connected, plan.selection.as_ref(), input, crds);
+            asked.await.map(Some)
+        })
+    })?;
     let text = match args.output {
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,
@@ -119,7 +142,12 @@ fn run_check(
     write(out, &text)?;
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
     if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
-        let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy among the input");
+        let place = if plan.selection.is_some() {
+            "in the cluster, of those asked for"
+        } else {
+            "among the input"
+        };
+        let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
         if options.paths.iter().any(|path| path.as_os_str() == "-") {
             // Most likely the command before the pipe has failed.
             return Ok(Exit::WrongUse);

@@ -135,7 +135,7 @@ pub fn check(
     expressions::warnings(policy, &answers, &mut findings);
     findings.extend(absent);
     resources(policy, known, &answers, &mut findings);
-    params(policy, &answers, &mut findings);
+    params(policy, known, &answers, &mut findings);
     suspicious::check(policy, known, &answers, &mut findings);
     suspicious::check_bindings(policy, bindings, known, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
@@ -292,10 +292,12 @@ fn resources(
             let message = format!("nothing is known of {}", unserved.rule);
             let note = Severity::Note;
             let mut found = finding(policy, note, Rule::UnknownResource, &message, place);
-            found.help = Some(format!(
-                "for CRDs of {} name their files with --crds, or among the input",
-                unknown.join(" and ")
-            ));
+            let groups = unknown.join(" and ");
+            found.help = Some(if known.is_of_cluster() {
+                format!("the cluster does not tell what {groups} serves")
+            } else {
+                format!("for CRDs of {groups} name their files with --crds, or among the input")
+            });
             found
         };
         found.field_ref = Some(unserved.field_ref.clone());
@@ -372,6 +374,7 @@ fn exempt_resources(
 /// The paramKind.
 fn params(
     policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
@@ -379,14 +382,16 @@ fn params(
     let place = policy.place_of_field("spec.paramKind.kind");
     let found = match &answers.params {
         ParamKindState::NotRequired | ParamKindState::Served(..) => return,
-        ParamKindState::Undiscovered { gvk, .. } => {
+        ParamKindState::Undiscovered { gvk, reason } => {
             let message = format!("nothing is known of paramKind {}", message::kind(gvk));
             let note = Severity::Note;
             let mut found = finding(policy, note, Rule::UnknownParamKind, &message, place);
-            found.help = Some(
+            found.help = Some(if known.is_of_cluster() {
+                format!("{reason}; `params` is not checked")
+            } else {
                 "name the file of its CRD with --crds, or among the input; `params` is not checked"
-                    .to_owned(),
-            );
+                    .to_owned()
+            });
             found
         }
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {

@@ -217,12 +217,19 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         1 => "1 policy".to_owned(),
         n => format!("{n} policies"),
     };
+    // Policies of a cluster are in no file.
+    let of_files = match (&report.cluster, summary.files) {
+        (Some(_), 0) => String::new(),
+        (_, n) => format!(" in {}", count(n, "file")),
+    };
+    let cluster = report.cluster.as_deref();
+    let cluster = cluster.map(|server| format!(" at {}", clean(server)));
     let expressions = report.expressions.as_ref();
     let expressions = expressions.map(|version| format!(", with expressions for {version}"));
     format!(
-        "{n_policies} in {} checked for Kubernetes {}{}: {found}",
-        count(summary.files, "file"),
+        "{n_policies}{of_files} checked for Kubernetes {}{}{}: {found}",
         report.kubernetes,
+        cluster.unwrap_or_default(),
         expressions.unwrap_or_default()
     )
 }

@@ -386,6 +386,10 @@ rules! {
         "values are compared whose types are never equal",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the type that the field has: `==` and `in` are always false for others, `!=` always true.";
+    UnreadCluster "unread-cluster":
+        "something of the cluster that a policy needs cannot be read",
+        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
+        "Ask for the permission that is named, or wait until the API answers; what the finding names is not checked.";
     Unreadable "unreadable":
         "a file or directory cannot be read",
         words("`kubectl vap check no-such-file.yaml`"),
