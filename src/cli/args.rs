@@ -11,14 +11,20 @@ use crate::status::lease;
 
 /// Meanings of the exit statuses, for `--help`.
 const EXIT_HELP: &str = "\
+Examples:
+  kubectl vap status
+  kubectl vap status vap/replica-limit
+  kubectl vap status -l team=platform -w
+  kubectl vap status -o json
+
+A policy of which vap-status-controller has written no status, or one that is older
+than its spec, is judged by the plugin against the cluster's schemas; the column BY
+says who has judged. With --no-judge such policies are NoStatus and Stale.
+
 Exit status:
   0  every policy listed is Ready (or --exit-zero)
-  1  some policy is not: Ready is False or Unknown, its status is older than its
-     spec, or vap-status-controller has written none
-  2  wrong use, no such policy, or the cluster cannot be read
-
-A policy marked Stale has been changed since its status was written. NoStatus means
-that no condition Ready has ever been written: is vap-status-controller running?";
+  1  some policy is not: Ready is False or Unknown, or nobody has judged it
+  2  wrong use, no such policy, or something of the cluster cannot be read";
 
 /// Examples and exit statuses of `check`.
 const CHECK_HELP: &str = "\
@@ -94,8 +100,8 @@ pub struct Args {
 pub enum Command {
     /// Show which policies work, which do not, and why
     ///
-    /// Without NAME: a table, with a line for each condition that is not True. With NAME: all
-    /// conditions of one policy, and the warnings about its expressions.
+    /// A table, with a line for each condition that is not True. With one name: all conditions of that
+    /// policy, and the warnings about its expressions.
     #[command(after_help = EXIT_HELP)]
     Status(StatusArgs),
     /// Check policies in files, without a cluster or against the schemas of one, or those of a cluster
@@ -139,6 +145,15 @@ pub struct StatusArgs {
         hide_default_value = true
     )]
     pub output: Output,
+    /// After the list, show each policy whose status changes, until Ctrl-C
+    #[arg(short, long)]
+    pub watch: bool,
+    /// Print rows alone: no headings, no notes, no summary
+    #[arg(long)]
+    pub no_headers: bool,
+    /// Show what the controller has written, and judge nothing
+    #[arg(long)]
+    pub no_judge: bool,
     /// End with 0 also when some policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,

@@ -20,6 +20,7 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
+mod watch;
 
 use std::io::{self, Write};
 
@@ -27,15 +28,12 @@ use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, Output,
-    StatusArgs, TestArgs, TestOutput,
+    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, TestArgs,
+    TestOutput,
 };
 use check::finding::Finding;
-use controller::ControllerReport;
 use error::CliError;
 use exit::Exit;
-use live::Selection;
-use report::StatusReport;
 use terminal::Terminal;
 
 /// Runs one command of the plugin, and says with which exit status to end.
@@ -44,7 +42,7 @@ use terminal::Terminal;
 /// the output, not the meaning of the exit status.
 pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let outcome = match &args.command {
-        Command::Status(status) => run_status(status, terminal, out, err),
+        Command::Status(args) => status::run(args, terminal, out, err),
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
         Command::Explain(explain) => run_explain(explain, terminal, out),
@@ -57,53 +55,6 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
             Exit::WrongUse
         }
     }
-}
-
-/// `kubectl vap status`.
-fn run_status(
-    args: &StatusArgs,
-    terminal: Terminal,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, CliError> {
-    let selection = Selection {
-        names: names::parse(&args.names).map_err(CliError::Usage)?,
-        selector: args.selector.clone(),
-    };
-    let selection = selection.checked()?;
-    let mut gaps = Vec::new();
-    let read = connection::block_on(async {
-        let connected = args.connection.connect().await?;
-        status::read(&connected, args, &selection, &mut gaps).await
-    })?;
-    let now = status::now();
-    let controller = ControllerReport::of(&args.lease(), &read.lease, now);
-    let report = StatusReport {
-        controller: Some(controller),
-        ..StatusReport::beside(&read.policies, &read.lease.exclusion())
-    };
-    let exit = if args.exit_zero {
-        Exit::Clean
-    } else {
-        report.exit()
-    };
-    let text = match args.output {
-        Output::Json => report.to_json()?,
-        Output::Yaml => report.to_yaml()?,
-        Output::Table | Output::Wide if report.policies.is_empty() => {
-            let _ = writeln!(err, "no ValidatingAdmissionPolicies found");
-            return Ok(exit);
-        }
-        Output::Table | Output::Wide => {
-            let is_wide = args.output == Output::Wide;
-            let text = match (selection.names.as_slice(), report.policies.as_slice()) {
-                ([_], [policy]) => render::details(policy, now, terminal),
-                _ => render::table(&report, now, terminal, is_wide),
-            };
-            render::controller(&report, terminal, is_wide) + &text
-        }
-    };
-    write(out, &text).map(|()| exit)
 }
 
 /// `kubectl vap check`.
@@ -211,8 +162,13 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
 
 /// Writes all of `text`; a reader that has gone away is no failure.
 fn write(out: &mut dyn Write, text: &str) -> Result<(), CliError> {
+    write_open(out, text).map(|_| ())
+}
+
+/// Writes all of `text`; the answer is false where the reader has gone away.
+fn write_open(out: &mut dyn Write, text: &str) -> Result<bool, CliError> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write(error)),
-        Ok(()) | Err(_) => Ok(()),
+        outcome => Ok(outcome.is_ok()),
     }
 }

@@ -1,5 +1,9 @@
-//! Reads policies and the controller's Lease from a cluster, for `kubectl vap status`.
+//! `kubectl vap status`: what the controller has written of policies, and for the others what the plugin finds.
+//!
+//! Takes the arguments; asks the cluster by `live` and `watch`, and hands plain structs to [`super::render`].
 
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -8,49 +12,224 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use serde_json::Value;
 
-use super::args::StatusArgs;
-use super::connection::{Connected, innermost, one_line};
-use super::controller::{LeaseFacts, Seen};
+use super::args::{Output, StatusArgs};
+use super::connection::{self, Connected, innermost, one_line};
+use super::controller::{ControllerReport, LeaseFacts, Seen};
 use super::error::CliError;
-use super::live::{self, Gap, Selection, objects};
+use super::exit::Exit;
+use super::live::objects::{self, Listed};
+use super::live::{self, Gap, Selection};
+use super::names;
+use super::render::{self, Parts};
+use super::report::{PolicyReport, StatusReport};
+use super::terminal::Terminal;
+use super::watch::{Change, Watch, interrupted};
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
 /// The longest wait for the Lease, which is the lesser thing to know.
 const MAX_LEASE_WAIT: Duration = Duration::from_secs(5);
 
+/// Runs the command.
+///
+/// # Errors
+/// Wrong use, no usable kubeconfig, no answer in time, an answer that refuses, or no such policy.
+pub(super) fn run(
+    args: &StatusArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let selection = Selection {
+        names: names::parse(&args.names).map_err(CliError::Usage)?,
+        selector: args.selector.clone(),
+    };
+    let selection = selection.checked()?;
+    let exit = connection::block_on(async {
+        let connected = args.connection.connect().await?;
+        let (report, exclusion, listed) = first(&connected, args, &selection).await?;
+        let shown = Shown { args, terminal };
+        let mut is_open = shown.first(&report, &selection, out, err)?;
+        tell(&report.gaps, err);
+        if !args.watch {
+            return Ok(report.exit());
+        }
+        let mut gaps = report.gaps;
+        let policies = report.policies.into_iter();
+        let mut known: BTreeMap<String, PolicyReport> =
+            policies.map(|policy| (policy.name.clone(), policy)).collect();
+        let mut watch = Watch::new(&connected, &selection, &listed);
+        let mut stop = std::pin::pin!(interrupted());
+        while is_open {
+            let changes = tokio::select! {
+                changes = watch.next(err) => changes?,
+                () = &mut stop => break,
+            };
+            let (put, deleted) = split(changes);
+            let mut report = judged(&connected, args, put, &exclusion).await?;
+            tell(&report.gaps, err);
+            report.policies.retain(|policy| known.get(&policy.name) != Some(policy));
+            for policy in &report.policies {
+                known.insert(policy.name.clone(), policy.clone());
+            }
+            gaps = std::mem::take(&mut report.gaps);
+            report.deleted = deleted;
+            report.deleted.retain(|name| known.remove(name).is_some());
+            is_open = shown.change(&report, out)?;
+        }
+        let mut last = StatusReport::new(known.into_values().collect());
+        last.gaps = gaps;
+        Ok(last.exit())
+    })?;
+    Ok(if args.exit_zero && exit == Exit::Findings {
+        Exit::Clean
+    } else {
+        exit
+    })
+}
+
+/// The policies that are asked for as they are now, which the controller leaves alone, and where a watch begins.
+async fn first(
+    connected: &Connected,
+    args: &StatusArgs,
+    selection: &Selection,
+) -> Result<(StatusReport, Exclusion, Listed), CliError> {
+    let mut gaps = Vec::new();
+    let policies = live::policies(connected, selection, &mut gaps);
+    let (policies, lease) = tokio::join!(policies, lease(connected, args));
+    let policies = policies?;
+    let controller = ControllerReport::of(&args.lease(), &lease, now());
+    let exclusion = lease.exclusion();
+    let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
+    report.controller = Some(controller);
+    report.gaps.splice(0..0, gaps.into_iter().map(|gap| said(&gap)));
+    Ok((report, exclusion, policies))
+}
+
+/// The report about `policies`; those that the controller has not judged are judged here, unless the arguments say
+/// otherwise.
+async fn judged(
+    connected: &Connected,
+    args: &StatusArgs,
+    policies: Vec<Value>,
+    exclusion: &Exclusion,
+) -> Result<StatusReport, CliError> {
+    let decoded: Vec<_> = policies.iter().cloned().map(decoded).collect::<Result<_, _>>()?;
+    let mut report = StatusReport::beside(&decoded, exclusion);
+    let unjudged: Vec<String> = report.unjudged().map(str::to_owned).collect();
+    if args.no_judge || unjudged.is_empty() {
+        return Ok(report);
+    }
+    let mut policies = policies;
+    policies.retain(|policy| unjudged.iter().any(|name| name == objects::name(policy)));
+    match live::judge(connected, policies.into_iter()).await {
+        Ok((judged, gaps)) => {
+            let mut report = report.judged(&judged);
+            let fatal = gaps.iter().filter(|gap| gap.is_fatal);
+            report.gaps = fatal.map(said).collect();
+            Ok(report)
+        }
+        Err(error) => {
+            report.gaps.push(format!(
+                "policies without a status cannot be judged: {error}"
+            ));
+            Ok(report)
+        }
+    }
+}
+
+/// A gap in one line.
+fn said(gap: &Gap) -> String {
+    format!("{}; {}", gap.message, gap.help)
+}
+
+/// Complains of what could not be read.
+fn tell(gaps: &[String], err: &mut dyn Write) {
+    for gap in gaps {
+        // With standard error gone as well, the exit status alone must tell.
+        let _ = writeln!(err, "error: {gap}");
+    }
+}
+
+/// The changed policies, and the names of those that are gone.
+fn split(changes: Vec<Change>) -> (Vec<Value>, Vec<String>) {
+    let (mut put, mut gone) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            Change::Put(policy) => put.push(policy),
+            Change::Gone(name) => gone.push(name),
+        }
+    }
+    (put, gone)
+}
+
+/// The way that reports are shown.
+struct Shown<'a> {
+    args: &'a StatusArgs,
+    terminal: Terminal,
+}
+
+impl Shown<'_> {
+    /// Writes the first report; the answer is false where nobody reads any more.
+    fn first(
+        &self,
+        report: &StatusReport,
+        selection: &Selection,
+        out: &mut dyn Write,
+        err: &mut dyn Write,
+    ) -> Result<bool, CliError> {
+        let is_wide = self.args.output == Output::Wide;
+        let terminal = self.terminal;
+        let is_one = selection.names.len() == 1 && !self.args.watch && !self.args.no_headers;
+        let text = match (self.args.output, report.policies.as_slice()) {
+            (Output::Json, _) => report.to_json()?,
+            (Output::Yaml, _) => report.to_yaml()?,
+            (Output::Table | Output::Wide, []) => {
+                let _ = writeln!(err, "no ValidatingAdmissionPolicies found");
+                return Ok(true);
+            }
+            (Output::Table | Output::Wide, [policy]) if is_one => {
+                render::controller(report, terminal, is_wide)
+                    + &render::details(policy, now(), terminal)
+            }
+            (Output::Table | Output::Wide, _) if self.args.no_headers => {
+                render::parts(report, now(), terminal, is_wide, Parts::Rows)
+            }
+            (Output::Table | Output::Wide, _) => {
+                render::controller(report, terminal, is_wide)
+                    + &render::table(report, now(), terminal, is_wide)
+            }
+        };
+        super::write_open(out, &text)
+    }
+
+    /// Writes what has changed; the answer is false where nobody reads any more.
+    fn change(&self, report: &StatusReport, out: &mut dyn Write) -> Result<bool, CliError> {
+        if report.policies.is_empty() && report.deleted.is_empty() {
+            return Ok(true);
+        }
+        let is_wide = self.args.output == Output::Wide;
+        let text = match self.args.output {
+            Output::Json => report.to_json()?,
+            Output::Yaml => format!("---\n{}", report.to_yaml()?),
+            Output::Table | Output::Wide => {
+                let parts = if self.args.no_headers {
+                    Parts::Rows
+                } else {
+                    Parts::Changes
+                };
+                let changed = render::parts(report, now(), self.terminal, is_wide, parts);
+                changed + &render::deleted(&report.deleted)
+            }
+        };
+        super::write_open(out, &text)
+    }
+}
+
 /// The present moment, against which ages are told.
 #[must_use]
 pub fn now() -> Timestamp {
     Timestamp::now()
-}
-
-/// Objects read from a cluster.
-#[derive(Debug)]
-pub(crate) struct Read {
-    /// The policies that were asked for, in the order of their names or of the arguments.
-    pub(crate) policies: Vec<ValidatingAdmissionPolicy>,
-    /// The controller's Lease.
-    pub(crate) lease: Seen,
-}
-
-/// The policies of the cluster that are asked for, and the controller's Lease.
-///
-/// # Errors
-/// No usable kubeconfig, no answer in time, an answer that refuses, or no such policy.
-pub(super) async fn read(
-    connected: &Connected,
-    args: &StatusArgs,
-    selection: &Selection,
-    gaps: &mut Vec<Gap>,
-) -> Result<Read, CliError> {
-    let policies = live::policies(connected, selection, gaps);
-    let (policies, lease) = tokio::join!(policies, lease(connected, args));
-    let policies = policies?.into_iter().map(decoded);
-    Ok(Read {
-        policies: policies.collect::<Result<_, _>>()?,
-        lease,
-    })
 }
 
 /// A policy out of JSON.

@@ -12,12 +12,13 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use serde_json::Value;
 
-use crate::cli::live::Served;
+use crate::cli::live::{Bound, Served};
 use crate::policy;
 use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
+use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;
 
@@ -215,6 +216,18 @@ impl Known {
         unknown.into_iter().map(reason).collect()
     }
 
+    fn bound(&self, policy: &ValidatingAdmissionPolicy) -> Option<&Bound> {
+        let name = policy.metadata.name.as_deref()?;
+        self.cluster.as_ref()?.bound.get(name)
+    }
+
+    /// The known state of the bindings of `policy`: files say nothing of those that a cluster has.
+    #[must_use]
+    pub fn bindings_state(&self, policy: &ValidatingAdmissionPolicy) -> BindingsState {
+        let bound = self.bound(policy).map(|bound| bound.bindings.clone());
+        bound.unwrap_or(BindingsState::Unread)
+    }
+
     /// The known state of the paramKind of `policy`.
     #[must_use]
     pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
@@ -222,7 +235,8 @@ impl Known {
             return ParamKindState::NotRequired;
         };
         if self.mapper.resources_of_kind(&gvk).next().is_some() {
-            return ParamKindState::Served(gvk, ParamsState::NotReferred);
+            let bound = self.bound(policy).map(|bound| bound.params.clone());
+            return ParamKindState::Served(gvk, bound.unwrap_or(ParamsState::NotReferred));
         }
         let mut unknown = self.mapper.incomplete.iter();
         let unknown = unknown.find(|(of, _)| *of == gvk.api_version());

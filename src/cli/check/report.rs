@@ -249,11 +249,11 @@ impl CheckReport {
             let is_known = !bound.is_empty() && !is_live || asked.has_bindings;
             if is_known && !bound.contains(name) {
                 let place = if is_live {
-                    ", nor of the cluster,"
+                    "of the cluster"
                 } else {
-                    ""
+                    "among the input"
                 };
-                let message = format!("no binding among the input{place} names the policy `{name}`");
+                let message = format!("no binding {place} names the policy `{name}`");
                 let place = policy.place();
                 let mut found =
                     finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);

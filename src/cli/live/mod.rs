@@ -5,10 +5,11 @@
 //! read is a gap, which a report names.
 
 pub(super) mod objects;
+mod params;
 mod plan;
 mod schemas;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -16,9 +17,11 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use serde_json::Value;
 
-use self::objects::Kind;
+use self::objects::{Kind, Listed};
+pub(super) use self::params::Bound;
 pub(super) use self::plan::Plan;
 pub(super) use self::schemas::Served;
+use super::check::{self, known::Known};
 use super::connection::Connected;
 use super::error::CliError;
 use super::input::files::ReadFile;
@@ -28,6 +31,7 @@ use crate::cluster::error::Error;
 use crate::policy;
 use crate::policy::matching;
 use crate::schema::RestMapper;
+use crate::status::compute::DesiredStatus;
 
 /// Requests at once.
 const CONCURRENCY: usize = 6;
@@ -77,10 +81,27 @@ pub(super) struct Asked {
     pub(super) server: Option<String>,
     /// The policies of the cluster that bindings name and that were not asked for.
     pub(super) other_policies: BTreeSet<String>,
+    /// How many policies and bindings of the input are of files; those of the cluster follow them.
+    n_of_files: (usize, usize),
     /// True if all bindings of the policies are among the input.
     pub(super) has_bindings: bool,
     /// What could not be read.
     pub(super) gaps: Vec<Gap>,
+}
+
+impl Asked {
+    /// Reports whether the policy of that index is out of a file.
+    pub(super) fn is_of_file(&self, index: usize) -> bool {
+        self.server.is_none() || index < self.n_of_files.0
+    }
+
+    /// How many bindings of the input are out of files.
+    pub(super) fn n_own_bindings(&self) -> usize {
+        match self.server {
+            Some(_) => self.n_of_files.1,
+            None => usize::MAX,
+        }
+    }
 }
 
 /// Reads the policies of `selection`, where there is one, with all bindings that matter, into `input`; then what
@@ -95,8 +116,9 @@ pub(super) async fn read(
     crds: &Input,
 ) -> Result<(Asked, Served), CliError> {
     let mut gaps = Vec::new();
+    let n_of_files = (input.policies.len(), input.bindings.len());
     if let Some(selection) = selection {
-        for policy in policies(connected, selection, &mut gaps).await? {
+        for policy in policies(connected, selection, &mut gaps).await?.items {
             add(input, Kind::Policy, policy);
         }
     }
@@ -110,10 +132,13 @@ pub(super) async fn read(
     let policies = input.policies.iter().map(|policy| &policy.value);
     undiscovered(policies.clone(), &mapper, &mut gaps);
     let crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
-    let served = schemas::read(connected, policies, mapper, crds, &mut gaps).await?;
+    let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;
+    let mapper = schemas::with_crds(&served.mapper, crds);
+    served.bound = params::bound(connected, input, has_bindings, &mapper, &mut gaps).await;
     let asked = Asked {
         server: Some(connected.server.clone()),
         other_policies,
+        n_of_files,
         has_bindings,
         gaps,
     };
@@ -128,11 +153,10 @@ pub(super) async fn policies(
     connected: &Connected,
     selection: &Selection,
     gaps: &mut Vec<Gap>,
-) -> Result<Vec<Value>, CliError> {
+) -> Result<Listed, CliError> {
     if selection.names.is_empty() {
         let listed = objects::list(connected, Kind::Policy, selection.selector.as_deref()).await;
-        let listed = listed.map_err(|error| connected.explain(&error, None))?;
-        return Ok(listed.items);
+        return listed.map_err(|error| connected.explain(&error, None));
     }
     let asked = selection.names.iter().map(|name| async move {
         let found = objects::get(connected, Kind::Policy, name).await;
@@ -161,8 +185,36 @@ pub(super) async fn policies(
     }
     match first {
         Some(error) if found.is_empty() => Err(error),
-        _ => Ok(found),
+        // A watch of them begins with a list.
+        _ => Ok(Listed {
+            items: found,
+            resource_version: String::new(),
+        }),
     }
+}
+
+/// The statuses of policies of the cluster as the controller would write them, by name, and what could not be read;
+/// a policy whose check broke off has none.
+///
+/// # Errors
+/// Where the cluster cannot be asked at all.
+pub(super) async fn judge(
+    connected: &Connected,
+    policies: impl Iterator<Item = Value>,
+) -> Result<(BTreeMap<String, DesiredStatus>, Vec<Gap>), CliError> {
+    let mut input = Input::default();
+    for policy in policies {
+        add(&mut input, Kind::Policy, policy);
+    }
+    let (asked, served) = read(connected, None, &mut input, &Input::default()).await?;
+    let known = Known::of_cluster(std::iter::empty(), served)?;
+    let mut judged = BTreeMap::new();
+    for policy in &input.policies {
+        if let (Some(name), Some(status)) = (policy.name(), check::policy::status(&policy.value, &known)) {
+            judged.insert(name.to_owned(), status);
+        }
+    }
+    Ok((judged, asked.gaps))
 }
 
 /// Adds the bindings of the policies of `input`, and all where all policies are asked for; the answer are the

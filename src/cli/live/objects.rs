@@ -37,7 +37,7 @@ impl Kind {
         }
     }
 
-    fn api(self, connected: &Connected) -> Api<DynamicObject> {
+    pub(in crate::cli) fn api(self, connected: &Connected) -> Api<DynamicObject> {
         let [kind, plural, _] = self.names();
         let resource = ApiResource {
             group: "admissionregistration.k8s.io".to_owned(),
@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// An object as JSON; those of a list do not say what they are.
-    fn json(self, object: DynamicObject) -> Result<Value, Error> {
+    pub(in crate::cli) fn json(self, object: DynamicObject) -> Result<Value, Error> {
         let value = serde_json::to_value(object);
         let mut value = value.map_err(|error| Error::Decode(error.to_string()))?;
         if let Value::Object(fields) = &mut value {

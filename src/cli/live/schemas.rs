@@ -1,12 +1,12 @@
 //! The schemas that policies need of a cluster, from the OpenAPI v3 documents that it publishes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
-use super::{CONCURRENCY, Gap, told};
+use super::{Bound, CONCURRENCY, Gap, told};
 use crate::cel::decls::Version;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
@@ -29,6 +29,8 @@ pub(in crate::cli) struct Served {
     pub(in crate::cli) version: Option<Version>,
     /// The resources.
     pub(in crate::cli) mapper: RestMapper,
+    /// How the policies of the input are bound, by name.
+    pub(in crate::cli) bound: BTreeMap<String, Bound>,
     /// The types.
     schemas: SchemaSet,
     /// The schemas of custom resources as they are published.
@@ -70,6 +72,7 @@ pub(super) async fn read<'a>(
         kubernetes,
         version,
         mapper,
+        bound: BTreeMap::new(),
         schemas: SchemaSet::default(),
         published: HashMap::new(),
     };

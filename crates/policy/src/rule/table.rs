@@ -293,6 +293,11 @@ rules! {
         words("The paramKind is Namespace, which has no namespace itself, and paramRef.namespace names one."),
         "Leave paramRef.namespace out for a cluster-scoped paramKind; name it for a namespaced one where the rules match \
          cluster-scoped resources.";
+    ParamsNotFound "params-not-found":
+        "a binding of the cluster refers to params that do not exist",
+        words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
+               namespace has no such object."),
+        "Create the params, or correct the paramRef of the binding.";
     PassedOver "passed-over":
         "objects of kinds that are not checked",
         file(
