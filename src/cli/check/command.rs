@@ -1,5 +1,7 @@
 //! The settings of a check out of its flags and its configuration file.
 
+use std::path::PathBuf;
+
 use super::baseline::Baseline;
 use super::config::{self, Config};
 use super::settings::Settings;
@@ -19,16 +21,16 @@ pub(in crate::cli) struct Plan {
     pub(in crate::cli) is_strict: bool,
 }
 
-/// The check that the flags ask for, with what the configuration file says where they say nothing.
+/// The check of `paths` that the flags ask for, with what the configuration file says where they say nothing.
 ///
 /// # Errors
 /// The configuration or the baseline cannot be read, or a level cannot be set.
-pub(in crate::cli) fn plan(args: &CheckArgs) -> Result<Plan, CliError> {
+pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, CliError> {
     let flags = &args.findings;
     let config = match &flags.config {
         Some(path) => Some(config::read(path)?),
         None if flags.no_config => None,
-        None => config::find(&args.paths)?,
+        None => config::find(paths)?,
     };
     let name = config.as_ref().map(|config| config::shown(&config.path));
     let config = config.unwrap_or_default();
@@ -53,7 +55,7 @@ pub(in crate::cli) fn plan(args: &CheckArgs) -> Result<Plan, CliError> {
     };
     Ok(Plan {
         options: Options {
-            paths: args.paths.clone(),
+            paths: paths.to_vec(),
             crds: args.crds.iter().cloned().chain(more_crds).collect(),
             profile,
             version: args.kubernetes_version.or(kubernetes_version),

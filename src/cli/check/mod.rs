@@ -1,7 +1,7 @@
-//! `kubectl vap check`: policies in files, checked without a cluster.
+//! `kubectl vap check`: policies in files, checked without a cluster, or beside one that was asked before.
 //!
 //! Takes manifests, gives findings with their places. The engine is that of the controller; what is
-//! served is Kubernetes' own APIs and the CRDs of the input.
+//! served is Kubernetes' own APIs, or those of the cluster, and the CRDs of the input.
 
 mod absence;
 pub mod annotations;
@@ -41,6 +41,7 @@ use crate::schema::SchemaError;
 
 use super::input::files::Reading;
 use super::input::{Input, Wanted};
+use super::live::{Asked, Served};
 pub(super) use baseline::write_baseline;
 use known::Known;
 use report::CheckReport;
@@ -64,23 +65,25 @@ pub struct Options {
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
-    run_with(options, &Settings::default(), stdin)
+    run_with(options, &Settings::default(), stdin, |_, _| Ok(None))
 }
 
-/// Checks all policies of the input.
+/// Checks all policies of the input, to which `ask` adds those of a cluster, with what that serves.
 ///
 /// # Errors
-/// Where the built-in schemas cannot be read, which is an error of the build.
-pub fn run_with(
+/// Where the built-in schemas cannot be read, and those of `ask`.
+pub(super) fn run_with<E: From<SchemaError>>(
     options: &Options,
     settings: &Settings,
     stdin: &mut dyn Read,
-) -> Result<CheckReport, SchemaError> {
+    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(Asked, Served)>, E>,
+) -> Result<CheckReport, E> {
     let reading = Reading {
         is_excluded: &|path| settings.exclude.has(path),
     };
     let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let cluster = ask(&mut input, &crds)?;
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
@@ -90,33 +93,45 @@ pub fn run_with(
     of_input.extend(names::empty_input(&input, reads_stdin));
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
-    let known = Known::new(
-        all_crds.map(|crd| crd.value),
-        input.policies.iter().map(|policy| &policy.value),
-    )?;
+    let all_crds = all_crds.map(|crd| crd.value);
+    let (asked, served) = match cluster {
+        Some((asked, served)) => (asked, Some(served)),
+        None => (Asked::default(), None),
+    };
+    let version = options
+        .version
+        .or(served.as_ref().and_then(|it| it.version));
+    let known = match served {
+        Some(served) => Known::of_cluster(all_crds, served)?,
+        None => Known::new(all_crds, input.policies.iter().map(|policy| &policy.value))?,
+    };
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
-    let version = options.version.unwrap_or(LATEST);
-    for policy in &input.policies {
+    let version = version.unwrap_or(LATEST);
+    for (n, policy) in input.policies.iter().enumerate() {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
-        outcome.findings.extend(shape::check(policy));
-        outcome.findings.extend(validation::policy(policy));
+        // What is in a cluster was accepted, and has fields that nobody may set who creates it.
+        if asked.is_of_file(n) {
+            outcome.findings.extend(shape::check(policy));
+            outcome.findings.extend(validation::policy(policy));
+        }
         if !is_whole_in(version) {
             outcome.findings.extend(versions::check(policy, version));
         }
         cascade::without(&mut outcome.findings);
         report.add(policy, outcome);
     }
-    for binding in &input.bindings {
+    for binding in input.bindings.iter().take(asked.n_own_bindings()) {
         let mut findings = shape::check(binding);
         findings.extend(validation::binding(binding));
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }
-    report.add_bindings(&input);
+    report.add_bindings(&input, &asked);
+    report.add_cluster(asked);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
     input.comments.extend(crds.comments);

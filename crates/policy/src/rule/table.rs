@@ -300,6 +300,11 @@ rules! {
         words("The paramKind is Namespace, which has no namespace itself, and paramRef.namespace names one."),
         "Leave paramRef.namespace out for a cluster-scoped paramKind; name it for a namespaced one where the rules match \
          cluster-scoped resources.";
+    ParamsNotFound "params-not-found":
+        "a binding of the cluster refers to params that do not exist",
+        words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
+               namespace has no such object."),
+        "Create the params, or correct the paramRef of the binding.";
     PassedOver "passed-over":
         "objects of kinds that are not checked",
         file(
@@ -397,6 +402,10 @@ rules! {
         "values are compared whose types are never equal",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the type that the field has: `==` and `in` are always false for others, `!=` always true.";
+    UnreadCluster "unread-cluster":
+        "something of the cluster that a policy needs cannot be read",
+        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
+        "Ask for the permission that is named, or wait until the API answers; what the finding names is not checked.";
     Unreadable "unreadable":
         "a file or directory cannot be read",
         words("`kubectl vap check no-such-file.yaml`"),
