@@ -70,6 +70,15 @@ impl Made {
         }
     }
 
+    /// The value at `path`.
+    pub(super) fn at(&self, path: &Path) -> Option<&Json> {
+        let mut value = self.root(path.root)?;
+        for segment in &path.segments {
+            value = behind(value, segment)?;
+        }
+        Some(value)
+    }
+
     /// Reports whether nothing is at `path`, though what is around it is there.
     pub(super) fn lacks(&self, path: &Path) -> bool {
         let Some(mut value) = self.root(path.root) else {
