@@ -168,6 +168,70 @@ fn divisors_that_may_be_zero() {
 }
 
 #[test]
+fn services_without_addresses_or_ports() {
+    let create = "CREATE, UPDATE";
+    for (expression, found) in [
+        (
+            "object.spec.ports.all(p, p.port > 1)",
+            "absent-field object.spec.ports",
+        ),
+        (
+            "object.spec.clusterIP != 'None'",
+            "absent-field object.spec.clusterIP",
+        ),
+        (
+            "object.spec.type != 'ExternalName' || object.spec.ports[0].port > 1",
+            "absent-field object.spec.ports",
+        ),
+        (
+            "object.spec.?clusterIP.orValue('') != 'None' || object.spec.ports.size() > 0",
+            "absent-field object.spec.ports",
+        ),
+        (
+            "object.spec.ipFamilies[0] == 'IPv4'",
+            "absent-field object.spec.ipFamilies",
+        ),
+    ] {
+        fails(SERVICE, create, expression, &[found]);
+    }
+    for expression in [
+        "object.spec.type == 'ExternalName' || object.spec.clusterIP != 'None'",
+        "object.spec.type != 'ClusterIP' || object.spec.ipFamilies[0] == 'IPv4'",
+        "object.spec.type != 'NodePort' || object.spec.clusterIP == 'None' || object.spec.ports.all(p, p.nodePort > 30000)",
+        "object.spec.type == 'ExternalName' || object.spec.clusterIP == 'None' || object.spec.ports.size() > 0",
+        "object.spec.type != 'ExternalName' || object.spec.externalName != ''",
+        "object.spec.sessionAffinity == 'None'",
+        "has(object.spec.clusterIP) && object.spec.clusterIP != 'None' ? object.spec.ports.size() > 0 : true",
+    ] {
+        holds(SERVICE, create, expression);
+    }
+}
+
+#[test]
+fn arguments_of_the_authorizer() {
+    for expression in [
+        "authorizer.group('').resource('x').name(object.metadata.labels['a']).check('get').allowed()",
+        "authorizer.group('').resource('x').check('get').allowed() || object.metadata.labels['a'] == 'b'",
+    ] {
+        let found = ["absent-field object.metadata.labels"];
+        fails(POD, "CREATE", expression, &found);
+    }
+    fails(
+        DEPLOYMENT,
+        "CREATE",
+        "authorizer.serviceAccount(request.namespace, \
+         object.spec.template.spec.serviceAccountName).group('').resource('secrets').check('get').allowed()",
+        &["absent-field object.spec.template.spec.serviceAccountName"],
+    );
+    holds(
+        POD,
+        "CREATE",
+        "authorizer.serviceAccount(request.namespace, object.spec.serviceAccountName).path('/x').check('get').allowed() && \
+         authorizer.path('/y').check('get').allowed()",
+    );
+}
+
+#[test]
 fn the_witness_has_the_value() {
     let spec = "  validations:\n  - expression: 10 / object.spec.replicas > 1\n";
     let found = absences(&policy(DEPLOYMENT, "CREATE", spec), &[]);
