@@ -25,3 +25,4 @@ mod syntax_error_words;
 mod truthful;
 mod tuples;
 mod typed_values;
+mod unfit_values;
