@@ -20,7 +20,7 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
-mod watch;
+mod changes;
 
 use std::io::{self, Write};
 

@@ -23,7 +23,7 @@ use super::names;
 use super::render::{self, Parts};
 use super::report::{PolicyReport, StatusReport};
 use super::terminal::Terminal;
-use super::watch::{Change, Watch, interrupted};
+use super::changes::{Change, Watch, interrupted};
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
