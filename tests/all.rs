@@ -9,6 +9,7 @@ mod golden;
 
 mod absence;
 mod cases;
+mod check_management;
 mod cli;
 mod cli_check;
 mod costs;
@@ -24,3 +25,4 @@ mod syntax_error_words;
 mod truthful;
 mod tuples;
 mod typed_values;
+mod unfit_values;

@@ -85,7 +85,12 @@ impl Bench {
     }
 
     fn kubectl(&self, arguments: &[&str]) {
-        let output = self.control_plane.kubectl().unwrap().args(arguments).output();
+        let output = self
+            .control_plane
+            .kubectl()
+            .unwrap()
+            .args(arguments)
+            .output();
         let output = output.unwrap();
         assert!(output.status.success(), "{arguments:?}: {output:?}");
     }
@@ -132,7 +137,11 @@ impl Bench {
     #[track_caller]
     fn check(&self, arguments: &[&str], status: i32) -> String {
         let output = self.vap(arguments);
-        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {output:?}");
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments:?}: {output:?}"
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 }
@@ -153,59 +162,118 @@ async fn check_asks_a_cluster_for_schemas_and_policies() {
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
-    let file = bench.file("policy.yaml", &policy("of-file", "object.spec.colour != 'red'"));
+    let file = bench.file(
+        "policy.yaml",
+        &policy("of-file", "object.spec.colour != 'red'"),
+    );
     let file = file.to_str().unwrap();
     let kubeconfig = bench.control_plane.kubeconfig().unwrap();
 
     // Offline nothing is known of the kind, whatever KUBECONFIG names.
-    let offline: Value = serde_json::from_str(&bench.check(&["check", file, "-o", "json"], 0)).unwrap();
-    assert!(rules(&offline).contains(&format!("note unknown-resource {file}")), "{offline}");
+    let offline: Value =
+        serde_json::from_str(&bench.check(&["check", file, "-o", "json"], 0)).unwrap();
+    assert!(
+        rules(&offline).contains(&format!("note unknown-resource {file}")),
+        "{offline}"
+    );
 
-    for flags in [&["--live"][..], &["--kubeconfig", kubeconfig.to_str().unwrap()]] {
+    for flags in [
+        &["--live"][..],
+        &["--kubeconfig", kubeconfig.to_str().unwrap()],
+    ] {
         let arguments = [&["check", file, "-o", "json"], flags].concat();
         let report: Value = serde_json::from_str(&bench.check(&arguments, 1)).unwrap();
-        assert_eq!(rules(&report)[..1], [format!("warning undefined-field {file}")], "{report}");
+        assert_eq!(
+            rules(&report)[..1],
+            [format!("warning undefined-field {file}")],
+            "{report}"
+        );
         assert_eq!(report["kubernetes"], "1.36");
         assert_eq!(report["cluster"], bench.control_plane.url().as_str());
-        assert_eq!(report["findings"][0]["kinds"][0], "live.example.com/v1 Widget");
+        assert_eq!(
+            report["findings"][0]["kinds"][0],
+            "live.example.com/v1 Widget"
+        );
     }
 
     // A field with a default is there, although no file of the CRD tells so; one without is not.
-    let default = bench.file("default.yaml", &policy("default", "object.spec.size <= 5 && object.spec.color != ''"));
-    let report = bench.check(&["check", default.to_str().unwrap(), "--live", "-o", "json"], 1);
+    let default = bench.file(
+        "default.yaml",
+        &policy(
+            "default",
+            "object.spec.size <= 5 && object.spec.color != ''",
+        ),
+    );
+    let report = bench.check(
+        &["check", default.to_str().unwrap(), "--live", "-o", "json"],
+        1,
+    );
     let report: Value = serde_json::from_str(&report).unwrap();
     let absent = report["findings"].as_array().unwrap().iter();
-    let absent: Vec<_> = absent.filter(|found| found["rule"] == "absent-field").collect();
+    let absent: Vec<_> = absent
+        .filter(|found| found["rule"] == "absent-field")
+        .collect();
     assert_eq!(absent.len(), 1, "{report}");
-    assert!(absent[0]["message"].as_str().unwrap().contains("color"), "{report}");
+    assert!(
+        absent[0]["message"].as_str().unwrap().contains("color"),
+        "{report}"
+    );
 
     // All policies, some by name or label, and one that is not there.
-    let all: Value = serde_json::from_str(&bench.check(&["check", "--live", "-o", "json"], 1)).unwrap();
+    let all: Value =
+        serde_json::from_str(&bench.check(&["check", "--live", "-o", "json"], 1)).unwrap();
     assert_eq!(all["summary"]["policies"], 2, "{all}");
     assert!(
-        rules(&all).contains(&"warning undefined-field validatingadmissionpolicy/misspelt".to_owned()),
+        rules(&all)
+            .contains(&"warning undefined-field validatingadmissionpolicy/misspelt".to_owned()),
         "{all}"
     );
-    assert!(!rules(&all).iter().any(|rule| rule.contains("invalid-value")), "{all}");
+    assert!(
+        !rules(&all)
+            .iter()
+            .any(|rule| rule.contains("invalid-value")),
+        "{all}"
+    );
     let sound = bench.check(&["check", "vap/sound"], 0);
-    assert!(sound.contains("1 policy checked for Kubernetes 1.36 at https://"), "{sound}");
+    assert!(
+        sound.contains("1 policy checked for Kubernetes 1.36 at https://"),
+        "{sound}"
+    );
     bench.check(&["check", "validatingadmissionpolicies", "sound"], 0);
     bench.check(&["check", "-l", "team=sound"], 0);
     let text = bench.check(&["check", "-l", "team=misspelt"], 1);
-    assert!(text.contains("--> validatingadmissionpolicy/misspelt:"), "{text}");
+    assert!(
+        text.contains("--> validatingadmissionpolicy/misspelt:"),
+        "{text}"
+    );
     let some = bench.check(&["check", "vap/sound", "vap/nowhere"], 2);
-    assert!(some.contains("the cluster has no ValidatingAdmissionPolicy `nowhere`"), "{some}");
+    assert!(
+        some.contains("the cluster has no ValidatingAdmissionPolicy `nowhere`"),
+        "{some}"
+    );
     let none = bench.vap(&["check", "vap/nowhere"]);
     assert_eq!(none.status.code(), Some(2), "{none:?}");
 
     // Places are those of the text that kubectl shows.
     let shown = bench.control_plane.kubectl().unwrap();
-    let shown = { shown }.args(["get", "validatingadmissionpolicy/misspelt", "-o", "yaml"]).output();
+    let shown = { shown }
+        .args(["get", "validatingadmissionpolicy/misspelt", "-o", "yaml"])
+        .output();
     let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
     let found = all["findings"].as_array().unwrap().iter();
-    let found = found.into_iter().find(|found| found["rule"] == "undefined-field").unwrap();
+    let found = found
+        .into_iter()
+        .find(|found| found["rule"] == "undefined-field")
+        .unwrap();
     let line = usize::try_from(found["line"].as_u64().unwrap()).unwrap();
-    assert!(shown.lines().nth(line - 1).unwrap().contains("object.spec.sise"), "{line}: {shown}");
+    assert!(
+        shown
+            .lines()
+            .nth(line - 1)
+            .unwrap()
+            .contains("object.spec.sise"),
+        "{line}: {shown}"
+    );
 
     // A binding in a file, of a policy that only the cluster has.
     let binding = bench.file(
@@ -233,9 +301,16 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 
     // Policies may, and bindings may not.
-    let role = "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
+    let role =
+        "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
     bench.kubectl(&role.split(' ').collect::<Vec<_>>());
-    bench.kubectl(&["create", "clusterrolebinding", "policies", "--clusterrole=policies", "--user=ann"]);
+    bench.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "policies",
+        "--clusterrole=policies",
+        "--user=ann",
+    ]);
     let file = bench.file("p.yaml", &policy("of-file", "object.spec.size <= 5"));
     let deadline = Instant::now() + TIMEOUT;
     let report = loop {
@@ -248,8 +323,16 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
     assert_eq!(report.status.code(), Some(2), "{report:?}");
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     let server = bench.control_plane.url();
-    assert!(rules(&report).contains(&format!("error unread-cluster {server}")), "{report}");
-    assert!(report.to_string().contains("bindings of the cluster cannot be read"), "{report}");
+    assert!(
+        rules(&report).contains(&format!("error unread-cluster {server}")),
+        "{report}"
+    );
+    assert!(
+        report
+            .to_string()
+            .contains("bindings of the cluster cannot be read"),
+        "{report}"
+    );
 
     // An aggregated API without a server.
     bench.apply(
@@ -283,16 +366,43 @@ async fn status_judges_where_no_controller_has() {
     let text = bench.check(&["status"], 1);
     let row = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
-    assert_eq!(row("misspelt")[1..4], ["False", "ExpressionWarnings", "kubectl-vap"], "{text}");
-    assert_eq!(row("sound")[1..4], ["True", "Ready", "kubectl-vap"], "{text}");
-    assert!(text.contains("2 policies were judged by kubectl vap"), "{text}");
+    assert_eq!(
+        row("misspelt")[1..4],
+        ["False", "ExpressionWarnings", "kubectl-vap"],
+        "{text}"
+    );
+    assert_eq!(
+        row("sound")[1..4],
+        ["True", "Ready", "kubectl-vap"],
+        "{text}"
+    );
+    assert!(
+        text.contains("2 policies were judged by kubectl vap"),
+        "{text}"
+    );
 
     bench.check(&["status", "vap/sound"], 0);
     bench.check(&["status", "sound", "vap/misspelt"], 1);
     bench.check(&["status", "-l", "team=sound"], 0);
-    assert!(bench.check(&["status", "sound", "-n", "default", "--request-timeout", "20s"], 0).contains("Judged by"));
+    assert!(
+        bench
+            .check(
+                &[
+                    "status",
+                    "sound",
+                    "-n",
+                    "default",
+                    "--request-timeout",
+                    "20s"
+                ],
+                0
+            )
+            .contains("Judged by")
+    );
     let rows = bench.check(&["status", "--no-headers"], 1);
     assert_eq!(rows.lines().count(), 2, "{rows}");
     let written = bench.check(&["status", "--no-judge", "-o", "json"], 1);
@@ -302,13 +412,23 @@ async fn status_judges_where_no_controller_has() {
     assert_eq!(json["policies"][0]["writtenState"], "NoStatus");
     assert_eq!(json["summary"]["judgedByPlugin"], 2);
     let bound = json["policies"][1]["conditions"].as_array().unwrap().iter();
-    let bound = bound.into_iter().find(|condition| condition["type"] == "Bound").unwrap();
+    let bound = bound
+        .into_iter()
+        .find(|condition| condition["type"] == "Bound")
+        .unwrap();
     assert_eq!(bound["reason"], "NoBindings");
 
     // Who may not read bindings is told so.
-    let role = "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
+    let role =
+        "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
     bench.kubectl(&role.split(' ').collect::<Vec<_>>());
-    bench.kubectl(&["create", "clusterrolebinding", "policies", "--clusterrole=policies", "--user=ann"]);
+    bench.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "policies",
+        "--clusterrole=policies",
+        "--user=ann",
+    ]);
     let deadline = Instant::now() + TIMEOUT;
     let output = loop {
         let output = bench.vap_by("ann", &["status"]);
@@ -319,7 +439,10 @@ async fn status_judges_where_no_controller_has() {
     };
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let text = String::from_utf8(output.stderr).unwrap();
-    assert!(text.contains("error: the bindings of the cluster cannot be read"), "{text}");
+    assert!(
+        text.contains("error: the bindings of the cluster cannot be read"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,9 +452,10 @@ async fn the_judgements_of_plugin_and_controller_are_one() {
     bench.install_crd();
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
-    bench.apply(
-        &policy("lost", "params.data.x == 'a'").replace("spec:\n", "spec:\n  paramKind: {apiVersion: v1, kind: Limit}\n"),
-    );
+    bench.apply(&policy("lost", "params.data.x == 'a'").replace(
+        "spec:\n",
+        "spec:\n  paramKind: {apiVersion: v1, kind: Limit}\n",
+    ));
     bench.apply(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
          metadata: {name: b}\nspec: {policyName: sound, validationActions: [Deny]}\n",
@@ -340,10 +464,18 @@ async fn the_judgements_of_plugin_and_controller_are_one() {
         let policies = report["policies"].as_array().unwrap().iter();
         let conditions = policies.flat_map(|policy| {
             let conditions = policy["conditions"].as_array().unwrap().iter();
-            conditions.filter(|it| it["type"] != "ProbesPassed" && it["type"] != "Stalled").map(|it| {
-                let text = |name: &str| it[name].as_str().unwrap().to_owned();
-                format!("{} {} {} {}", policy["name"], text("type"), text("reason"), text("message"))
-            })
+            conditions
+                .filter(|it| it["type"] != "ProbesPassed" && it["type"] != "Stalled")
+                .map(|it| {
+                    let text = |name: &str| it[name].as_str().unwrap().to_owned();
+                    format!(
+                        "{} {} {} {}",
+                        policy["name"],
+                        text("type"),
+                        text("reason"),
+                        text("message")
+                    )
+                })
         });
         conditions.collect()
     };
@@ -353,7 +485,8 @@ async fn the_judgements_of_plugin_and_controller_are_one() {
     let controller = Controller::start(&bench.control_plane, &[]).await.unwrap();
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        let report: Value = serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
+        let report: Value =
+            serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
         let by_controller = report["policies"].as_array().unwrap().iter();
         if { by_controller }.all(|policy| policy["judgedBy"] == "controller") {
             assert_eq!(conditions(&report), by_plugin);
@@ -402,7 +535,11 @@ async fn changes_are_watched_until_somebody_ends_it() {
     bench.apply(&policy("sound", "object.spec.size <= 5"));
     let kubeconfig = bench.control_plane.kubeconfig().unwrap();
     let mut command = bench.command(&kubeconfig, &["status", "-w"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let seen = lines(&mut child);
     await_line(&seen, "sound ");
     await_line(&seen, "1 policy was judged");
@@ -426,7 +563,11 @@ async fn changes_are_watched_until_somebody_ends_it() {
 
     // A reader that goes away ends it with the next line.
     let mut command = bench.command(&kubeconfig, &["status", "-w", "--no-headers"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     output.read_line(&mut line).unwrap();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::check::settings::FindingArgs;
 use super::check::versions;
 use super::connection::Connection;
 use crate::cel::decls::Version;
@@ -38,6 +39,9 @@ Examples:
   kubectl vap check -l team=platform
   kubectl vap check policies/ --kubernetes-version 1.33
   kubectl vap check policies/ -o sarif > vap.sarif
+  kubectl vap check policies/ --allow unbound-policy --error absent-field
+  kubectl vap check policies/ --write-baseline vap-baseline.json
+  kubectl vap check policies/ --baseline vap-baseline.json
 
 Exit status:
   0  no errors and no warnings (or --exit-zero); notes do not count without --strict
@@ -194,9 +198,9 @@ pub struct CheckArgs {
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
     /// Whose answers: `truthful` warns of what may fail when evaluated; `upstream` gives the answers
-    /// of kube-controller-manager, quirks included
-    #[arg(long, value_enum, default_value = "truthful", value_name = "PROFILE")]
-    pub profile: CheckProfile,
+    /// of kube-controller-manager, quirks included [default: truthful]
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub profile: Option<CheckProfile>,
     /// The version of the API server that is to take the policies, 1.30 to 1.36: a function or macro
     /// that it does not have is an error
     #[arg(long, value_name = "VERSION", value_parser = versions::parse)]
@@ -218,6 +222,9 @@ pub struct CheckArgs {
     /// End with 0 also when there are findings
     #[arg(long)]
     pub exit_zero: bool,
+    /// The flags about findings.
+    #[command(flatten)]
+    pub findings: FindingArgs,
     /// Which cluster to ask.
     #[command(flatten)]
     pub connection: Connection,

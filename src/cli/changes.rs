@@ -80,15 +80,22 @@ impl<'a> Watch<'a> {
                 Err(error) => error,
             };
             (self.events, self.version) = (None, None);
-            if matches!(&error, Error::Client(kube::Error::Api(status)) if [401, 403].contains(&status.code)) {
+            if matches!(&error, Error::Client(kube::Error::Api(status)) if [401, 403].contains(&status.code))
+            {
                 return Err(self.connected.explain(&error, None));
             }
             // A version that is too old, or a connection that was closed, is no news.
-            let pause = PAUSES.0.saturating_mul(1 << self.n_failures.min(10)).min(PAUSES.1);
+            let pause = PAUSES
+                .0
+                .saturating_mul(1 << self.n_failures.min(10))
+                .min(PAUSES.1);
             self.n_failures = self.n_failures.saturating_add(1);
             if self.n_failures == 2 {
                 let reason = super::connection::one_line(&error.to_string());
-                let _ = writeln!(err, "warning: changes cannot be watched now, and are awaited: {reason}");
+                let _ = writeln!(
+                    err,
+                    "warning: changes cannot be watched now, and are awaited: {reason}"
+                );
             }
             tokio::time::sleep(pause).await;
         }
@@ -97,8 +104,12 @@ impl<'a> Watch<'a> {
     /// One step: a list, the begin of a watch, or an event.
     async fn attempt(&mut self) -> Result<Vec<Change>, Error> {
         let Some(version) = self.version.clone() else {
-            let listed =
-                objects::list(self.connected, Kind::Policy, self.selection.selector.as_deref()).await?;
+            let listed = objects::list(
+                self.connected,
+                Kind::Policy,
+                self.selection.selector.as_deref(),
+            )
+            .await?;
             self.version = Some(listed.resource_version);
             return Ok(self.differences(listed.items));
         };
@@ -140,7 +151,10 @@ impl<'a> Watch<'a> {
     }
 
     fn put(&mut self, policy: Value) -> Option<Change> {
-        let (name, version) = (objects::name(&policy).to_owned(), version_of(&policy).to_owned());
+        let (name, version) = (
+            objects::name(&policy).to_owned(),
+            version_of(&policy).to_owned(),
+        );
         self.version = Some(version.clone());
         self.note(name, version).then_some(Change::Put(policy))
     }
@@ -164,9 +178,15 @@ impl<'a> Watch<'a> {
         for policy in &items {
             gone.remove(objects::name(policy));
         }
-        let mut changes: Vec<_> = gone.into_keys().filter_map(|name| self.gone(name)).collect();
+        let mut changes: Vec<_> = gone
+            .into_keys()
+            .filter_map(|name| self.gone(name))
+            .collect();
         for policy in items {
-            let (name, version) = (objects::name(&policy).to_owned(), version_of(&policy).to_owned());
+            let (name, version) = (
+                objects::name(&policy).to_owned(),
+                version_of(&policy).to_owned(),
+            );
             if self.note(name, version) {
                 changes.push(Change::Put(policy));
             }

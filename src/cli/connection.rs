@@ -87,7 +87,8 @@ impl Connection {
             cluster: self.cluster.clone(),
             user: self.user.clone(),
         };
-        let is_named = options.context.is_some() || options.cluster.is_some() || options.user.is_some();
+        let is_named =
+            options.context.is_some() || options.cluster.is_some() || options.user.is_some();
         let loaded = match &self.kubeconfig {
             Some(path) => match Kubeconfig::read_from(path) {
                 Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
@@ -163,7 +164,9 @@ impl Connected {
     pub(super) fn explain(&self, error: &Error, name: Option<&str>) -> CliError {
         let server = self.server.clone();
         let (code, message, details) = match error {
-            Error::Client(kube::Error::Api(status)) => (status.code, &status.message, status.details.as_ref()),
+            Error::Client(kube::Error::Api(status)) => {
+                (status.code, &status.message, status.details.as_ref())
+            }
             Error::Status { code, message } => (*code, message, None),
             Error::Client(error) => {
                 let reason = innermost(error);
@@ -246,7 +249,9 @@ pub(super) fn one_line(text: &str) -> String {
 /// # Errors
 /// Where it is none.
 fn timeout(text: &str) -> Result<Duration, String> {
-    let wrong = || "write seconds, or numbers with units, as in 30s or 1m30s; 0 is without limit".to_owned();
+    let wrong = || {
+        "write seconds, or numbers with units, as in 30s or 1m30s; 0 is without limit".to_owned()
+    };
     let parsed = if let Ok(seconds) = text.parse::<u64>() {
         Duration::from_secs(seconds)
     } else {

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::check::levels::LevelError;
 use crate::schema::SchemaError;
 
 /// A failure of the plugin itself. What is wrong with a policy is never one.
@@ -64,6 +65,15 @@ pub(crate) enum CliError {
         /// The rule that was probably meant, in a question, or nothing.
         hint: String,
     },
+    /// A level is of no rule, or of two kinds.
+    #[error(transparent)]
+    Level(#[from] LevelError),
+    /// The configuration file cannot be read, or there are several.
+    #[error("{0}")]
+    Config(String),
+    /// A baseline cannot be read or written.
+    #[error("{0}")]
+    Baseline(String),
     /// Any other answer of the API server.
     #[error("the API server at {server} answers: {reason}")]
     Api {

@@ -5,6 +5,7 @@
 
 pub mod age;
 pub mod args;
+mod changes;
 pub mod check;
 pub mod connection;
 pub mod controller;
@@ -20,17 +21,16 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
-mod changes;
+mod write;
 
 use std::io::{self, Write};
 
-use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, TestArgs,
-    TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, TestArgs, TestOutput,
 };
+use check::command::{self, Plan};
 use check::finding::Finding;
 use error::CliError;
 use exit::Exit;
@@ -65,16 +65,12 @@ fn run_check(
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
     let plan = live::Plan::of(args)?;
-    let options = check::Options {
-        paths: plan.paths.clone(),
-        crds: args.crds.clone(),
-        profile: match args.profile {
-            CheckProfile::Truthful => Profile::Truthful,
-            CheckProfile::Upstream => Profile::Upstream,
-        },
-        version: args.kubernetes_version,
-    };
-    let report = check::run_beside(&options, &mut io::stdin(), |input, crds| {
+    let Plan {
+        options,
+        settings,
+        is_strict,
+    } = command::plan(args, &plan.paths)?;
+    let mut report = check::run_with(&options, &settings, &mut io::stdin(), |input, crds| {
         if !plan.is_live {
             return Ok::<_, CliError>(None);
         }
@@ -84,6 +80,7 @@ fn run_check(
             asked.await.map(Some)
         })
     })?;
+    let told = command::finish(args, &mut report)?;
     let text = match args.output {
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,
@@ -91,6 +88,9 @@ fn run_check(
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
     };
     write(out, &text)?;
+    if let Some(told) = told {
+        let _ = writeln!(err, "{told}");
+    }
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
     if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
         let place = if plan.selection.is_some() {
@@ -104,7 +104,7 @@ fn run_check(
             return Ok(Exit::WrongUse);
         }
     }
-    Ok(match report.exit(args.strict) {
+    Ok(match report.exit(is_strict) {
         Exit::Findings if args.exit_zero => Exit::Clean,
         exit => exit,
     })

@@ -23,7 +23,9 @@ pub fn is_resource(text: &str) -> bool {
         None => (text.as_str(), None),
     };
     let is_group = |behind: &str| {
-        let version = behind.strip_suffix(GROUP).and_then(|it| it.strip_suffix('.'));
+        let version = behind
+            .strip_suffix(GROUP)
+            .and_then(|it| it.strip_suffix('.'));
         behind == GROUP || version.is_some_and(|it| matches!(it, "v1" | "v1beta1" | "v1alpha1"))
     };
     RESOURCE.contains(&resource) && behind.is_none_or(is_group)
@@ -86,14 +88,23 @@ mod tests {
     fn policies_are_named_as_kubectl_names_them() {
         check(&[], Ok(&[]));
         check(&["a", "b", "a"], Ok(&["a", "b"]));
-        check(&["vap/a", "ValidatingAdmissionPolicy/b", "c"], Ok(&["a", "b", "c"]));
+        check(
+            &["vap/a", "ValidatingAdmissionPolicy/b", "c"],
+            Ok(&["a", "b", "c"]),
+        );
         check(&["vap"], Ok(&[]));
         check(&["validatingadmissionpolicies", "a", "b"], Ok(&["a", "b"]));
         check(
             &["validatingadmissionpolicy.v1.admissionregistration.k8s.io/a"],
             Ok(&["a"]),
         );
-        check(&["validatingadmissionpolicies.admissionregistration.k8s.io", "vap"], Ok(&["vap"]));
+        check(
+            &[
+                "validatingadmissionpolicies.admissionregistration.k8s.io",
+                "vap",
+            ],
+            Ok(&["vap"]),
+        );
         check(&["deployments/a"], Err("no ValidatingAdmissionPolicy"));
         check(&["vap/"], Err("names no policy"));
         check(&["vap", "vap/a"], Err("behind a type"));

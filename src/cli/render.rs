@@ -75,7 +75,11 @@ pub fn parts(
             let _ = writeln!(out, "{name}");
             line(&mut out, "", name_width, cells, terminal);
         }
-        let notes = if parts == Parts::Rows { Vec::new() } else { notes(policy) };
+        let notes = if parts == Parts::Rows {
+            Vec::new()
+        } else {
+            notes(policy)
+        };
         for note in notes {
             let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
             let max_lines = terminal.width.map_or(usize::MAX, |_| MAX_MESSAGE_LINES);
@@ -141,7 +145,9 @@ pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> S
 /// A line for each policy that was deleted, below a table whose changes are watched.
 #[must_use]
 pub fn deleted(names: &[String]) -> String {
-    let lines = names.iter().map(|name| format!("{}  Deleted\n", clean(name)));
+    let lines = names
+        .iter()
+        .map(|name| format!("{}  Deleted\n", clean(name)));
     lines.collect()
 }
 

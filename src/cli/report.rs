@@ -206,7 +206,8 @@ impl StatusReport {
     /// The names of the policies that the controller has not judged as they are, although it may be meant to.
     pub fn unjudged(&self) -> impl Iterator<Item = &str> {
         let policies = self.policies.iter();
-        let unjudged = policies.filter(|policy| matches!(policy.state, State::NoStatus | State::Stale));
+        let unjudged =
+            policies.filter(|policy| matches!(policy.state, State::NoStatus | State::Stale));
         unjudged.map(|policy| policy.name.as_str())
     }
 
@@ -357,7 +358,8 @@ impl PolicyReport {
             ..ConditionReport::of(condition)
         });
         self.conditions.extend(found);
-        self.conditions.sort_by(|left, right| left.place().cmp(&right.place()));
+        self.conditions
+            .sort_by(|left, right| left.place().cmp(&right.place()));
         self.observed_generation = Some(self.generation);
         self.judged_by = Some(Judge::Plugin);
         self.state = self.ready().map_or(State::Unknown, State::of);

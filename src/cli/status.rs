@@ -56,8 +56,9 @@ pub(super) fn run(
         }
         let mut gaps = report.gaps;
         let policies = report.policies.into_iter();
-        let mut known: BTreeMap<String, PolicyReport> =
-            policies.map(|policy| (policy.name.clone(), policy)).collect();
+        let mut known: BTreeMap<String, PolicyReport> = policies
+            .map(|policy| (policy.name.clone(), policy))
+            .collect();
         let mut watch = Watch::new(&connected, &selection, &listed);
         let mut stop = std::pin::pin!(interrupted());
         while is_open {
@@ -68,7 +69,9 @@ pub(super) fn run(
             let (put, deleted) = split(changes);
             let mut report = judged(&connected, args, put, &exclusion).await?;
             tell(&report.gaps, err);
-            report.policies.retain(|policy| known.get(&policy.name) != Some(policy));
+            report
+                .policies
+                .retain(|policy| known.get(&policy.name) != Some(policy));
             for policy in &report.policies {
                 known.insert(policy.name.clone(), policy.clone());
             }
@@ -102,7 +105,9 @@ async fn first(
     let exclusion = lease.exclusion();
     let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
     report.controller = Some(controller);
-    report.gaps.splice(0..0, gaps.into_iter().map(|gap| said(&gap)));
+    report
+        .gaps
+        .splice(0..0, gaps.into_iter().map(|gap| said(&gap)));
     Ok((report, exclusion, policies))
 }
 
@@ -114,7 +119,11 @@ async fn judged(
     policies: Vec<Value>,
     exclusion: &Exclusion,
 ) -> Result<StatusReport, CliError> {
-    let decoded: Vec<_> = policies.iter().cloned().map(decoded).collect::<Result<_, _>>()?;
+    let decoded: Vec<_> = policies
+        .iter()
+        .cloned()
+        .map(decoded)
+        .collect::<Result<_, _>>()?;
     let mut report = StatusReport::beside(&decoded, exclusion);
     let unjudged: Vec<String> = report.unjudged().map(str::to_owned).collect();
     if args.no_judge || unjudged.is_empty() {
@@ -243,8 +252,7 @@ fn decoded(policy: Value) -> Result<ValidatingAdmissionPolicy, CliError> {
 
 /// Reads the controller's Lease. A failure here is no reason not to show the policies.
 async fn lease(connected: &Connected, args: &StatusArgs) -> Seen {
-    let leases: Api<Lease> =
-        Api::namespaced(connected.client.clone(), &args.controller_namespace);
+    let leases: Api<Lease> = Api::namespaced(connected.client.clone(), &args.controller_namespace);
     let limit = MAX_LEASE_WAIT.min(connected.timeout);
     match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
         Ok(Ok(Some(lease))) => {

@@ -4,6 +4,7 @@
 //! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
 //! applied if it says something else than the one that is there (`apply`).
 
+mod admission_cache;
 mod apply;
 pub mod args;
 mod backoff;
@@ -12,9 +13,9 @@ mod by_policy;
 mod check;
 pub mod clear;
 mod cluster_snapshot;
-mod compiled_policies;
 mod context;
 mod crds;
+mod dependencies;
 mod discovery_lag;
 mod event_source;
 mod events;
@@ -25,7 +26,6 @@ mod leadership;
 mod lease;
 mod list_watch;
 mod log_throttle;
-mod mapper;
 mod observe;
 mod pace;
 mod packed;
@@ -64,9 +64,9 @@ pub use self::lease::Timing;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
-use crate::cluster::{blocking, client, discovery, error, http, openapi};
 #[cfg(test)]
 use crate::cluster::testing;
+use crate::cluster::{blocking, client, discovery, error, http, openapi};
 use crate::telemetry::Metrics;
 
 /// A controller that is ready to run.
@@ -159,7 +159,7 @@ impl Controller {
         let work = supervisor.contained("workers", work);
         let writing = async {
             unless_lost(&supervisor, work).await?;
-            let n_unfinished = context.prober.n_unfinished();
+            let n_unfinished = context.probe_runner.n_unfinished();
             if n_unfinished > 0 {
                 tracing::info!(
                     policies = n_unfinished,

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::finding::{Finding, Severity};
-use super::report::CheckReport;
+use super::report::{CheckReport, Suppressed, SuppressedBy};
 use crate::cli::text::clean;
 use crate::policy::rule::Rule;
 
@@ -81,12 +81,16 @@ fn property(text: &str) -> String {
 /// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 #[must_use]
 pub fn sarif(report: &CheckReport) -> Value {
-    let used: BTreeSet<Rule> = report.findings.iter().map(|found| found.rule).collect();
+    let suppressed = report.suppressed.iter();
+    let all = report.findings.iter();
+    let all = all.chain(suppressed.clone().map(|of| &of.finding));
+    let used: BTreeSet<Rule> = all.map(|found| found.rule).collect();
     let rules: Vec<Value> = used
         .iter()
         .map(|rule| json!({"id": rule.id(), "shortDescription": {"text": rule.summary()}}))
         .collect();
-    let results: Vec<Value> = report.findings.iter().map(sarif_result).collect();
+    let results = report.findings.iter().map(sarif_result);
+    let results: Vec<Value> = results.chain(suppressed.map(sarif_suppressed)).collect();
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -100,6 +104,22 @@ pub fn sarif(report: &CheckReport) -> Value {
             "results": results,
         }],
     })
+}
+
+/// A result with what suppresses it.
+fn sarif_suppressed(suppressed: &Suppressed) -> Value {
+    let kind = match suppressed.by {
+        SuppressedBy::Comment => "inSource",
+        SuppressedBy::Baseline | SuppressedBy::Level => "external",
+    };
+    let reason = suppressed.reason.clone();
+    let reason = reason.unwrap_or_else(|| suppressed.by.count(1));
+    let mut result = sarif_result(&suppressed.finding);
+    if let Value::Object(fields) = &mut result {
+        let suppression = json!({"kind": kind, "status": "accepted", "justification": reason});
+        fields.insert("suppressions".to_owned(), json!([suppression]));
+    }
+    result
 }
 
 fn sarif_result(found: &Finding) -> Value {
@@ -133,6 +153,7 @@ fn sarif_result(found: &Finding) -> Value {
         "level": found.severity.as_str(),
         "message": {"text": full_message(found)},
         "locations": [location],
+        "partialFingerprints": {"vapFinding/v1": found.fingerprint},
     })
 }
 

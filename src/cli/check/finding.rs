@@ -70,6 +70,10 @@ pub struct Finding {
     /// A request for which the expression fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
+    /// 16 hexadecimal digits that stay the same when lines move, and that no other finding of the file has; empty
+    /// until all findings are known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fingerprint: String,
 }
 
 impl Finding {
@@ -94,6 +98,7 @@ impl Finding {
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
+            fingerprint: String::new(),
         }
     }
 

@@ -5,15 +5,24 @@
 
 mod absence;
 pub mod annotations;
+pub mod baseline;
 mod cascade;
+pub(super) mod command;
+mod comment;
+pub mod config;
 pub mod costs;
 mod expressions;
 pub mod finding;
+mod fingerprint;
+mod glob;
 pub mod known;
+pub mod levels;
+mod manage;
 mod names;
 pub mod policy;
 pub mod render;
 pub mod report;
+pub mod settings;
 pub mod shape;
 pub(super) mod suggestion;
 mod suspicious;
@@ -25,13 +34,18 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use crate::cel::decls::Version;
+use crate::library::environment::is_whole_in;
+use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
+use super::input::files::Reading;
 use super::input::{Input, Wanted};
 use super::live::{Asked, Served};
+pub(super) use baseline::write_baseline;
 use known::Known;
 use report::CheckReport;
+use settings::Settings;
 
 /// The subject and the settings of a check.
 #[derive(Clone, Debug, Default)]
@@ -46,24 +60,28 @@ pub struct Options {
     pub version: Option<Version>,
 }
 
-/// Checks all policies of the input.
+/// Checks all policies of the input, with the levels that rules have by default.
 ///
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
-    run_beside(options, stdin, |_, _| Ok(None))
+    run_with(options, &Settings::default(), stdin, |_, _| Ok(None))
 }
 
 /// Checks all policies of the input, to which `ask` adds those of a cluster, with what that serves.
 ///
 /// # Errors
 /// Where the built-in schemas cannot be read, and those of `ask`.
-pub(super) fn run_beside<E: From<SchemaError>>(
+pub(super) fn run_with<E: From<SchemaError>>(
     options: &Options,
+    settings: &Settings,
     stdin: &mut dyn Read,
     ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(Asked, Served)>, E>,
 ) -> Result<CheckReport, E> {
-    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
+    let reading = Reading {
+        is_excluded: &|path| settings.exclude.has(path),
+    };
+    let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
     let cluster = ask(&mut input, &crds)?;
     let no_crds = report::no_crds(&options.crds, &crds);
@@ -80,7 +98,9 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         Some((asked, served)) => (asked, Some(served)),
         None => (Asked::default(), None),
     };
-    let version = options.version.or(served.as_ref().and_then(|it| it.version));
+    let version = options
+        .version
+        .or(served.as_ref().and_then(|it| it.version));
     let known = match served {
         Some(served) => Known::of_cluster(all_crds, served)?,
         None => Known::new(all_crds, input.policies.iter().map(|policy| &policy.value))?,
@@ -90,6 +110,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
+    let version = version.unwrap_or(LATEST);
     for (n, policy) in input.policies.iter().enumerate() {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         // What is in a cluster was accepted, and has fields that nobody may set who creates it.
@@ -97,7 +118,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
         }
-        if let Some(version) = version {
+        if !is_whole_in(version) {
             outcome.findings.extend(versions::check(policy, version));
         }
         cascade::without(&mut outcome.findings);
@@ -113,6 +134,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     report.add_cluster(asked);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
-    report.finish();
+    input.comments.extend(crds.comments);
+    report.finish(settings, &input);
     Ok(report)
 }

@@ -156,7 +156,9 @@ pub(in crate::cli) fn status(
     known: &Known,
 ) -> Option<DesiredStatus> {
     let answers = AssertUnwindSafe(|| answers(policy, known, Profile::Truthful));
-    panic::catch_unwind(answers).ok().map(|answers| answers.status)
+    panic::catch_unwind(answers)
+        .ok()
+        .map(|answers| answers.status)
 }
 
 fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) -> Answers {

@@ -8,7 +8,9 @@ use serde::Serialize;
 
 use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
+use super::manage;
 use super::policy::{Outcome, finding};
+use super::settings::Settings;
 use super::suggestion::nearest;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
@@ -39,10 +41,15 @@ pub struct CheckReport {
     pub expressions: Option<String>,
     /// `truthful` or `upstream`.
     pub profile: &'static str,
+    /// The configuration file, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
     /// How much there was, and how much is wrong.
     pub summary: Summary,
     /// The findings, sorted by file and place.
     pub findings: Vec<Finding>,
+    /// The findings that are not reported, each with what suppresses it.
+    pub suppressed: Vec<Suppressed>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyReport>,
 }
@@ -53,6 +60,8 @@ pub struct CheckReport {
 pub struct Summary {
     /// Files read.
     pub files: usize,
+    /// Files and directories that the configuration leaves out.
+    pub excluded: usize,
     /// Policies checked.
     pub policies: usize,
     /// Findings that are errors.
@@ -61,8 +70,47 @@ pub struct Summary {
     pub warnings: usize,
     /// Findings that are notes.
     pub notes: usize,
+    /// Findings that are not reported; they count nowhere else.
+    pub suppressed: usize,
     /// Files and documents that could not be read; they count among the errors too.
     pub unreadable: usize,
+}
+
+/// A finding that is not reported.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suppressed {
+    /// The cause.
+    pub by: SuppressedBy,
+    /// Why, where that is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The finding.
+    pub finding: Finding,
+}
+
+/// The causes for which a finding is not reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuppressedBy {
+    /// A comment in the file.
+    Comment,
+    /// The baseline.
+    Baseline,
+    /// The level of its rule.
+    Level,
+}
+
+impl SuppressedBy {
+    /// How many there are, in words: `2 by comments`.
+    #[must_use]
+    pub fn count(self, n: usize) -> String {
+        match self {
+            Self::Comment => format!("{n} by comments"),
+            Self::Baseline => format!("{n} by the baseline"),
+            Self::Level => format!("{n} by the level of the rule"),
+        }
+    }
 }
 
 /// A policy, with the status that it would have in a cluster that serves what is known here.
@@ -136,12 +184,15 @@ impl CheckReport {
                 Profile::Truthful => "truthful",
                 Profile::Upstream => "upstream",
             },
+            configuration: None,
             summary: Summary {
+                excluded: input.n_excluded,
                 files: input.n_files,
                 unreadable: input.problems.iter().filter(|it| is_fatal(it.kind)).count(),
                 ..Summary::default()
             },
             findings: input.problems.iter().map(unread).collect(),
+            suppressed: Vec::new(),
             policies: Vec::new(),
         }
     }
@@ -263,8 +314,29 @@ impl CheckReport {
         }
     }
 
-    /// Sorts the findings and counts them.
-    pub fn finish(&mut self) {
+    /// Sorts the findings, gives them their levels, and counts them.
+    pub fn finish(&mut self, settings: &Settings, input: &Input) {
+        self.configuration.clone_from(&settings.config);
+        self.sort();
+        manage::manage(self, settings, input);
+        self.sort();
+        self.count();
+    }
+
+    /// Counts the findings.
+    pub(super) fn count(&mut self) {
+        let count = |severity| {
+            let all = self.findings.iter();
+            all.filter(|found| found.severity == severity).count()
+        };
+        self.summary.policies = self.policies.len();
+        self.summary.errors = count(Severity::Error);
+        self.summary.warnings = count(Severity::Warning);
+        self.summary.notes = count(Severity::Note);
+        self.summary.suppressed = self.suppressed.len();
+    }
+
+    fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
             let key = |found: &Finding| (found.location.place, found.severity, found.rule);
             (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
@@ -277,14 +349,6 @@ impl CheckReport {
                 && later.field_ref == kept.field_ref
                 && place(later) == place(kept)
         });
-        let count = |severity| {
-            let all = self.findings.iter();
-            all.filter(|found| found.severity == severity).count()
-        };
-        self.summary.policies = self.policies.len();
-        self.summary.errors = count(Severity::Error);
-        self.summary.warnings = count(Severity::Warning);
-        self.summary.notes = count(Severity::Note);
     }
 
     /// The exit status that the report means to the shell; with `is_strict`, a note that something could not be

@@ -4,6 +4,7 @@
 //! Takes paths, gives API objects and a list of what could not be read. One bad document costs itself
 //! alone. It knows nothing of what becomes of the objects.
 
+pub mod comments;
 pub mod decode;
 pub mod files;
 pub mod object;
@@ -23,7 +24,8 @@ use serde_json::Value;
 
 use crate::schema::{Crd, Gvk};
 
-use files::ReadFile;
+use comments::Comment;
+use files::{ReadFile, Reading};
 use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
 pub use place::{Place, SourceText};
@@ -71,6 +73,12 @@ pub struct Input {
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
     pub dropped: passed_over::ByKind,
+    /// Comments that are meant for a program.
+    pub comments: Vec<Comment>,
+    /// How many files and directories were left out.
+    pub n_excluded: usize,
+    /// The names of the files that were read.
+    pub files: Vec<String>,
     /// Problems in the input, in order.
     pub problems: Vec<Problem>,
     /// How many files were read, standard input among them.
@@ -121,8 +129,20 @@ impl Input {
     /// Reads all of `paths`; `-` is `stdin`.
     #[must_use]
     pub fn load(paths: &[PathBuf], wanted: Wanted, stdin: &mut dyn Read) -> Self {
+        Self::load_with(paths, wanted, stdin, &Reading::default())
+    }
+
+    /// Reads of `paths` what is not left out; `-` is `stdin`.
+    #[must_use]
+    pub fn load_with(
+        paths: &[PathBuf],
+        wanted: Wanted,
+        stdin: &mut dyn Read,
+        reading: &Reading<'_>,
+    ) -> Self {
         let mut input = Self::default();
-        files::read_all(paths, stdin, &mut |file| input.add_file(file, wanted));
+        let mut each = |file| input.add_file(file, wanted);
+        input.n_excluded = files::read_all(paths, stdin, reading, &mut each);
         input
     }
 
@@ -164,6 +184,8 @@ impl Input {
         };
         self.n_files += 1;
         let source = Arc::new(SourceText::new(file.name, text));
+        self.files.push(source.name.clone());
+        self.comments.extend(comments::comments(&source));
         let mut mentions_policies = None;
         let mut copies = std::mem::take(&mut self.copies);
         documents(&source, &mut copies, &mut |document| match document {

@@ -215,6 +215,17 @@ pub(super) fn documents(
     }
 }
 
+/// The bytes of the YAML documents of a file, but for those of JSON.
+pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
+    let pieces = pieces(source.text(), source.has_byte_order_mark()).into_iter();
+    pieces
+        .filter_map(|piece| match piece {
+            Ok(Piece::Yaml(bytes)) => Some(bytes),
+            Ok(Piece::Json(_)) | Err(_) => None,
+        })
+        .collect()
+}
+
 /// The values of the documents of a text, and why others are none, as kubectl reads them, or as it would
 /// behind a document that it refuses.
 #[must_use]

@@ -210,7 +210,9 @@ pub(super) async fn judge(
     let known = Known::of_cluster(std::iter::empty(), served)?;
     let mut judged = BTreeMap::new();
     for policy in &input.policies {
-        if let (Some(name), Some(status)) = (policy.name(), check::policy::status(&policy.value, &known)) {
+        if let (Some(name), Some(status)) =
+            (policy.name(), check::policy::status(&policy.value, &known))
+        {
             judged.insert(name.to_owned(), status);
         }
     }
@@ -264,7 +266,10 @@ async fn bindings(
             }
             Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
             Err(error) => gaps.push(Gap {
-                message: format!("the policy `{name}` of the cluster cannot be read: {}", told(&error)),
+                message: format!(
+                    "the policy `{name}` of the cluster cannot be read: {}",
+                    told(&error)
+                ),
                 help: "a binding names it".to_owned(),
                 is_fatal: true,
             }),
@@ -321,10 +326,16 @@ fn undiscovered<'a>(
     }
     for (group_version, reason) in touched {
         let is_fatal = named.contains(&group_version);
-        let by = if is_fatal { "name" } else { "match by a wildcard" };
+        let by = if is_fatal {
+            "name"
+        } else {
+            "match by a wildcard"
+        };
         gaps.push(Gap {
             message: format!("what {group_version} serves is not known: {reason}"),
-            help: format!("`kubectl get apiservices` shows its state; what policies {by} of it is not checked"),
+            help: format!(
+                "`kubectl get apiservices` shows its state; what policies {by} of it is not checked"
+            ),
             is_fatal,
         });
     }

@@ -99,7 +99,9 @@ pub(in crate::cli) async fn list(
             }
         }
     }
-    listed.items.sort_by(|left, right| name(left).cmp(name(right)));
+    listed
+        .items
+        .sort_by(|left, right| name(left).cmp(name(right)));
     Ok(listed)
 }
 

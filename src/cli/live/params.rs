@@ -89,7 +89,9 @@ async fn params(
                 let resource = &resource.gvr.resource;
                 gaps.push(Gap {
                     message: format!("the params of binding {name} cannot be read: {reason}"),
-                    help: format!("ask for `list` on {resource}; nothing is said of whether they exist"),
+                    help: format!(
+                        "ask for `list` on {resource}; nothing is said of whether they exist"
+                    ),
                     is_fatal: true,
                 });
                 return ParamsState::NotPermitted(reason);
@@ -100,7 +102,9 @@ async fn params(
         return ParamsState::NotReferred;
     }
     let bindings = bindings.iter().copied();
-    ParamsState::examine(bindings, resource, |binding, _| found.contains(&binding.metadata.name))
+    ParamsState::examine(bindings, resource, |binding, _| {
+        found.contains(&binding.metadata.name)
+    })
 }
 
 /// Reports whether there are params that the binding refers to.
@@ -132,7 +136,8 @@ async fn has_params(
     };
     let namespace = reference.namespace.as_deref();
     let client = connected.client.clone();
-    let api: Api<DynamicObject> = match namespace.filter(|it| resource.namespaced && !it.is_empty()) {
+    let api: Api<DynamicObject> = match namespace.filter(|it| resource.namespaced && !it.is_empty())
+    {
         Some(namespace) => Api::namespaced_with(client, namespace, &kind),
         None => Api::all_with(client, &kind),
     };

@@ -27,7 +27,9 @@ impl Plan {
         let is_file = |path: &PathBuf| path.as_os_str() == "-" || path.exists();
         let text = |path: &PathBuf| path.to_str().map(str::to_owned);
         let first = args.paths.first().filter(|path| !is_file(path));
-        let has_type = first.and_then(text).is_some_and(|it| names::is_resource(&it));
+        let has_type = first
+            .and_then(text)
+            .is_some_and(|it| names::is_resource(&it));
         let is_name = |path: &PathBuf| {
             let text = text(path).filter(|_| !is_file(path));
             has_type || text.is_some_and(|it| names::of_resource(&it).is_some())
@@ -38,10 +40,8 @@ impl Plan {
             names: names::parse(&named).map_err(CliError::Usage)?,
             selector: args.selector.clone(),
         };
-        let is_live = args.live
-            || args.connection.is_given()
-            || args.selector.is_some()
-            || !named.is_empty();
+        let is_live =
+            args.live || args.connection.is_given() || args.selector.is_some() || !named.is_empty();
         if paths.is_empty() && !is_live {
             let what = "name files or directories, or write --live for the policies of a cluster";
             return Err(CliError::Usage(what.to_owned()));
@@ -65,7 +65,9 @@ mod tests {
     /// The plan of a command line: files, whether a cluster is asked, names of policies, a selector.
     #[track_caller]
     fn check(arguments: &str, expect: &str) {
-        let words = ["kubectl-vap", "check"].into_iter().chain(arguments.split_whitespace());
+        let words = ["kubectl-vap", "check"]
+            .into_iter()
+            .chain(arguments.split_whitespace());
         let args = Args::try_parse_from(words).unwrap();
         let Command::Check(args) = &args.command else {
             panic!("{args:?}")
@@ -73,7 +75,11 @@ mod tests {
         let found = match Plan::of(args) {
             Err(error) => format!("error: {error}"),
             Ok(plan) => {
-                let paths: Vec<_> = plan.paths.iter().map(|it| it.display().to_string()).collect();
+                let paths: Vec<_> = plan
+                    .paths
+                    .iter()
+                    .map(|it| it.display().to_string())
+                    .collect();
                 let place = if plan.is_live { "live" } else { "offline" };
                 let selection = plan.selection.map(|it| (it.names.join(" "), it.selector));
                 format!("{} {place} {selection:?}", paths.join(" "))

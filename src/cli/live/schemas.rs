@@ -98,16 +98,21 @@ pub(super) async fn read<'a>(
         .into_iter()
         .filter_map(|group_version| index.get_key_value(&group_version))
         .collect();
-    let asked = wanted.into_iter().map(|(group_version, address)| async move {
-        (group_version, document(connected, address).await)
-    });
+    let asked = wanted
+        .into_iter()
+        .map(|(group_version, address)| async move {
+            (group_version, document(connected, address).await)
+        });
     let asked: Vec<_> = asked.collect();
     let mut answers = futures::stream::iter(asked).buffered(CONCURRENCY);
     let mut interner = Interner::default();
     while let Some((group_version, answer)) = answers.next().await {
         let parsed = answer.and_then(|document| {
             let parsed = OpenApiDocument::parse(&document.body);
-            Ok((parsed.map_err(|error| Error::Decode(error.to_string()))?, document))
+            Ok((
+                parsed.map_err(|error| Error::Decode(error.to_string()))?,
+                document,
+            ))
         });
         match parsed {
             Ok((parsed, document)) => {
@@ -119,7 +124,9 @@ pub(super) async fn read<'a>(
             }
             Err(error) => {
                 let reason = told(&error);
-                served.schemas.add_unavailable(group_version.clone(), &*reason);
+                served
+                    .schemas
+                    .add_unavailable(group_version.clone(), &*reason);
                 gaps.push(Gap {
                     message: format!("the schemas of {group_version} cannot be read: {reason}"),
                     help: "its types are not checked".to_owned(),
@@ -153,9 +160,10 @@ async fn document(connected: &Connected, address: &str) -> Result<http::Document
         read.ok_or_else(gone)
     };
     match get(address).await {
-        Err(Error::Status { code: 301 | 302 | 307 | 308, .. }) => {
-            get(address.split('?').next().unwrap_or(address)).await
-        }
+        Err(Error::Status {
+            code: 301 | 302 | 307 | 308,
+            ..
+        }) => get(address.split('?').next().unwrap_or(address)).await,
         read => read,
     }
 }
@@ -170,7 +178,10 @@ async fn version(
         Ok(info) => info,
         Err(error @ Error::Client(kube::Error::Api(_))) => {
             gaps.push(Gap {
-                message: format!("the version of the cluster cannot be read: {}", told(&error)),
+                message: format!(
+                    "the version of the cluster cannot be read: {}",
+                    told(&error)
+                ),
                 help: format!("expressions are checked for {LATEST}"),
                 is_fatal: true,
             });
@@ -185,7 +196,10 @@ async fn version(
     };
     let (Some(major), Some(minor)) = (number(&info.major), number(&info.minor)) else {
         gaps.push(Gap {
-            message: format!("the version of the cluster, `{}`, is not known", info.git_version),
+            message: format!(
+                "the version of the cluster, `{}`, is not known",
+                info.git_version
+            ),
             help: format!("expressions are checked for {LATEST}"),
             is_fatal: false,
         });
@@ -194,8 +208,13 @@ async fn version(
     let version = Version::new(major, minor);
     if !(OLDEST..=LATEST).contains(&version) {
         gaps.push(Gap {
-            message: format!("the cluster is Kubernetes {version}, and known are {OLDEST} to {LATEST}"),
-            help: format!("expressions are checked for {}", version.clamp(OLDEST, LATEST)),
+            message: format!(
+                "the cluster is Kubernetes {version}, and known are {OLDEST} to {LATEST}"
+            ),
+            help: format!(
+                "expressions are checked for {}",
+                version.clamp(OLDEST, LATEST)
+            ),
             is_fatal: false,
         });
     }
@@ -229,7 +248,10 @@ fn publish(body: &[u8], builtin: &Builtin, published: &mut HashMap<Gvk, Value>) 
     let schemas = document.pointer_mut("/components/schemas");
     for schema in schemas.and_then(Value::as_object_mut).into_iter().flatten() {
         let kinds = schema.1.get("x-kubernetes-group-version-kind");
-        let [kind] = kinds.and_then(Value::as_array).map_or(&[][..], Vec::as_slice) else {
+        let [kind] = kinds
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice)
+        else {
             // Kinds that many groups have, such as DeleteOptions.
             continue;
         };

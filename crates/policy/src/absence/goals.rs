@@ -291,7 +291,8 @@ fn called(
                 [Symbol::Value(Json::String(text))] => text.clone(),
                 _ => return vec![present(reader, place, scope)],
             };
-            each(&symbols(target), |path| {
+            let targets = symbols(target);
+            let mut ways = each(&targets, |path| {
                 if !wanted {
                     return Some(Way::of(path, Edit::Differs(json!(text))));
                 }
@@ -302,7 +303,12 @@ fn called(
                     _ => Edit::Equals(json!(matching(&text)?)),
                 };
                 Some(Way::of(path, edit))
-            })
+            });
+            if wanted && function == "matches" {
+                // Another text may match as well, if another one is asked for.
+                ways.extend(each(&targets, |path| Some(Way::of(path, Edit::Present))));
+            }
+            ways
         }
         _ => Vec::new(),
     };

@@ -67,6 +67,19 @@ pub(super) fn mend(
     })
 }
 
+/// The text of the chain of selections at `chain`.
+pub(super) fn plain(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<String> {
+    let (mut text, links) = links(reader, n, chain)?;
+    for (_, link) in links {
+        let _ = match link {
+            Link::Field(name) => write!(text, ".{name}"),
+            Link::Key(key) => write!(text, "[{key}]"),
+            Link::Index(index) => write!(text, "[{index}]"),
+        };
+    }
+    Some(text)
+}
+
 /// The beginning of a chain, and its links, innermost first.
 fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(ExprId, Link)>)> {
     let mut found = Vec::new();

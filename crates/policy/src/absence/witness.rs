@@ -22,6 +22,7 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
+use kubernetes::library::cost::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
@@ -68,6 +69,15 @@ impl Made {
             Root::Namespace => self.namespace.as_ref(),
             Root::Request => Some(&self.request),
         }
+    }
+
+    /// The value at `path`.
+    pub(super) fn at(&self, path: &Path) -> Option<&Json> {
+        let mut value = self.root(path.root)?;
+        for segment in &path.segments {
+            value = behind(value, segment)?;
+        }
+        Some(value)
     }
 
     /// Reports whether nothing is at `path`, though what is around it is there.
@@ -257,6 +267,15 @@ impl<'a> Maker<'a> {
             Operation::Update => (true, true),
             Operation::Delete => (false, true),
         };
+        if self.is_own {
+            let of_object = has_object.then_some(Root::Object);
+            for root in of_object
+                .into_iter()
+                .chain(has_old.then_some(Root::OldObject))
+            {
+                valid::imply(&self.resource.gvk.kind, root, &mut needs)?;
+            }
+        }
         let object = if has_object {
             Some(self.make_object(&needs, Root::Object, operation)?)
         } else {
@@ -586,7 +605,9 @@ impl<'a> Maker<'a> {
         let is_over = steps
             .iter()
             .any(|step| step.result.as_ref().is_err_and(EvalError::ends_evaluation));
-        let cost = evaluation.costs.used().saturating_add(100);
+        // A check asks nobody here.
+        let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
+        let cost = cost.saturating_add(100);
         let cost = if is_over {
             cost.saturating_add(TRACED_CALL_LIMIT)
         } else {
