@@ -72,7 +72,9 @@ pub fn complete(words: &[String]) -> String {
         }
     }
     let mut found = Completions::default();
-    let inline = last.split_once('=').filter(|_| is_open && last.starts_with("--"));
+    let inline = last
+        .split_once('=')
+        .filter(|_| is_open && last.starts_with("--"));
     if let Some(arg) = pending {
         found.values(arg, "");
     } else if let Some((name, _)) = inline {
@@ -96,8 +98,12 @@ fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let name = word.split('=').next().unwrap_or(word);
     let mut args = command.get_arguments();
     let arg = args.find(|arg| {
-        let long = arg.get_long().is_some_and(|long| name.strip_prefix("--") == Some(long));
-        let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
+        let long = arg
+            .get_long()
+            .is_some_and(|long| name.strip_prefix("--") == Some(long));
+        let short = arg
+            .get_short()
+            .is_some_and(|short| name == format!("-{short}"));
         long || short
     })?;
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append).then_some(arg)
@@ -116,11 +122,16 @@ impl Completions {
         let values = values.iter().filter(|value| !value.is_hide_set());
         self.found.extend(values.map(|value| {
             let help = value.get_help().map(ToString::to_string);
-            (format!("{before}{}", value.get_name()), help.unwrap_or_default())
+            (
+                format!("{before}{}", value.get_name()),
+                help.unwrap_or_default(),
+            )
         }));
         let names = arg.get_value_names().unwrap_or_default();
         self.takes_files |= names.iter().any(|name| {
-            ["PATH", "FILE"].iter().any(|of_file| name.starts_with(of_file))
+            ["PATH", "FILE"]
+                .iter()
+                .any(|of_file| name.starts_with(of_file))
         });
     }
 
@@ -142,13 +153,18 @@ impl Completions {
 
     fn rules(&mut self) {
         let rules = Rule::ALL.iter();
-        self.found.extend(rules.map(|rule| (rule.id().to_owned(), rule.summary().to_owned())));
+        self.found
+            .extend(rules.map(|rule| (rule.id().to_owned(), rule.summary().to_owned())));
     }
 
     /// Those that begin with `last`, as kubectl reads them.
     fn text(self, last: &str) -> String {
         let mut text = String::new();
-        for (value, help) in self.found.iter().filter(|(value, _)| value.starts_with(last)) {
+        for (value, help) in self
+            .found
+            .iter()
+            .filter(|(value, _)| value.starts_with(last))
+        {
             let help = help.lines().next().unwrap_or_default();
             let _ = match help {
                 "" => writeln!(text, "{value}"),
@@ -170,7 +186,9 @@ mod tests {
     fn check(line: &str, expect: &str) {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
         let text = complete(&words);
-        let values = text.lines().map(|line| line.split('\t').next().unwrap_or_default());
+        let values = text
+            .lines()
+            .map(|line| line.split('\t').next().unwrap_or_default());
         assert_eq!(values.collect::<Vec<_>>().join(" "), expect, "{line}");
     }
 
@@ -201,7 +219,10 @@ mod tests {
             (CompletionShell::Zsh, "#compdef kubectl-vap"),
             (CompletionShell::Fish, "complete -c kubectl-vap"),
             (CompletionShell::Powershell, "Register-ArgumentCompleter"),
-            (CompletionShell::Kubectl, "exec kubectl-vap __complete \"$@\""),
+            (
+                CompletionShell::Kubectl,
+                "exec kubectl-vap __complete \"$@\"",
+            ),
         ] {
             let script = script(shell);
             assert!(script.contains(part), "{script}");

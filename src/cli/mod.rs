@@ -47,7 +47,9 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
         Command::Explain(explain) => run_explain(explain, terminal, out),
-        Command::Completion(args) => write(out, &completion::script(args.shell)).map(|()| Exit::Clean),
+        Command::Completion(args) => {
+            write(out, &completion::script(args.shell)).map(|()| Exit::Clean)
+        }
         Command::Complete(args) => {
             write(out, &completion::complete(&args.words)).map(|()| Exit::Clean)
         }

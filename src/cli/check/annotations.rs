@@ -35,7 +35,12 @@ pub fn github(report: &CheckReport) -> String {
     let mut out = String::new();
     let mut left_out: Vec<&Finding> = Vec::new();
     for severity in [Severity::Error, Severity::Warning, Severity::Note] {
-        let of_level = || report.findings.iter().filter(|found| found.severity == severity);
+        let of_level = || {
+            report
+                .findings
+                .iter()
+                .filter(|found| found.severity == severity)
+        };
         let n = of_level().count();
         let n_shown = if n > MAX_ANNOTATIONS {
             MAX_ANNOTATIONS - 1
@@ -57,7 +62,9 @@ pub fn github(report: &CheckReport) -> String {
     }
     for found in left_out {
         let location = &found.location;
-        let place = location.place.map(|place| format!(":{}:{}", place.line, place.column));
+        let place = location
+            .place
+            .map(|place| format!(":{}:{}", place.line, place.column));
         let line = format!(
             "{}{}: {}[{}]: {}",
             location.file,
@@ -142,10 +149,7 @@ pub fn sarif(report: &CheckReport) -> Value {
     let all = report.findings.iter();
     let all = all.chain(suppressed.clone().map(|of| &of.finding));
     let used: BTreeSet<Rule> = all.map(|found| found.rule).collect();
-    let rules: Vec<Value> = used
-        .iter()
-        .map(|rule| sarif_rule(*rule))
-        .collect();
+    let rules: Vec<Value> = used.iter().map(|rule| sarif_rule(*rule)).collect();
     let (kept, n_left_out) = most_severe(&report.findings, MAX_RESULTS);
     let room = MAX_RESULTS - kept.len();
     let n_left_out = n_left_out + report.suppressed.len().saturating_sub(room);
@@ -200,7 +204,10 @@ fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
     kept.truncate(max);
     kept.sort_by_key(|(n, _)| *n);
     let n_left_out = findings.len() - kept.len();
-    (kept.into_iter().map(|(_, found)| found).collect(), n_left_out)
+    (
+        kept.into_iter().map(|(_, found)| found).collect(),
+        n_left_out,
+    )
 }
 
 /// A result with what suppresses it.
@@ -312,9 +319,19 @@ mod tests {
         assert_eq!(all.lines().count(), 12, "{all}");
         let text = github(&report([11, 30, 10]));
         let n = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
-        assert_eq!((n("::error "), n("::warning "), n("::notice ")), (10, 10, 10), "{text}");
-        assert!(text.contains("::warning title=kubectl vap::21 more warnings than"), "{text}");
-        assert!(text.contains("::notice title=kubectl vap::2 more notes than"), "{text}");
+        assert_eq!(
+            (n("::error "), n("::warning "), n("::notice ")),
+            (10, 10, 10),
+            "{text}"
+        );
+        assert!(
+            text.contains("::warning title=kubectl vap::21 more warnings than"),
+            "{text}"
+        );
+        assert!(
+            text.contains("::notice title=kubectl vap::2 more notes than"),
+            "{text}"
+        );
         // What is left out is told in the log, and is no command.
         assert_eq!(n("  ::error::f: warning[not-checked]: "), 21, "{text}");
         assert_eq!(text.lines().count(), 30 + 21 + 2);
@@ -325,12 +342,29 @@ mod tests {
         let sarif = sarif(&report([10, 4_990, 5]));
         let results = sarif["runs"][0]["results"].as_array().unwrap();
         assert_eq!(results.len(), MAX_RESULTS);
-        let n_errors = results.iter().filter(|result| result["level"] == "error").count();
-        let n_notes = results.iter().filter(|result| result["level"] == "note").count();
+        let n_errors = results
+            .iter()
+            .filter(|result| result["level"] == "error")
+            .count();
+        let n_notes = results
+            .iter()
+            .filter(|result| result["level"] == "note")
+            .count();
         assert_eq!((n_errors, n_notes), (5, 5));
         let told = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"];
-        assert!(told["text"].as_str().unwrap().starts_with("5 results are left out"));
+        assert!(
+            told["text"]
+                .as_str()
+                .unwrap()
+                .starts_with("5 results are left out")
+        );
         let rule = &sarif["runs"][0]["tool"]["driver"]["rules"][0];
-        assert!(rule["help"]["text"].as_str().unwrap().starts_with("not-checked"), "{rule}");
+        assert!(
+            rule["help"]["text"]
+                .as_str()
+                .unwrap()
+                .starts_with("not-checked"),
+            "{rule}"
+        );
     }
 }
