@@ -90,6 +90,13 @@ Exit status:
   0  the rule is explained, or all are listed
   2  wrong use, or no such rule";
 
+/// Examples of `completion`.
+const COMPLETION_HELP: &str = "\
+Examples:
+  kubectl vap completion kubectl > ~/.local/bin/kubectl_complete-vap
+  chmod +x ~/.local/bin/kubectl_complete-vap
+  kubectl vap completion bash > /etc/bash_completion.d/kubectl-vap";
+
 /// Reads and explains ValidatingAdmissionPolicies and their status.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
@@ -128,6 +135,16 @@ pub enum Command {
     /// Without RULE: all rules, one a line.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Write a completion script for a shell, or for kubectl
+    ///
+    /// With `kubectl` it is what kubectl asks for completions of a plugin: save it as `kubectl_complete-vap` in a
+    /// directory of PATH, executable, and `kubectl vap <TAB>` works in each shell that completes kubectl. The others
+    /// complete the program `kubectl-vap` itself.
+    #[command(after_help = COMPLETION_HELP)]
+    Completion(CompletionArgs),
+    /// Completions of the last of these words, in the form that kubectl reads
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(CompleteArgs),
 }
 
 /// `status`.
@@ -253,6 +270,37 @@ pub struct TestArgs {
     /// Say of each case what was decided, why, and what that cost
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `completion`.
+#[derive(Debug, clap::Args)]
+pub struct CompletionArgs {
+    /// What the script is for
+    #[arg(value_name = "SHELL")]
+    pub shell: CompletionShell,
+}
+
+/// `__complete`.
+#[derive(Debug, clap::Args)]
+pub struct CompleteArgs {
+    /// Words behind `kubectl vap`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What a completion script is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompletionShell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+    /// PowerShell.
+    Powershell,
+    /// Kubectl, which completes its plugins by programs of their own.
+    Kubectl,
 }
 
 /// `explain`.

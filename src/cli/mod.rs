@@ -5,7 +5,9 @@
 
 pub mod age;
 pub mod args;
+mod changes;
 pub mod check;
+pub mod completion;
 pub mod connection;
 pub mod controller;
 mod error;
@@ -20,7 +22,6 @@ pub mod status;
 pub mod terminal;
 pub mod test;
 mod text;
-mod watch;
 mod write;
 
 use std::io::{self, Write};
@@ -46,6 +47,12 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
         Command::Explain(explain) => run_explain(explain, terminal, out),
+        Command::Completion(args) => {
+            write(out, &completion::script(args.shell)).map(|()| Exit::Clean)
+        }
+        Command::Complete(args) => {
+            write(out, &completion::complete(&args.words)).map(|()| Exit::Clean)
+        }
     };
     match outcome {
         Ok(exit) => exit,

@@ -13,6 +13,7 @@ use kube::api::Api;
 use serde_json::Value;
 
 use super::args::{Output, StatusArgs};
+use super::changes::{Change, Watch, interrupted};
 use super::connection::{self, Connected, innermost, one_line};
 use super::controller::{ControllerReport, LeaseFacts, Seen};
 use super::error::CliError;
@@ -23,7 +24,6 @@ use super::names;
 use super::render::{self, Parts};
 use super::report::{PolicyReport, StatusReport};
 use super::terminal::Terminal;
-use super::watch::{Change, Watch, interrupted};
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
