@@ -27,7 +27,7 @@ use args::{
     Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, Output, StatusArgs,
     TestArgs, TestOutput,
 };
-use check::command::{self, Plan};
+use check::command;
 use check::finding::Finding;
 use controller::ControllerReport;
 use error::CliError;
@@ -101,32 +101,31 @@ fn run_check(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let Plan {
-        options,
-        settings,
-        is_strict,
-    } = command::plan(args)?;
-    let mut report = check::run_with(&options, &settings, &mut io::stdin())?;
-    let told = command::finish(args, &mut report)?;
+    let plan = command::plan(args)?;
+    let (report, told) = command::run(args, &plan, &mut io::stdin())?;
     let text = match args.output {
+        CheckOutput::Text if args.findings.diff => command::diffs(&report),
+        CheckOutput::Text if args.findings.explain => {
+            check::render::text(&report, terminal) + &explain::beneath(&report, terminal)
+        }
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,
         CheckOutput::Github => check::annotations::github(&report),
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
     };
     write(out, &text)?;
-    if let Some(told) = told {
+    for told in told {
         let _ = writeln!(err, "{told}");
     }
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
     if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy among the input");
-        if options.paths.iter().any(|path| path.as_os_str() == "-") {
+        if args.paths.iter().any(|path| path.as_os_str() == "-") {
             // Most likely the command before the pipe has failed.
             return Ok(Exit::WrongUse);
         }
     }
-    Ok(match report.exit(is_strict) {
+    Ok(match report.exit(plan.is_strict) {
         Exit::Findings if args.exit_zero => Exit::Clean,
         exit => exit,
     })

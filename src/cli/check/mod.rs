@@ -11,13 +11,16 @@ pub(super) mod command;
 mod comment;
 pub mod config;
 pub mod costs;
+mod diff;
 mod expressions;
 pub mod finding;
 mod fingerprint;
+pub mod fix;
 mod glob;
 pub mod known;
 pub mod levels;
 mod manage;
+mod mend;
 mod names;
 pub mod policy;
 pub mod render;
@@ -39,7 +42,6 @@ use crate::schema::SchemaError;
 
 use super::input::files::Reading;
 use super::input::{Input, Wanted};
-pub(super) use baseline::write_baseline;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
@@ -76,6 +78,11 @@ pub fn run_with(
 ) -> Result<CheckReport, SchemaError> {
     let reading = Reading {
         is_excluded: &|path| settings.exclude.has(path),
+        text_of: &|path| {
+            let has_some = !settings.texts.is_empty();
+            let path = has_some.then(|| path.canonicalize().ok())?;
+            settings.texts.get(&path?).cloned()
+        },
     };
     let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);
