@@ -8,6 +8,7 @@
 mod golden;
 
 mod absence;
+mod advice;
 mod cases;
 mod cli;
 mod cli_check;

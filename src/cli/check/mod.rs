@@ -4,6 +4,7 @@
 //! served is Kubernetes' own APIs and the CRDs of the input.
 
 mod absence;
+mod advice;
 pub mod annotations;
 mod cascade;
 pub mod costs;
