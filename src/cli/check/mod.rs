@@ -4,6 +4,7 @@
 //! served is Kubernetes' own APIs, or those of the cluster, and the CRDs of the input.
 
 mod absence;
+mod advice;
 pub mod annotations;
 pub mod baseline;
 mod cascade;

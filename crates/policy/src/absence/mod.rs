@@ -37,7 +37,7 @@ use crate::matching;
 use crate::param_kind;
 use crate::rule::Rule;
 use candidates::{Candidate, Cause};
-use cel::ast::ExprId;
+use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
@@ -160,6 +160,8 @@ struct Analysis<'a> {
 struct Found {
     absence: Absence,
     offset: u32,
+    /// The places of the chain that it is in.
+    chain: Vec<Location>,
 }
 
 impl<'a> Analysis<'a> {
@@ -414,7 +416,14 @@ impl<'a> Analysis<'a> {
         if is_absent && !path.segments.is_empty() {
             self.paths.insert((n, path.clone()));
         }
-        self.found.push(Found { absence, offset });
+        let chain = chain_of(ast, candidate.chain)
+            .into_iter()
+            .map(|id| source.location(ast.offset(id)));
+        self.found.push(Found {
+            absence,
+            offset,
+            chain: chain.collect(),
+        });
     }
 
     /// The findings in the order of the policy's fields, without those that type checking tells.
@@ -424,19 +433,40 @@ impl<'a> Analysis<'a> {
                 found.absence.n_others = expressions.len().saturating_sub(1);
             }
         }
-        let is_typed = |absence: &Absence| {
+        let is_typed = |Found { absence, chain, .. }: &Found| {
             let of_expression = typed.iter().filter(|found| found.index == absence.index);
             let mut told = of_expression.flat_map(ExpressionFindings::iter);
             told.any(|(_, _, found)| {
                 found.location == absence.location
+                    // Of a chain that cannot be evaluated at all, no guard makes sense.
+                    || found.code == Code::UndefinedField && chain.contains(&found.location)
                     || absence.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
             })
         };
-        self.found.retain(|found| !is_typed(&found.absence));
+        self.found.retain(|found| !is_typed(found));
         self.found
             .sort_by_key(|found| (found.absence.index, found.offset));
         self.found.into_iter().map(|found| found.absence).collect()
     }
+}
+
+/// The nodes of the chain of selections and indices at `chain`, outermost first.
+fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
+    let mut nodes = Vec::new();
+    let mut next = Some(chain);
+    while let Some(id) = next {
+        nodes.push(id);
+        next = match ast.expr(id) {
+            Expr::Select { operand, .. } => Some(*operand),
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if &**function == "_[_]" => args.first().copied(),
+            _ => None,
+        };
+    }
+    nodes
 }
 
 /// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.
