@@ -11,6 +11,7 @@ mod error;
 pub mod exit;
 pub mod explain;
 pub mod input;
+mod parallel;
 pub mod render;
 pub mod report;
 pub mod status;

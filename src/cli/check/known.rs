@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use serde_json::Value;
 
 use crate::policy;
+use crate::policy::absence::LeastObjects;
 use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
@@ -34,6 +35,8 @@ pub struct Known {
     pub mapper: RestMapper,
     /// The groups that are Kubernetes' own.
     complete: BTreeSet<String>,
+    /// The objects that the analysis of absence has made.
+    pub(super) least: LeastObjects,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -87,6 +90,7 @@ impl Known {
             crd_kinds,
             mapper: RestMapper::new(resources),
             complete,
+            least: LeastObjects::default(),
         };
         known.mapper.incomplete = known.unknown_group_versions(policies);
         Ok(known)

@@ -29,6 +29,7 @@ use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
 use super::input::{Input, Wanted};
+use super::parallel;
 use known::Known;
 use report::CheckReport;
 
@@ -50,14 +51,22 @@ pub struct Options {
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
-    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
-    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let (mut input, crds) = if options.crds.iter().any(is_stdin) {
+        let input = Input::load(&options.paths, Wanted::Policies, stdin);
+        (input, Input::load(&options.crds, Wanted::Crds, stdin))
+    } else {
+        parallel::both(
+            || Input::load(&options.paths, Wanted::Policies, stdin),
+            || Input::load(&options.crds, Wanted::Crds, &mut std::io::empty()),
+        )
+    };
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
     let mut of_input = names::duplicates(&input, &all_crds);
     of_input.extend(names::passed_over(&input.dropped));
-    let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
+    let reads_stdin = options.paths.iter().any(is_stdin);
     of_input.extend(names::empty_input(&input, reads_stdin));
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
@@ -70,7 +79,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
-    for policy in &input.policies {
+    let outcomes = parallel::map(&input.policies, |policy| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         outcome.findings.extend(shape::check(policy));
         outcome.findings.extend(validation::policy(policy));
@@ -78,6 +87,9 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
             outcome.findings.extend(versions::check(policy, version));
         }
         cascade::without(&mut outcome.findings);
+        outcome
+    });
+    for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
     for binding in &input.bindings {

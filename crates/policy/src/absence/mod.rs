@@ -9,6 +9,7 @@ mod facts;
 mod failures;
 mod goals;
 mod guard;
+mod least;
 mod need;
 mod path;
 mod roots;
@@ -41,6 +42,7 @@ use failures::Failure;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
+pub use least::LeastObjects;
 use need::{Edit, Needs};
 use path::{Path, Root, Segment};
 pub use scope::{ScopeMismatch, scope_mismatch};
@@ -124,6 +126,8 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True where no binding of the policy has one, though there are some.
     pub never_has_params: bool,
+    /// The objects that were made for other policies.
+    pub least: &'a LeastObjects,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -201,6 +205,7 @@ impl<'a> Analysis<'a> {
                 operations,
                 object,
                 params.clone(),
+                context.least,
             );
             self.try_kind(maker);
         }
@@ -219,6 +224,7 @@ impl<'a> Analysis<'a> {
             variables,
             constants: maker.constants(),
             known: RefCell::default(),
+            ways: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let candidates = candidates::find(&reader);
@@ -289,7 +295,11 @@ impl<'a> Analysis<'a> {
         };
         for with_soft in attempts {
             let goals = candidate.goals.list(*with_soft);
-            for mut needs in goals::solve(reader, goals, needs.clone()) {
+            let solved = goals::solve(reader, goals, needs.clone());
+            if solved.is_hopeless {
+                return;
+            }
+            for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
                     let failures = self.try_needs(maker, reader, by_place, &needs);
                     if self.is_told(candidate) {
@@ -317,6 +327,9 @@ impl<'a> Analysis<'a> {
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         needs: &Needs,
     ) -> Option<(Made, Vec<Failure>)> {
+        if !maker.is_new(needs) {
+            return None;
+        }
         let made = maker.make(needs)?;
         let failures = maker.evaluate(reader, &made, &mut self.budget)?;
         for failure in &failures {
