@@ -7,6 +7,7 @@ pub mod api;
 pub mod crd;
 mod difference;
 pub mod run;
+pub mod sample;
 pub mod self_test;
 pub mod validation;
 pub use difference::explain;

@@ -5,6 +5,7 @@
 //! of the requests is not said (`witness`, ADR 18). [`analyse`] gives what is left.
 
 mod candidates;
+mod examples;
 mod facts;
 mod failures;
 mod goals;
@@ -43,6 +44,7 @@ use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use need::{Edit, Needs};
 use path::{Path, Root, Segment};
+pub use examples::{Examples, examples, needs_more};
 pub use scope::{ScopeMismatch, scope_mismatch};
 use shape::Shape;
 use symbol::Reader;
