@@ -13,6 +13,7 @@ use crate::policy;
 use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
+use crate::schema::crd::CrdVersion;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;
@@ -222,5 +223,12 @@ impl SchemaResolver for Known {
             },
             found => found,
         }
+    }
+
+    fn custom(&self, gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
+        let crd = &self.crds.get(*self.crd_kinds.get(gvk)?)?.crd;
+        let mut versions = crd.versions.iter();
+        let version = versions.find(|version| version.name == gvk.version)?;
+        (crd.kind == gvk.kind).then_some((crd, version))
     }
 }
