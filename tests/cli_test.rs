@@ -19,6 +19,7 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::cli::test::report::TestReport;
 use vap_status_controller::cli::test::{self, Options};
+use vap_status_controller::probe::api::CaseOutcome;
 
 fn report(paths: &[&str]) -> TestReport {
     let options = Options {
@@ -58,7 +59,39 @@ fn a_request_that_no_policy_is_asked_about_is_allowed() {
         &test::render::text(&report, PLAIN, true),
     );
     let summary = report.summary;
-    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 2, 0));
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
+}
+
+/// A green case means that the cluster behaves so: what proves nothing fails.
+#[test]
+fn what_proves_nothing_fails() {
+    let report = report(&["tests/cli_test/traps.yaml"]);
+    compare("traps.txt", &test::render::text(&report, PLAIN, false));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    for case in cases {
+        let expected = if case.name.starts_with("sound") {
+            CaseOutcome::Passed
+        } else {
+            CaseOutcome::Failed
+        };
+        assert_eq!(
+            case.outcome, expected,
+            "{}: {:?}",
+            case.name, case.difference
+        );
+    }
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.errors), (8, 20, 2));
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
+/// Policies are asked about what the API server makes of a sample, not about the sample.
+#[test]
+fn samples_are_completed_and_converted() {
+    let report = report(&["tests/cli_test/defaults.yaml"]);
+    compare("defaults.txt", &test::render::text(&report, PLAIN, true));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
 }
 
 #[test]

@@ -55,6 +55,7 @@ Examples:
   kubectl vap test policy.yaml probe.yaml --crds crds/
   kustomize build . | kubectl vap test -
   kubectl vap test policies/ -o junit > vap.xml
+  kubectl vap test init policy.yaml > probe.yaml
 
 A probe, with params and a binding of its own:
   apiVersion: vap-status.dev/v1alpha1
@@ -70,8 +71,17 @@ A probe, with params and a binding of its own:
           apiVersion: apps/v1
           kind: Deployment
           metadata: {name: web, namespace: default}
-          spec: {replicas: 51}
+          spec:
+            replicas: 51
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}}
+              spec: {containers: [{name: web, image: web}]}
       expect: {decision: Deny, messageContains: at most 50 replicas}
+
+What passes proves something: Deny is a validation that says no, an error is expected
+with `error`, and a policy that does not apply with `applies: false`. A policy that the
+API server refuses fails its probes, as do sample objects that it refuses.
 
 Exit status:
   0  every case passed
@@ -249,7 +259,11 @@ pub struct CheckArgs {
 
 /// `test`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {
+    /// What to do instead of running probes.
+    #[command(subcommand)]
+    pub command: Option<TestCommand>,
     /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -301,6 +315,29 @@ pub enum CompletionShell {
     Powershell,
     /// Kubectl, which completes its plugins by programs of their own.
     Kubectl,
+}
+
+/// What `test` does besides running probes.
+#[derive(Debug, Subcommand)]
+pub enum TestCommand {
+    /// Write a probe for each policy, with an allowed and a denied request for each validation
+    ///
+    /// The requests are found by a search over the schemas of the kinds that the policy matches, and the
+    /// evaluator has confirmed each of them. Validations for which none was found are named on standard
+    /// error. The probes go to standard output.
+    Init(InitArgs),
+}
+
+/// `test init`.
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// Files or directories with policies, or - for standard input
+    #[arg(required = true, value_name = "POLICY")]
+    pub paths: Vec<PathBuf>,
+    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
+    /// the input are used in any case
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
 }
 
 /// `explain`.

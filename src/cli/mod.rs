@@ -30,7 +30,8 @@ use std::io::{self, Write};
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, TestArgs, TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, InitArgs, TestArgs,
+    TestCommand, TestOutput,
 };
 use check::command;
 use check::finding::Finding;
@@ -124,6 +125,9 @@ fn run_test(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
+    if let Some(TestCommand::Init(init)) = &args.command {
+        return run_init(init, out, err);
+    }
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
@@ -137,6 +141,26 @@ fn run_test(
     write(out, &text)?;
     if report.summary.cases == 0 && report.summary.errors == 0 {
         let _ = writeln!(err, "error: no PolicyProbe among the input");
+    }
+    Ok(report.exit())
+}
+
+/// `kubectl vap test init`.
+fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, CliError> {
+    let options = test::Options {
+        paths: args.paths.clone(),
+        crds: args.crds.clone(),
+    };
+    let report = test::init::run(&options, &mut io::stdin())?;
+    write(
+        out,
+        &report.yaml().map_err(|error| CliError::Format {
+            format: "yaml",
+            reason: error.to_string(),
+        })?,
+    )?;
+    for line in report.complaints() {
+        let _ = writeln!(err, "{line}");
     }
     Ok(report.exit())
 }

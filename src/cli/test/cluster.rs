@@ -14,6 +14,8 @@ use crate::policy;
 use crate::policy::admission::{Admission, Binding, Namespace, Object, ParamList, ParamSource};
 use crate::probe::api::PolicyProbeSpec;
 use crate::probe::run::{self, CaseResult, Setting};
+
+use super::refusal::Refusals;
 use crate::schema::Gvk;
 
 /// The namespace of objects that name none, as `kubectl apply` puts them there.
@@ -32,12 +34,14 @@ struct Policy<'a> {
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
+    /// Why the API server refuses it, if it does.
+    refusal: Option<String>,
     /// Compiled for the first of its probes.
     admission: OnceLock<Admission>,
 }
 
 impl<'a> FileCluster<'a> {
-    pub(super) fn new(input: &'a Input, known: &'a Known) -> Self {
+    pub(super) fn new(input: &'a Input, known: &'a Known, refusals: &Refusals) -> Self {
         let namespaces = input.namespaces.iter().map(|object| {
             let name = object.name().unwrap_or_default().to_owned();
             (name, Namespace::new(&object.value))
@@ -50,6 +54,7 @@ impl<'a> FileCluster<'a> {
                 bindings: bindings(input, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
+                refusal: refusals.get(name).cloned(),
                 admission: OnceLock::new(),
             };
             (name, of_policy)
@@ -94,6 +99,8 @@ impl<'a> FileCluster<'a> {
                     .to_owned(),
             ),
             mapper: &self.known.mapper,
+            schemas: self.known,
+            refusal: policy.refusal.as_deref(),
         };
         run::run(probe, &setting)
     }

@@ -4,11 +4,14 @@
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
 mod cluster;
+pub mod init;
 pub mod junit;
 mod probes;
+mod refusal;
 pub mod render;
 pub mod report;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -18,6 +21,7 @@ use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
+use crate::policy;
 use cluster::FileCluster;
 use report::TestReport;
 
@@ -59,8 +63,19 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let probes = probes::read(probes, &policies, &mut findings).map_err(Broken)?;
     probes::duplicate_policies(&probes, &input.policies, &mut findings);
 
+    let probed: BTreeSet<&str> = probes
+        .iter()
+        .map(|probe| probe.spec.policy_name.as_str())
+        .collect();
+    let refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
+    let of_policies = input.policies.iter();
+    let param_kinds = of_policies
+        .filter(|policy| probed.contains(policy.name().unwrap_or_default()))
+        .filter_map(|policy| policy::param_kind(&policy.value));
+    refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
+
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let cluster = FileCluster::new(&input, &known);
+    let cluster = FileCluster::new(&input, &known, &refusals);
     for probe in &probes {
         report.add(probe, &cluster.run(&probe.spec));
     }
@@ -71,7 +86,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
 /// This build is broken.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(String);
+pub struct Broken(pub(super) String);
 
 impl From<Broken> for CliError {
     fn from(broken: Broken) -> Self {

@@ -32,6 +32,17 @@ impl Probe {
     pub(super) fn place_of_case(&self, n: usize) -> Place {
         self.object.place_of_field(&format!("spec.cases[{n}].name"))
     }
+
+    /// The field of a fault in the case at `n`, and where it is written.
+    pub(super) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
+        let field = if field.starts_with("spec.") {
+            field.to_owned()
+        } else {
+            format!("spec.cases[{n}].{field}")
+        };
+        let place = self.object.place_of_field(&field);
+        (field, place)
+    }
 }
 
 /// The probes that can be run; what is wrong with the others goes to `findings`.

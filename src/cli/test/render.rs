@@ -60,13 +60,19 @@ fn render(
     let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
     let mut said: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
-        said.extend(case.difference.clone());
+        if case.invalid.is_empty() {
+            said.extend(case.difference.clone());
+        } else {
+            said.push("the API server refuses the object".to_owned());
+        }
     }
     if is_verbose {
         if let (Some(decision), Some(why)) = (case.decision, &case.explanation) {
             said.push(format!("decided: {decision}: {why}"));
         }
         said.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
+        let errors = case.errors.iter();
+        said.extend(errors.map(|error| format!("error: {error}")));
         let warnings = case.warnings.iter();
         said.extend(warnings.map(|warning| format!("warning: {warning}")));
         let annotations = case.audit_annotations.iter();
@@ -80,7 +86,20 @@ fn render(
             let _ = writeln!(out, "{INDENT}{line}");
         }
     }
-    if case.outcome != CaseOutcome::Passed {
+    for invalid in &case.invalid {
+        let text = format!("{}: {}", invalid.field, invalid.message);
+        for line in wrap(&clean(&text), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{INDENT}{line}");
+        }
+        let arrow = painted("-->", BLUE, terminal);
+        let file = clean(&probe.file);
+        let _ = writeln!(
+            out,
+            "{INDENT}{arrow} {file}:{}:{}",
+            invalid.line, invalid.column
+        );
+    }
+    if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
         let arrow = painted("-->", BLUE, terminal);
         let _ = writeln!(out, "{INDENT}{arrow} {}:{}", clean(&probe.file), case.line);
     }

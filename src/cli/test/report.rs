@@ -100,16 +100,36 @@ pub struct CaseReport {
     /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_used: Option<i64>,
+    /// The errors of the policy, those too that failurePolicy `Ignore` passes over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// The faults of sample objects, with their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid: Vec<InvalidField>,
+}
+
+/// A fault of a sample object.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InvalidField {
+    /// The field, `spec.cases[0].request.object.spec`.
+    pub field: String,
+    /// The fault.
+    pub message: String,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
 }
 
 impl CaseReport {
-    fn new(result: &CaseResult, line: usize) -> Self {
+    fn new(result: &CaseResult, probe: &Probe, n: usize) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
         Self {
             name: status.name.clone(),
             outcome: status.outcome,
-            line,
+            line: probe.place_of_case(n).line,
             decision: status.decision.map(Decision::as_str),
             explanation: outcome.map(explain),
             difference: status.difference.clone(),
@@ -123,6 +143,22 @@ impl CaseReport {
                 .map(|outcome| outcome.audit_annotations.clone())
                 .unwrap_or_default(),
             cost_used: status.cost_used,
+            errors: outcome
+                .map(|outcome| outcome.errors.clone())
+                .unwrap_or_default(),
+            invalid: result
+                .invalid
+                .iter()
+                .map(|violation| {
+                    let (field, place) = probe.place_of_violation(n, &violation.field_ref);
+                    InvalidField {
+                        field,
+                        message: violation.message.clone(),
+                        line: place.line,
+                        column: place.column,
+                    }
+                })
+                .collect(),
         }
     }
 }
@@ -148,7 +184,7 @@ impl TestReport {
         let cases = results
             .iter()
             .enumerate()
-            .map(|(n, result)| CaseReport::new(result, probe.place_of_case(n).line));
+            .map(|(n, result)| CaseReport::new(result, probe, n));
         self.probes.push(ProbeReport {
             name: probe.name().to_owned(),
             policy: probe.spec.policy_name.clone(),
