@@ -41,6 +41,7 @@ Examples:
   kubectl vap test policy.yaml probe.yaml --crds crds/
   kustomize build . | kubectl vap test -
   kubectl vap test policies/ -o junit > vap.xml
+  kubectl vap test policies/ --coverage --mutants
   kubectl vap test init policy.yaml > probe.yaml
 
 A probe, with params and a binding of its own:
@@ -213,7 +214,7 @@ pub struct TestArgs {
     /// the input are used in any case
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The form of the output: text, stable `json`, or JUnit's XML
+    /// The form of the output: text, stable `json`, JUnit's XML, `github` annotations, or the coverage as `lcov`
     #[arg(
         short,
         long,
@@ -223,9 +224,20 @@ pub struct TestArgs {
         hide_default_value = true
     )]
     pub output: TestOutput,
-    /// Say of each case what was decided, why, and what that cost
+    /// Say of each case what was decided, why, and what that cost, with the values of the parts of the
+    /// expressions
     #[arg(short, long)]
     pub verbose: bool,
+    /// Say which parts of the policies no case evaluates: validations and match conditions both ways, terms of && and
+    /// ||, conditions of ?:, tests of macros, operations and resources of rules, actions of bindings
+    #[arg(long)]
+    pub coverage: bool,
+    /// End with 1 where less than so many percent are covered
+    #[arg(long, value_name = "PERCENT", requires = "coverage", value_parser = clap::value_parser!(u8).range(..=100))]
+    pub coverage_threshold: Option<u8>,
+    /// Change the policies in small ways, and name the changes that no case notices
+    #[arg(long)]
+    pub mutants: bool,
 }
 
 /// What `test` does besides running probes.
@@ -287,6 +299,10 @@ pub enum TestOutput {
     Json,
     /// For CI systems.
     Junit,
+    /// For GitHub Actions.
+    Github,
+    /// Coverage for tools that show it, with --coverage.
+    Lcov,
 }
 
 /// Whose answers `check` gives.

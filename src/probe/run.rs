@@ -20,7 +20,7 @@ use super::{difference, sample};
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
-    ParamList, ParamSource, Surroundings, UserInfo,
+    ParamList, ParamSource, Recorder, Recording, Surroundings, UserInfo,
 };
 use crate::policy::exempt;
 use crate::schema::resolver::SchemaResolver;
@@ -51,6 +51,8 @@ pub struct Setting<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// Why the API server refuses the policy, if it does: then no case can pass.
     pub refusal: Option<&'a str>,
+    /// True to record the values of all parts of the expressions.
+    pub records: bool,
 }
 
 impl std::fmt::Debug for Setting<'_> {
@@ -71,6 +73,8 @@ pub struct CaseResult {
     /// The faults of the sample objects, by their fields in the probe, for which nothing was evaluated:
     /// `request.object.spec` is one of the case, `spec.inlineParams[0]` one of the probe.
     pub invalid: Vec<Violation>,
+    /// The parts of the expressions that were evaluated, where they are recorded.
+    pub recording: Recording,
 }
 
 /// Runs all cases of a probe, in order.
@@ -130,6 +134,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
         },
         outcome: None,
         invalid: Vec::new(),
+        recording: Recording::new(),
     }
 }
 
@@ -226,10 +231,15 @@ impl<'a> Prepared<'a> {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
+        let recorder = setting.records.then(|| Arc::new(Recorder::default()));
         let result = |outcome: Outcome| CaseResult {
             status: judge(case, setting.admission.name(), &self.bindings, &outcome),
             outcome: Some(outcome),
             invalid: Vec::new(),
+            recording: recorder
+                .as_ref()
+                .map(|recorder| recorder.take())
+                .unwrap_or_default(),
         };
         if request.is_exempt() {
             return result(Outcome::not_asked(format!(
@@ -249,6 +259,7 @@ impl<'a> Prepared<'a> {
         let none = ParamList::default();
         let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
         surroundings.is_cancelled = is_cancelled.cloned();
+        surroundings.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
             surroundings.params = match &self.params {
                 Params::Given(given) => given.clone(),
@@ -273,11 +284,7 @@ fn as_the_api_server_has_it<'a>(
 }
 
 /// The faults of the objects of a request.
-fn invalid_samples(
-    request: &Request,
-    samples: Samples,
-    setting: &Setting<'_>,
-) -> Vec<Violation> {
+fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
     let objects = [
         (&request.object, "request.object"),
         (&request.old_object, "request.oldObject"),
@@ -285,7 +292,13 @@ fn invalid_samples(
     let of_objects = objects.into_iter().filter_map(|(object, path)| {
         let object = object.as_ref()?;
         let gvk = Object::new(object).gvk().clone();
-        Some(sample::violations(object, &gvk, setting.schemas, samples, path))
+        Some(sample::violations(
+            object,
+            &gvk,
+            setting.schemas,
+            samples,
+            path,
+        ))
     });
     let namespace = request.namespace_object.as_ref().map(|namespace| {
         let gvk = Gvk::new("", "v1", "Namespace");
@@ -297,7 +310,10 @@ fn invalid_samples(
 
 /// The faults of the params that a probe brings.
 fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violation> {
-    let Some(kind) = setting.param_kind.filter(|_| probe.params == Source::Inline) else {
+    let Some(kind) = setting
+        .param_kind
+        .filter(|_| probe.params == Source::Inline)
+    else {
         return Vec::new();
     };
     let params = probe.inline_params.iter().enumerate();

@@ -10,6 +10,7 @@ use super::candidates::{self, Candidate};
 use super::failures::failures;
 use super::need::{Edit, Needs};
 use super::path::{Path, Root};
+use super::shape::Shape;
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, goals, is_reason, kinds, params, shape};
@@ -21,6 +22,9 @@ use crate::matching;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::resolver::Resolution;
+
+/// The most kinds that a policy is tried on.
+const MAX_KINDS: usize = 16;
 
 /// The most requests that are evaluated for one validation and kind.
 const MAX_EVALUATIONS: u32 = 400;
@@ -123,11 +127,14 @@ impl<'a> Search<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let admission = Admission::from_compiled(policy);
         let params = params(policy, context);
-        for (resource, operations) in kinds(&targets) {
-            let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
-                continue;
+        for (resource, operations) in kinds(&targets, MAX_KINDS) {
+            // Of the kinds of connections, and of some subresources, there is no schema.
+            let object = match context.schemas.resolve(&resource.gvk) {
+                Resolution::Found(type_) => {
+                    shape(context, &resource.gvk, type_, resource.namespaced)
+                }
+                Resolution::NotFound | Resolution::Unavailable(_) => Shape::open(),
             };
-            let object = shape(context, &resource.gvk, type_, resource.namespaced);
             let mut maker = Maker::new(
                 &admission,
                 policy,
@@ -207,7 +214,7 @@ impl<'a> Search<'a> {
         (n, index): (usize, usize),
         wanted: bool,
     ) {
-        for base in [with_containers(trial.reader), Needs::default()] {
+        for base in [usual(trial.reader), Needs::default()] {
             for with_others in [true, false] {
                 let goals = self.goals(trial.reader, index, wanted, with_others);
                 for needs in goals::solve(trial.reader, goals, base.clone()) {
@@ -269,6 +276,13 @@ impl<'a> Search<'a> {
         };
         let mut bases = goals::solve(trial.reader, conditions, Needs::default());
         bases.truncate(2);
+        let conditions = {
+            let goals = self.goals(trial.reader, index, wanted, false);
+            let n_conditions = goals.len().saturating_sub(1);
+            goals.into_iter().take(n_conditions).collect()
+        };
+        let more = goals::solve(trial.reader, conditions, usual(trial.reader));
+        bases.splice(0..0, more.into_iter().take(1));
         if bases.is_empty() {
             bases.push(Needs::default());
         }
@@ -390,7 +404,9 @@ impl<'a> Search<'a> {
             // An allowed request is made for the validation itself, where one is found.
             let is_better = match known {
                 None => true,
-                Some((before, _)) => quality < *before || (slot == 0 && at == n && quality == *before),
+                Some((before, _)) => {
+                    quality < *before || (slot == 0 && at == n && quality == *before)
+                }
             };
             if is_better {
                 *known = Some((quality, maker.witness(made, "")));
@@ -399,26 +415,52 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Needs of a pod that has a container, as each has; its schema does not say so.
-fn with_containers(reader: &Reader<'_>) -> Needs {
-    const PODS: [&[&str]; 3] = [
+/// Needs that an object of a usual kind meets, though its schema does not say so.
+fn usual(reader: &Reader<'_>) -> Needs {
+    const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
-        &["spec", "jobTemplate", "spec", "template", "spec", "containers"],
+        &[
+            "spec",
+            "jobTemplate",
+            "spec",
+            "template",
+            "spec",
+            "containers",
+        ],
+        &["spec", "rules"],
     ];
+    const OF_RULES: [(&str, &str); 3] =
+        [("apiGroups", ""), ("resources", "pods"), ("verbs", "get")];
     let mut needs = Needs::default();
-    for pod in PODS {
-        let root = Path::of(Root::Object);
-        let path = pod.iter().try_fold(root, |path, name| path.field(name));
-        let path = path.filter(|path| reader.shape(path).is_some_and(|shape| shape.is_list()));
-        if let Some(path) = path {
-            // Where the object is absent there is no such need.
-            let mut more = needs.clone();
-            if more.add(&path, Edit::MinLen(1)).is_some() {
-                needs = more;
-            }
+    let mut add = |path: Option<Path>, edit: Edit| {
+        let path = path.filter(|path| reader.shape(path).is_some_and(|shape| !shape.is_unknown()));
+        let mut more = needs.clone();
+        if path.is_some_and(|path| more.add(&path, edit).is_some()) {
+            needs = more;
         }
+    };
+    let of = |names: &[&str]| {
+        let root = Path::of(Root::Object);
+        names.iter().try_fold(root, |path, name| path.field(name))
+    };
+    for names in LISTS {
+        let is_list = |path: &Path| reader.shape(path).is_some_and(|shape| shape.is_list());
+        add(of(names).filter(is_list), Edit::MinLen(1));
     }
+    let rule = of(&["rules"]).and_then(|rules| rules.element(0));
+    for (name, value) in OF_RULES {
+        add(
+            rule.as_ref().and_then(|rule| rule.field(name)),
+            Edit::Holds(json!(value)),
+        );
+    }
+    let ingress = of(&["spec", "rules"]).and_then(|rules| rules.element(0));
+    let paths = ingress.and_then(|rule| rule.field("http")?.field("paths")?.element(0));
+    add(
+        paths.and_then(|path| path.field("path")),
+        Edit::Equals(json!("/")),
+    );
     needs
 }
 
@@ -526,9 +568,7 @@ impl Trial<'_, '_> {
                 let parts = target.iter().chain(&**args);
                 parts.map(|id| (*id, scope.clone())).collect()
             }
-            Expr::List { elements, .. } => {
-                elements.iter().map(|id| (*id, scope.clone())).collect()
-            }
+            Expr::List { elements, .. } => elements.iter().map(|id| (*id, scope.clone())).collect(),
             Expr::Comprehension(fold) => {
                 let mut below = vec![(fold.iter_range, scope.clone())];
                 match form(self.reader, place.n, fold) {
@@ -559,17 +599,32 @@ impl Trial<'_, '_> {
         };
         for (id, scope) in below {
             let place = Place { n: place.n, id };
-            self.walk((place, &scope), seen, (&mut *paths, &mut *literals), depth + 1);
+            self.walk(
+                (place, &scope),
+                seen,
+                (&mut *paths, &mut *literals),
+                depth + 1,
+            );
         }
         let is_test = matches!(
             self.reader.expr(place),
-            Expr::Select { test_only: true, .. }
+            Expr::Select {
+                test_only: true,
+                ..
+            }
         );
         let mut symbols = self.reader.symbols(place, scope);
-        if let Expr::Select { operand, field, test_only: true } = self.reader.expr(place)
+        if let Expr::Select {
+            operand,
+            field,
+            test_only: true,
+        } = self.reader.expr(place)
             && is_test
         {
-            let operand = Place { n: place.n, id: *operand };
+            let operand = Place {
+                n: place.n,
+                id: *operand,
+            };
             let of = self.reader.symbols(operand, scope);
             symbols = of
                 .into_iter()
@@ -592,9 +647,22 @@ impl Trial<'_, '_> {
     }
 }
 
-/// Whether the expression at `index` needs params or the authorizer, itself or by variables.
+/// What an expression depends on, itself, by variables and by match conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// An expression that does not compile.
+    Broken,
+    /// Params or the authorizer, which no request brings.
+    More,
+    /// Nothing: it is a constant.
+    Nothing,
+    /// The request.
+    Request,
+}
+
+/// What the validation at `index` depends on.
 #[must_use]
-pub fn needs_more(policy: &CompiledPolicy, index: usize) -> bool {
+pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
     let expressions = policy.expressions();
     let by_name: HashMap<&str, usize> = expressions
         .iter()
@@ -602,33 +670,41 @@ pub fn needs_more(policy: &CompiledPolicy, index: usize) -> bool {
         .filter(|(_, expression)| expression.role == Role::Variable)
         .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
         .collect();
-    let mut open = vec![index];
     let conditions = expressions.iter().enumerate();
-    open.extend(
-        conditions
-            .filter(|(_, expression)| expression.role == Role::MatchCondition)
-            .map(|(n, _)| n),
-    );
+    let conditions = conditions
+        .filter(|(_, expression)| expression.role == Role::MatchCondition)
+        .map(|(n, _)| (n, false));
+    let mut open = vec![(index, true)];
+    open.extend(conditions);
     let mut seen = BTreeSet::new();
-    while let Some(n) = open.pop() {
+    let (mut has_more, mut has_request) = (false, false);
+    while let Some((n, is_of_it)) = open.pop() {
         if !seen.insert(n) {
             continue;
         }
-        let Some(ast) = expressions.get(n).and_then(|found| found.parsed().ok()) else {
-            continue;
+        let ast = expressions.get(n).and_then(|found| found.parsed().ok());
+        let (Some(ast), Some(_)) = (ast, policy.program(n)) else {
+            return Reads::Broken;
         };
         for (_, expr) in ast.iter() {
             match expr {
                 Expr::Ident(name) => {
                     let name = name.trim_start_matches('.');
-                    if name == "params" || name.starts_with("authorizer") {
-                        return true;
-                    }
+                    has_more |= name == "params" || name.starts_with("authorizer");
+                    let roots = ["object", "oldObject", "request", "namespaceObject"];
+                    has_request |= is_of_it && roots.contains(&name);
                 }
-                Expr::Select { field, .. } => open.extend(by_name.get(&**field)),
+                Expr::Select { field, .. } => {
+                    let variable = by_name.get(&**field);
+                    open.extend(variable.map(|variable| (*variable, is_of_it)));
+                }
                 _ => {}
             }
         }
     }
-    false
+    match (has_more, has_request) {
+        (true, _) => Reads::More,
+        (false, true) => Reads::Request,
+        (false, false) => Reads::Nothing,
+    }
 }

@@ -13,6 +13,7 @@ mod guard;
 mod need;
 mod path;
 mod roots;
+mod sample_text;
 mod scope;
 mod shape;
 mod symbol;
@@ -38,13 +39,13 @@ use cel::ast::ExprId;
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
+pub use examples::{Examples, Reads, examples, reads};
 use failures::Failure;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use need::{Edit, Needs};
 use path::{Path, Root, Segment};
-pub use examples::{Examples, examples, needs_more};
 pub use scope::{ScopeMismatch, scope_mismatch};
 use shape::Shape;
 use symbol::Reader;
@@ -188,7 +189,7 @@ impl<'a> Analysis<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let admission = Admission::from_compiled(policy);
         let params = params(policy, context);
-        for (resource, operations) in kinds(&targets) {
+        for (resource, operations) in kinds(&targets, MAX_KINDS) {
             if self.budget.is_used_up() {
                 break;
             }
@@ -599,13 +600,13 @@ fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'
 
 /// The resources that stand for all that the rules match, each of another kind, with the operations of their
 /// requests.
-fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
+fn kinds<'a>(targets: &'a [Target<'a>], max: usize) -> Vec<(&'a ApiResource, Vec<Operation>)> {
     let named: Vec<_> = targets
         .iter()
         .filter(|target| !target.by_wildcard)
         .collect();
     let by_wildcard: Vec<_> = targets.iter().filter(|target| target.by_wildcard).collect();
-    let mut chosen = of_kinds(&named, MAX_KINDS);
+    let mut chosen = of_kinds(&named, max);
     if chosen.is_empty() {
         let is_usual = |target: &&&Target<'_>| {
             let gvk = &target.resource.gvk;
