@@ -101,7 +101,13 @@ fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec
                 };
                 let tests = args.iter().filter(|id| !is_accu(**id));
                 let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
-                below.extend(tests.map(|id| (*id, role)));
+                below.extend(tests.map(|id| match ast.expr(*id) {
+                    // The list is of the macro.
+                    Expr::List { elements, .. } if role == PartRole::Other => {
+                        (elements.first().copied().unwrap_or(*id), role)
+                    }
+                    _ => (*id, role),
+                }));
             }
             below
         }
@@ -325,7 +331,6 @@ mod tests {
             &[
                 ("a.map(x, …)", PartRole::Whole),
                 ("a", PartRole::Other),
-                ("[[x.b]]", PartRole::Other),
                 ("[x.b]", PartRole::Other),
                 ("x.b", PartRole::Other),
             ],
