@@ -8,7 +8,10 @@
 mod golden;
 
 mod absence;
+mod advice;
 mod cases;
+mod check_fix;
+mod check_management;
 mod cli;
 mod cli_check;
 mod costs;
@@ -24,3 +27,4 @@ mod syntax_error_words;
 mod truthful;
 mod tuples;
 mod typed_values;
+mod unfit_values;

@@ -6,14 +6,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value as Json, json};
 
-use super::candidates::{self, Candidate};
+use super::candidates::{self, Candidate, Cause};
 use super::failures::failures;
+use super::kinds::kinds_up_to;
 use super::need::{Edit, Needs};
 use super::path::{Path, Root};
 use super::shape::Shape;
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use super::witness::{Budget, Made, Maker, Witness};
-use super::{Context, goals, is_reason, kinds, params, shape};
+use super::{Context, goals, is_reason, params, shape};
 use crate::admission::trace::Step;
 use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
@@ -127,7 +128,7 @@ impl<'a> Search<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let admission = Admission::from_compiled(policy);
         let params = params(policy, context);
-        for (resource, operations) in kinds(&targets, MAX_KINDS) {
+        for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
             // Of the kinds of connections, and of some subresources, there is no schema.
             let object = match context.schemas.resolve(&resource.gvk) {
                 Resolution::Found(type_) => {
@@ -142,6 +143,7 @@ impl<'a> Search<'a> {
                 operations,
                 object,
                 params.clone(),
+                context.least,
             );
             for n in 0..self.validations.len() {
                 self.try_validation(&mut maker, n);
@@ -185,6 +187,7 @@ impl<'a> Search<'a> {
             variables,
             constants: maker.constants(),
             known: RefCell::default(),
+            ways: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let mut trial = Trial {
@@ -217,7 +220,7 @@ impl<'a> Search<'a> {
         for base in [usual(trial.reader), Needs::default()] {
             for with_others in [true, false] {
                 let goals = self.goals(trial.reader, index, wanted, with_others);
-                for needs in goals::solve(trial.reader, goals, base.clone()) {
+                for needs in goals::solve(trial.reader, goals, base.clone()).found {
                     self.try_needs(maker, trial, (n, index), needs);
                     if self.is_done(n, wanted) {
                         return;
@@ -274,14 +277,14 @@ impl<'a> Search<'a> {
             let n_conditions = goals.len().saturating_sub(1);
             goals.into_iter().take(n_conditions).collect()
         };
-        let mut bases = goals::solve(trial.reader, conditions, Needs::default());
+        let mut bases = goals::solve(trial.reader, conditions, Needs::default()).found;
         bases.truncate(2);
         let conditions = {
             let goals = self.goals(trial.reader, index, wanted, false);
             let n_conditions = goals.len().saturating_sub(1);
             goals.into_iter().take(n_conditions).collect()
         };
-        let more = goals::solve(trial.reader, conditions, usual(trial.reader));
+        let more = goals::solve(trial.reader, conditions, usual(trial.reader)).found;
         bases.splice(0..0, more.into_iter().take(1));
         if bases.is_empty() {
             bases.push(Needs::default());
@@ -356,12 +359,13 @@ impl<'a> Search<'a> {
                     let at_place = |candidate: &&Candidate| {
                         candidate.place.n == failure.n
                             && candidate.place.id.index() == failure.id
-                            && made.lacks(&candidate.absent)
+                            && candidate.cause == Cause::Absent
+                            && made.lacks(&candidate.path)
                     };
                     trial.candidates.iter().find(at_place)
                 });
             let Some(missing) = missing else { return };
-            if needs.add(&missing.absent, Edit::Present).is_none() {
+            if needs.add(&missing.path, Edit::Present).is_none() {
                 return;
             }
         }
