@@ -131,18 +131,35 @@ fn run_test(
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
+        coverage: args.coverage || args.output == TestOutput::Lcov,
+        mutants: args.mutants,
     };
     let report = test::run(&options, &mut io::stdin())?;
     let text = match args.output {
         TestOutput::Text => test::render::text(&report, terminal, args.verbose),
         TestOutput::Json => json(&report)?,
         TestOutput::Junit => test::junit::xml(&report),
+        TestOutput::Github => test::github::annotations(&report),
+        TestOutput::Lcov => test::coverage::lcov(report.coverage.as_deref().unwrap_or_default()),
     };
     write(out, &text)?;
     if report.summary.cases == 0 && report.summary.errors == 0 {
         let _ = writeln!(err, "error: no PolicyProbe among the input");
     }
-    Ok(report.exit())
+    let coverage = report.coverage.as_deref().unwrap_or_default();
+    let percent = test::coverage::percent(coverage);
+    let is_too_little = (args.coverage_threshold).is_some_and(|least| percent < usize::from(least));
+    Ok(match report.exit() {
+        Exit::Clean if is_too_little => {
+            let least = args.coverage_threshold.unwrap_or_default();
+            let _ = writeln!(
+                err,
+                "error: {percent} % are covered, and {least} % are asked for"
+            );
+            Exit::Findings
+        }
+        exit => exit,
+    })
 }
 
 /// `kubectl vap test init`.
@@ -150,6 +167,7 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
+        ..test::Options::default()
     };
     let report = test::init::run(&options, &mut io::stdin())?;
     write(

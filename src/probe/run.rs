@@ -19,7 +19,7 @@ use super::{difference, prepare, sample};
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
-    ParamList, ParamSource, Surroundings, UserInfo,
+    ParamList, ParamSource, Recorder, Recording, Surroundings, UserInfo,
 };
 use crate::policy::exempt;
 use crate::schema::resolver::SchemaResolver;
@@ -50,6 +50,8 @@ pub struct Setting<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// Why the API server refuses the policy, if it does: then no case can pass.
     pub refusal: Option<&'a str>,
+    /// True to record the values of all parts of the expressions.
+    pub records: bool,
 }
 
 impl std::fmt::Debug for Setting<'_> {
@@ -70,6 +72,8 @@ pub struct CaseResult {
     /// The faults of the sample objects, by their fields in the probe, for which nothing was evaluated:
     /// `request.object.spec` is one of the case, `spec.inlineParams[0]` one of the probe.
     pub invalid: Vec<Violation>,
+    /// The parts of the expressions that were evaluated, where they are recorded.
+    pub recording: Recording,
 }
 
 /// Runs all cases of a probe, in order.
@@ -129,6 +133,7 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
         },
         outcome: None,
         invalid: Vec::new(),
+        recording: Recording::new(),
     }
 }
 
@@ -228,10 +233,15 @@ impl<'a> Prepared<'a> {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
+        let recorder = setting.records.then(|| Arc::new(Recorder::default()));
         let result = |outcome: Outcome| CaseResult {
             status: judge(case, setting.admission.name(), &self.bindings, &outcome),
             outcome: Some(outcome),
             invalid: Vec::new(),
+            recording: recorder
+                .as_ref()
+                .map(|recorder| recorder.take())
+                .unwrap_or_default(),
         };
         if request.is_exempt() {
             return result(Outcome::not_asked(format!(
@@ -247,6 +257,7 @@ impl<'a> Prepared<'a> {
         let none = ParamList::default();
         let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
         surroundings.is_cancelled = is_cancelled.cloned();
+        surroundings.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
             surroundings.params = match &self.params {
                 Params::Given(given) => given.clone(),

@@ -75,6 +75,7 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         // The objects are cut down to what the policy reads.
         schemas: &SchemaSet::default(),
         refusal: None,
+        records: false,
     };
     let run = || run::run(&probe, &setting);
     panic::catch_unwind(AssertUnwindSafe(run))

@@ -93,11 +93,21 @@ fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec
             let mut below = vec![below(fold.iter_range, PartRole::Other)];
             let is_accu =
                 |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
-            if let Expr::Call { args, .. } = ast.expr(fold.loop_step) {
+            if let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) {
+                // What macros add mentions the accumulator; what is left is the test, or what is collected.
+                let role = match &**function {
+                    "_&&_" | "_||_" | "_?_:_" => PartRole::Test,
+                    _ => PartRole::Other,
+                };
                 let tests = args.iter().filter(|id| !is_accu(**id));
-                // A filter is a condition, the accumulator and its sum with an element: the first alone is a test.
                 let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
-                below.extend(tests.map(|id| (*id, PartRole::Test)));
+                below.extend(tests.map(|id| match ast.expr(*id) {
+                    // The list is of the macro.
+                    Expr::List { elements, .. } if role == PartRole::Other => {
+                        (elements.first().copied().unwrap_or(*id), role)
+                    }
+                    _ => (*id, role),
+                }));
             }
             below
         }
@@ -272,5 +282,58 @@ fn operand_of(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
     write(ast, id, out, depth + 1);
     if is_operation {
         out.push(')');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cel::syntax;
+
+    #[track_caller]
+    fn check(expression: &str, expected: &[(&str, PartRole)]) {
+        let (ast, _) = syntax::parse(expression);
+        let ast = ast.unwrap();
+        let found = parts(&ast);
+        let found: Vec<(&str, PartRole)> = found
+            .iter()
+            .map(|part| (part.text.as_str(), part.role))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn parts_are_those_that_were_written() {
+        check(
+            "a.b == 1 && has(a.c)",
+            &[
+                ("(a.b == 1) && has(a.c)", PartRole::Whole),
+                ("a.b == 1", PartRole::Term),
+                ("a.b", PartRole::Other),
+                ("has(a.c)", PartRole::Term),
+            ],
+        );
+        check(
+            "a.all(x, x.b ? !x.c : 'd' in x)",
+            &[
+                ("a.all(x, …)", PartRole::Whole),
+                ("a", PartRole::Other),
+                ("x.b ? !x.c : ('d' in x)", PartRole::Test),
+                ("x.b", PartRole::Condition),
+                ("!x.c", PartRole::Other),
+                ("x.c", PartRole::Other),
+                ("'d' in x", PartRole::Other),
+                ("x", PartRole::Other),
+            ],
+        );
+        check(
+            "a.map(x, [x.b])",
+            &[
+                ("a.map(x, …)", PartRole::Whole),
+                ("a", PartRole::Other),
+                ("[x.b]", PartRole::Other),
+                ("x.b", PartRole::Other),
+            ],
+        );
     }
 }

@@ -17,7 +17,7 @@ use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Wanted};
 use crate::cli::text::clean;
 use crate::policy;
-use crate::policy::absence::{self, Context, Witness};
+use crate::policy::absence::{self, Context, LeastObjects, Reads, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
@@ -60,13 +60,10 @@ pub struct PolicyExamples {
 }
 
 /// Which requests a validation got.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// True if its expression compiles.
-    pub compiles: bool,
-    /// True if it needs params or the authorizer, itself or by match conditions.
-    pub needs_more: bool,
+    /// What it depends on.
+    pub reads: Reads,
     /// True if there is a request for which it is true.
     pub allowed: bool,
     /// True if there is one for which it is false.
@@ -104,9 +101,10 @@ impl InitReport {
         let mut lines: Vec<String> = problems.collect();
         for policy in &self.policies {
             for (n, found) in policy.validations.iter().enumerate() {
-                let lacks = match (found.compiles, found.denied, found.allowed) {
-                    (false, ..) => "it does not compile",
+                let lacks = match (found.reads, found.denied, found.allowed) {
+                    (Reads::Broken, ..) => "it does not compile",
                     (_, true, true) => continue,
+                    (Reads::Nothing, ..) => "it is a constant",
                     (_, false, true) => "no denied request was found",
                     (_, true, false) => "no allowed request was found",
                     (_, false, false) => "no request was found",
@@ -193,6 +191,7 @@ fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
 /// The probes of a policy, one for each set of params, and what became of its validations.
 fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<Json>, Vec<Found>) {
     let compiled = CompiledPolicy::new(&policy.value);
+    let least = LeastObjects::default();
     let context = Context {
         mapper: &known.mapper,
         schemas: known,
@@ -200,7 +199,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         typed: &[],
         without_params: None,
         never_has_params: false,
-        least: &known.least,
+        least: &least,
     };
     let bench = Bench {
         policy: &policy.value,
@@ -213,9 +212,9 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
     for examples in absence::examples(&compiled, &context) {
         let n = examples.validation;
         let mut of_it = Found {
-            compiles: compiled.program(examples.index).is_some(),
-            needs_more: absence::needs_more(&compiled, examples.index),
-            ..Found::default()
+            reads: absence::reads(&compiled, examples.index),
+            allowed: false,
+            denied: false,
         };
         for (witness, is_denied) in [(examples.allowed, false), (examples.denied, true)] {
             let case = witness
@@ -290,6 +289,7 @@ impl Bench<'_> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: None,
+            records: false,
         };
         run::run(&spec, &setting).pop()
     }

@@ -4,12 +4,18 @@
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
 mod cluster;
+pub mod coverage;
+mod expand;
+pub mod github;
 pub mod init;
 pub mod junit;
+mod measure;
+pub mod mutants;
 mod probes;
 mod refusal;
 pub mod render;
 pub mod report;
+pub mod trace;
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -32,6 +38,10 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
+    /// True to say how much of the policies the cases evaluate.
+    pub coverage: bool,
+    /// True to say which small changes of the policies no case notices.
+    pub mutants: bool,
 }
 
 /// Runs all probes of the input.
@@ -77,7 +87,15 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
     let cluster = FileCluster::new(&input, &known, &refusals);
     for probe in &probes {
-        report.add(probe, &cluster.run(&probe.spec));
+        let results = cluster.run(&probe.spec);
+        let policy = cluster.policy(&probe.spec.policy_name);
+        report.add(probe, &results, policy);
+    }
+    if options.coverage {
+        report.coverage = Some(measure::coverage(&input, &known, &cluster, &probes));
+    }
+    if options.mutants {
+        report.mutants = Some(measure::mutants(&cluster, &probes));
     }
     report.finish();
     Ok(report)

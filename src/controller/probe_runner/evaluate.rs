@@ -296,6 +296,7 @@ impl Job {
             mapper: &subject.mapper,
             schemas: &subject.schemas,
             refusal: None,
+            records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
         for (probe, cases) in subject.probes.iter().zip(cases) {

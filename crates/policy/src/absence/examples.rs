@@ -8,11 +8,13 @@ use serde_json::{Value as Json, json};
 
 use super::candidates::{self, Candidate, Cause};
 use super::failures::failures;
+use super::kinds::kinds_up_to;
 use super::need::{Edit, Needs};
 use super::path::{Path, Root};
+use super::shape::Shape;
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use super::witness::{Budget, Made, Maker, Witness};
-use super::{Context, goals, is_reason, kinds, params, shape};
+use super::{Context, goals, is_reason, params, shape};
 use crate::admission::trace::Step;
 use crate::admission::{Admission, Operation};
 use crate::compile::CompiledPolicy;
@@ -21,6 +23,9 @@ use crate::matching;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::resolver::Resolution;
+
+/// The most kinds that a policy is tried on.
+const MAX_KINDS: usize = 16;
 
 /// The most requests that are evaluated for one validation and kind.
 const MAX_EVALUATIONS: u32 = 400;
@@ -123,11 +128,14 @@ impl<'a> Search<'a> {
         let targets = matching::targets(policy.policy(), context.mapper);
         let admission = Admission::from_compiled(policy);
         let params = params(policy, context);
-        for (resource, operations) in kinds(&targets) {
-            let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
-                continue;
+        for (resource, operations) in kinds_up_to(&targets, MAX_KINDS) {
+            // Of the kinds of connections, and of some subresources, there is no schema.
+            let object = match context.schemas.resolve(&resource.gvk) {
+                Resolution::Found(type_) => {
+                    shape(context, &resource.gvk, type_, resource.namespaced)
+                }
+                Resolution::NotFound | Resolution::Unavailable(_) => Shape::open(),
             };
-            let object = shape(context, &resource.gvk, type_, resource.namespaced);
             let mut maker = Maker::new(
                 &admission,
                 policy,
@@ -179,8 +187,8 @@ impl<'a> Search<'a> {
             variables,
             constants: maker.constants(),
             known: RefCell::default(),
-            left: Cell::new(MAX_STEPS),
             ways: RefCell::default(),
+            left: Cell::new(MAX_STEPS),
         };
         let mut trial = Trial {
             reader: &reader,
@@ -209,7 +217,7 @@ impl<'a> Search<'a> {
         (n, index): (usize, usize),
         wanted: bool,
     ) {
-        for base in [with_containers(trial.reader), Needs::default()] {
+        for base in [usual(trial.reader), Needs::default()] {
             for with_others in [true, false] {
                 let goals = self.goals(trial.reader, index, wanted, with_others);
                 for needs in goals::solve(trial.reader, goals, base.clone()).found {
@@ -271,6 +279,13 @@ impl<'a> Search<'a> {
         };
         let mut bases = goals::solve(trial.reader, conditions, Needs::default()).found;
         bases.truncate(2);
+        let conditions = {
+            let goals = self.goals(trial.reader, index, wanted, false);
+            let n_conditions = goals.len().saturating_sub(1);
+            goals.into_iter().take(n_conditions).collect()
+        };
+        let more = goals::solve(trial.reader, conditions, usual(trial.reader)).found;
+        bases.splice(0..0, more.into_iter().take(1));
         if bases.is_empty() {
             bases.push(Needs::default());
         }
@@ -404,9 +419,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Needs of a pod that has a container, as each has; its schema does not say so.
-fn with_containers(reader: &Reader<'_>) -> Needs {
-    const PODS: [&[&str]; 3] = [
+/// Needs that an object of a usual kind meets, though its schema does not say so.
+fn usual(reader: &Reader<'_>) -> Needs {
+    const LISTS: [&[&str]; 4] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
         &[
@@ -417,20 +432,39 @@ fn with_containers(reader: &Reader<'_>) -> Needs {
             "spec",
             "containers",
         ],
+        &["spec", "rules"],
     ];
+    const OF_RULES: [(&str, &str); 3] =
+        [("apiGroups", ""), ("resources", "pods"), ("verbs", "get")];
     let mut needs = Needs::default();
-    for pod in PODS {
-        let root = Path::of(Root::Object);
-        let path = pod.iter().try_fold(root, |path, name| path.field(name));
-        let path = path.filter(|path| reader.shape(path).is_some_and(|shape| shape.is_list()));
-        if let Some(path) = path {
-            // Where the object is absent there is no such need.
-            let mut more = needs.clone();
-            if more.add(&path, Edit::MinLen(1)).is_some() {
-                needs = more;
-            }
+    let mut add = |path: Option<Path>, edit: Edit| {
+        let path = path.filter(|path| reader.shape(path).is_some_and(|shape| !shape.is_unknown()));
+        let mut more = needs.clone();
+        if path.is_some_and(|path| more.add(&path, edit).is_some()) {
+            needs = more;
         }
+    };
+    let of = |names: &[&str]| {
+        let root = Path::of(Root::Object);
+        names.iter().try_fold(root, |path, name| path.field(name))
+    };
+    for names in LISTS {
+        let is_list = |path: &Path| reader.shape(path).is_some_and(|shape| shape.is_list());
+        add(of(names).filter(is_list), Edit::MinLen(1));
     }
+    let rule = of(&["rules"]).and_then(|rules| rules.element(0));
+    for (name, value) in OF_RULES {
+        add(
+            rule.as_ref().and_then(|rule| rule.field(name)),
+            Edit::Holds(json!(value)),
+        );
+    }
+    let ingress = of(&["spec", "rules"]).and_then(|rules| rules.element(0));
+    let paths = ingress.and_then(|rule| rule.field("http")?.field("paths")?.element(0));
+    add(
+        paths.and_then(|path| path.field("path")),
+        Edit::Equals(json!("/")),
+    );
     needs
 }
 
@@ -617,9 +651,22 @@ impl Trial<'_, '_> {
     }
 }
 
-/// Whether the expression at `index` needs params or the authorizer, itself or by variables.
+/// What an expression depends on, itself, by variables and by match conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// An expression that does not compile.
+    Broken,
+    /// Params or the authorizer, which no request brings.
+    More,
+    /// Nothing: it is a constant.
+    Nothing,
+    /// The request.
+    Request,
+}
+
+/// What the validation at `index` depends on.
 #[must_use]
-pub fn needs_more(policy: &CompiledPolicy, index: usize) -> bool {
+pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
     let expressions = policy.expressions();
     let by_name: HashMap<&str, usize> = expressions
         .iter()
@@ -627,33 +674,41 @@ pub fn needs_more(policy: &CompiledPolicy, index: usize) -> bool {
         .filter(|(_, expression)| expression.role == Role::Variable)
         .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
         .collect();
-    let mut open = vec![index];
     let conditions = expressions.iter().enumerate();
-    open.extend(
-        conditions
-            .filter(|(_, expression)| expression.role == Role::MatchCondition)
-            .map(|(n, _)| n),
-    );
+    let conditions = conditions
+        .filter(|(_, expression)| expression.role == Role::MatchCondition)
+        .map(|(n, _)| (n, false));
+    let mut open = vec![(index, true)];
+    open.extend(conditions);
     let mut seen = BTreeSet::new();
-    while let Some(n) = open.pop() {
+    let (mut has_more, mut has_request) = (false, false);
+    while let Some((n, is_of_it)) = open.pop() {
         if !seen.insert(n) {
             continue;
         }
-        let Some(ast) = expressions.get(n).and_then(|found| found.parsed().ok()) else {
-            continue;
+        let ast = expressions.get(n).and_then(|found| found.parsed().ok());
+        let (Some(ast), Some(_)) = (ast, policy.program(n)) else {
+            return Reads::Broken;
         };
         for (_, expr) in ast.iter() {
             match expr {
                 Expr::Ident(name) => {
                     let name = name.trim_start_matches('.');
-                    if name == "params" || name.starts_with("authorizer") {
-                        return true;
-                    }
+                    has_more |= name == "params" || name.starts_with("authorizer");
+                    let roots = ["object", "oldObject", "request", "namespaceObject"];
+                    has_request |= is_of_it && roots.contains(&name);
                 }
-                Expr::Select { field, .. } => open.extend(by_name.get(&**field)),
+                Expr::Select { field, .. } => {
+                    let variable = by_name.get(&**field);
+                    open.extend(variable.map(|variable| (*variable, is_of_it)));
+                }
                 _ => {}
             }
         }
     }
-    false
+    match (has_more, has_request) {
+        (true, _) => Reads::More,
+        (false, true) => Reads::Request,
+        (false, false) => Reads::Nothing,
+    }
 }
