@@ -549,11 +549,12 @@ fn programs_get_a_stable_shape() {
         "kind": "StatusReport", "controller": null,
         "summary": {
             "total": 2, "ready": 0, "notReady": 1, "unknown": 0, "stale": 0, "noStatus": 1,
-            "excluded": 0,
+            "excluded": 0, "judgedByPlugin": 0,
         },
         "policies": [
             {
                 "name": "misspelt-field.example.com", "state": "NotReady",
+                "judgedBy": "controller", "writtenState": "NotReady",
                 "generation": 1, "observedGeneration": 1, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": true,
                 "conditions": [condition("Ready"), condition("TypeChecked")],
@@ -563,6 +564,7 @@ fn programs_get_a_stable_shape() {
             },
             {
                 "name": "untouched.example.com", "state": "NoStatus",
+                "judgedBy": null, "writtenState": "NoStatus",
                 "generation": 1, "observedGeneration": null, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": false,
                 "conditions": [], "expressionWarnings": [],

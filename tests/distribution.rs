@@ -248,7 +248,7 @@ fn the_action_checks_and_says_how_it_went() {
         "with%20space/policy.yaml"
     );
     assert_eq!(
-        result["partialFingerprints"]["kubectlVapFinding/v1"]
+        result["partialFingerprints"]["vapFinding/v1"]
             .as_str()
             .unwrap()
             .len(),

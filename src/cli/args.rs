@@ -275,7 +275,7 @@ pub struct TestArgs {
 /// `completion`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionArgs {
-    /// What the script is for
+    /// The shell, or kubectl
     #[arg(value_name = "SHELL")]
     pub shell: CompletionShell,
 }
@@ -288,7 +288,7 @@ pub struct CompleteArgs {
     pub words: Vec<String>,
 }
 
-/// What a completion script is for.
+/// The reader of a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompletionShell {
     /// Bash.

@@ -172,7 +172,7 @@ impl<'a> Watch<'a> {
         self.is_asked_for(&name).then_some(Change::Gone(name))
     }
 
-    /// What a list changes.
+    /// The changes that a list tells.
     fn differences(&mut self, items: Vec<Value>) -> Vec<Change> {
         let mut gone = self.known.clone();
         for policy in &items {

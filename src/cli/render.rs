@@ -422,7 +422,7 @@ fn columns(
         .max()
         .unwrap_or(0);
     // Where the controller has judged all, its name says nothing.
-    let shows_judge = is_wide || report.summary.judged_by_plugin > 0;
+    let shows_judge = report.summary.judged_by_plugin > 0;
     let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
         .into_iter()

@@ -1,4 +1,4 @@
-//! What a check needs of a cluster: its policies and bindings as objects of the input, what it serves, the schemas,
+//! Facts about a cluster for a check: its policies and bindings as objects of the input, what it serves, the schemas,
 //! and its version.
 //!
 //! Takes a connection and the names or the selector of policies, gives facts; the engine stays pure. What cannot be
@@ -68,7 +68,7 @@ impl Selection {
 pub(super) struct Gap {
     /// The gap in one line.
     pub(super) message: String,
-    /// What follows, or what to do.
+    /// The consequence, or the remedy.
     pub(super) help: String,
     /// True if the check is not complete because of it.
     pub(super) is_fatal: bool,
@@ -85,7 +85,7 @@ pub(super) struct Asked {
     n_of_files: (usize, usize),
     /// True if all bindings of the policies are among the input.
     pub(super) has_bindings: bool,
-    /// What could not be read.
+    /// The gaps.
     pub(super) gaps: Vec<Gap>,
 }
 
