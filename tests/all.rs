@@ -9,6 +9,7 @@ mod golden;
 
 mod absence;
 mod cases;
+mod check_fix;
 mod check_management;
 mod cli;
 mod cli_check;

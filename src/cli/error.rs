@@ -71,6 +71,9 @@ pub(crate) enum CliError {
     /// The configuration file cannot be read, or there are several.
     #[error("{0}")]
     Config(String),
+    /// Standard input has no file that could be written.
+    #[error("standard input cannot be mended; name files or directories")]
+    FixOfStdin,
     /// A baseline cannot be read or written.
     #[error("{0}")]
     Baseline(String),

@@ -31,7 +31,7 @@ use crate::policy::rule::Rule;
 use args::{
     Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, TestArgs, TestOutput,
 };
-use check::command::{self, Plan};
+use check::command;
 use check::finding::Finding;
 use error::CliError;
 use exit::Exit;
@@ -71,47 +71,46 @@ fn run_check(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let plan = live::Plan::of(args)?;
-    let Plan {
-        options,
-        settings,
-        is_strict,
-    } = command::plan(args, &plan.paths)?;
-    let mut report = check::run_with(&options, &settings, &mut io::stdin(), |input, crds| {
-        if !plan.is_live {
-            return Ok::<_, CliError>(None);
+    let subjects = live::Plan::of(args)?;
+    let plan = command::plan(args, &subjects.paths)?;
+    let (report, told) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
+        if !subjects.is_live {
+            return Ok(None);
         }
         connection::block_on(async {
             let connected = args.connection.connect().await?;
-            let asked = live::read(&connected, plan.selection.as_ref(), input, crds);
+            let asked = live::read(&connected, subjects.selection.as_ref(), input, crds);
             asked.await.map(Some)
         })
     })?;
-    let told = command::finish(args, &mut report)?;
     let text = match args.output {
+        CheckOutput::Text if args.findings.diff => command::diffs(&report),
+        CheckOutput::Text if args.findings.explain => {
+            check::render::text(&report, terminal) + &explain::beneath(&report, terminal)
+        }
         CheckOutput::Text => check::render::text(&report, terminal),
         CheckOutput::Json => json(&report)?,
         CheckOutput::Github => check::annotations::github(&report),
         CheckOutput::Sarif => json(&check::annotations::sarif(&report))?,
     };
     write(out, &text)?;
-    if let Some(told) = told {
+    for told in told {
         let _ = writeln!(err, "{told}");
     }
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
     if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
-        let place = if plan.selection.is_some() {
+        let place = if subjects.selection.is_some() {
             "in the cluster, of those asked for"
         } else {
             "among the input"
         };
         let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
-        if options.paths.iter().any(|path| path.as_os_str() == "-") {
+        if args.paths.iter().any(|path| path.as_os_str() == "-") {
             // Most likely the command before the pipe has failed.
             return Ok(Exit::WrongUse);
         }
     }
-    Ok(match report.exit(is_strict) {
+    Ok(match report.exit(plan.is_strict) {
         Exit::Findings if args.exit_zero => Exit::Clean,
         exit => exit,
     })

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::finding::{ConsequenceReport, Finding, Severity};
+use super::mend;
 use super::policy::{Answers, finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::diagnostic::{self, Hint};
@@ -69,7 +70,15 @@ pub(super) fn errors(
                     suggestion::reference(name, is_match_condition)
                 }
                 (Rule::UndefinedField, Some(hint)) => {
-                    suggestions.field(&policy.value, hint).map(|meant| {
+                    let meant = suggestions.field(&policy.value, hint);
+                    if let (Some((meant, true)), Some(text)) = (&meant, &text)
+                        && meant != hint.name()
+                    {
+                        let marked = text.marked(issue.location);
+                        let names = (hint.name(), meant.as_str());
+                        found.fix = mend::name(policy, field_ref, marked, names);
+                    }
+                    meant.as_ref().map(|(meant, _)| {
                         if meant == hint.name() {
                             format!("`{meant}` is declared here or below: move it up")
                         } else {
@@ -79,6 +88,13 @@ pub(super) fn errors(
                 }
                 _ => None,
             };
+            if let (Some(Hint::Name(name)), Some(text)) = (issue.hint, &text)
+                && rule == Rule::UndeclaredReference
+                && let Some(meant) = suggestion::only_reference(name)
+            {
+                let marked = text.marked(issue.location);
+                found.fix = mend::name(policy, field_ref, marked, (name, meant));
+            }
             found.help = Some(match hint {
                 Some(hint) if hint.ends_with('?') => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
@@ -128,8 +144,13 @@ pub(super) fn warnings(
             let hint = first.hint.as_ref();
             let meant = hint.filter(|_| rule == Rule::UndefinedField);
             let meant = meant.and_then(|hint| suggestions.field(&policy.value, hint));
+            if let (Some((meant, true)), Some(hint), Some(text)) = (&meant, hint, &text) {
+                let marked = text.marked(first.location);
+                let names = (hint.name(), meant.as_str());
+                shown.fix = mend::name(policy, &found.field_ref, marked, names);
+            }
             let mut helps: Vec<String> = meant
-                .map(|meant| format!("did you mean `{meant}`?"))
+                .map(|(meant, _)| format!("did you mean `{meant}`?"))
                 .into_iter()
                 .collect();
             if severity == diagnostic::Severity::Error {

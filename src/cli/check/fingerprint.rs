@@ -57,7 +57,7 @@ fn base(found: &Finding) -> u64 {
 }
 
 /// The text with `0` for each number: lines, indices and counts change with what is around.
-fn without_numbers(text: &str) -> String {
+pub(super) fn without_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         if !character.is_ascii_digit() {

@@ -54,8 +54,10 @@ impl Glob {
                 if !open.get(n).copied().unwrap_or(false) {
                     continue;
                 }
-                let target = if pattern == "**" {
+                let target = if pattern == "**" && n + 1 < self.names.len() {
                     n
+                } else if pattern == "**" {
+                    n + 1
                 } else if is_name(pattern, name) {
                     n + 1
                 } else {

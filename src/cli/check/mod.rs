@@ -11,13 +11,16 @@ pub(super) mod command;
 mod comment;
 pub mod config;
 pub mod costs;
+mod diff;
 mod expressions;
 pub mod finding;
 mod fingerprint;
+pub mod fix;
 mod glob;
 pub mod known;
 pub mod levels;
 mod manage;
+mod mend;
 mod names;
 pub mod policy;
 pub mod render;
@@ -42,7 +45,6 @@ use crate::schema::SchemaError;
 use super::input::files::Reading;
 use super::input::{Input, Wanted};
 use super::live::{Asked, Served};
-pub(super) use baseline::write_baseline;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
@@ -65,14 +67,26 @@ pub struct Options {
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
 pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, SchemaError> {
-    run_with(options, &Settings::default(), stdin, |_, _| Ok(None))
+    run_with(options, &Settings::default(), stdin)
+}
+
+/// Checks all policies of the input.
+///
+/// # Errors
+/// Where the built-in schemas cannot be read, which is an error of the build.
+pub(super) fn run_with(
+    options: &Options,
+    settings: &Settings,
+    stdin: &mut dyn Read,
+) -> Result<CheckReport, SchemaError> {
+    run_beside(options, settings, stdin, |_, _| Ok(None))
 }
 
 /// Checks all policies of the input, to which `ask` adds those of a cluster, with what that serves.
 ///
 /// # Errors
 /// Where the built-in schemas cannot be read, and those of `ask`.
-pub(super) fn run_with<E: From<SchemaError>>(
+pub(super) fn run_beside<E: From<SchemaError>>(
     options: &Options,
     settings: &Settings,
     stdin: &mut dyn Read,
@@ -80,6 +94,11 @@ pub(super) fn run_with<E: From<SchemaError>>(
 ) -> Result<CheckReport, E> {
     let reading = Reading {
         is_excluded: &|path| settings.exclude.has(path),
+        text_of: &|path| {
+            let has_some = !settings.texts.is_empty();
+            let path = has_some.then(|| path.canonicalize().ok())?;
+            settings.texts.get(&path?).cloned()
+        },
     };
     let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
     let crds = Input::load(&options.crds, Wanted::Crds, stdin);

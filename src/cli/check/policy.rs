@@ -251,6 +251,9 @@ fn version(policy: &Object<ValidatingAdmissionPolicy>, known: &Known, findings: 
         let place = policy.place_of_field("apiVersion");
         let mut found = finding(policy, Severity::Note, Rule::OldVersion, &message, place);
         found.help = Some(format!("it was read as {POLICY_VERSION}: write that"));
+        let document = &policy.document;
+        let node = document.node.get("apiVersion");
+        found.fix = node.and_then(|node| document.edit_value(&policy.source, node, POLICY_VERSION));
         found.field_ref = Some("apiVersion".to_owned());
         findings.push(found);
     }
@@ -317,6 +320,11 @@ fn resources(
             });
             found
         };
+        if let (Some(meant), true) = (&unserved.suggestion, unserved.is_misspelt)
+            && let Some(item) = names.get(&(field_ref, unserved.name.as_str()))
+        {
+            found.fix = policy.document.edit_value(&policy.source, item, meant);
+        }
         found.field_ref = Some(unserved.field_ref.clone());
         found.location.length = length;
         findings.push(found);

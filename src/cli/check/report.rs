@@ -8,10 +8,11 @@ use serde::Serialize;
 
 use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
+use super::fix::FixReport;
 use super::manage;
 use super::policy::{Outcome, finding};
 use super::settings::Settings;
-use super::suggestion::nearest;
+use super::suggestion::{nearest, nearest_only};
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::cli::live::Asked;
@@ -50,6 +51,9 @@ pub struct CheckReport {
     pub findings: Vec<Finding>,
     /// The findings that are not reported, each with what suppresses it.
     pub suppressed: Vec<Suppressed>,
+    /// The files with findings that were mended, or that can be; only where mends are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<FixReport>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyReport>,
 }
@@ -193,6 +197,7 @@ impl CheckReport {
             },
             findings: input.problems.iter().map(unread).collect(),
             suppressed: Vec::new(),
+            fixes: Vec::new(),
             policies: Vec::new(),
         }
     }
@@ -286,6 +291,9 @@ impl CheckReport {
                 found.field_ref = Some("spec.policyName".to_owned());
                 let node = binding.document.node.nearest("spec.policyName");
                 found.location.length = binding.length_of(node);
+                let only = nearest_only(name, policies.iter().map(String::as_str));
+                found.fix =
+                    only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
                 let meant = nearest(name, policies.iter().map(String::as_str));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 found.help = Some(format!(
@@ -420,6 +428,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     };
     Finding {
         help: problem.help.clone(),
+        fix: problem.fix.clone(),
         refused: is_refused(problem.kind),
         ..Finding::new(severity, rule, problem.message.as_str(), location)
     }

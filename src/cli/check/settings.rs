@@ -1,5 +1,6 @@
 //! Settings of a check beside what is checked: the levels of rules, and what is not reported.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -38,6 +39,16 @@ pub struct FindingArgs {
     /// refuses
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub write_baseline: Option<PathBuf>,
+    /// Mend the findings that have one mend, in the files. A file is written only if it has none of them then, and
+    /// no others
+    #[arg(long)]
+    pub fix: bool,
+    /// Print what --fix would do, as a diff, and write nothing
+    #[arg(long, conflicts_with = "fix")]
+    pub diff: bool,
+    /// Explain each rule that is reported beneath the findings, as `kubectl vap explain` does
+    #[arg(long)]
+    pub explain: bool,
 }
 
 impl FindingArgs {
@@ -73,4 +84,6 @@ pub struct Settings {
     pub baseline: Option<Baseline>,
     /// The name of the configuration file, if there is one.
     pub config: Option<String>,
+    /// Texts that count instead of those of files, by their paths without links.
+    pub texts: HashMap<PathBuf, String>,
 }

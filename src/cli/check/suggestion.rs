@@ -24,12 +24,13 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
-    /// The field that was probably meant by one that is not declared, while there is work left.
+    /// The field that was probably meant by one that is not declared, while there is work left; and whether no other
+    /// is as near.
     pub(super) fn field(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
         hint: &Hint,
-    ) -> Option<String> {
+    ) -> Option<(String, bool)> {
         self.0 = self.0.checked_sub(1)?;
         let Hint::Field { name, candidates } = hint else {
             return None;
@@ -37,30 +38,41 @@ impl Suggestions {
         match candidates {
             Candidates::Declared(_) | Candidates::Keys(_) => {
                 let names = candidates.names();
-                nearest(name, names.into_iter()).map(str::to_owned)
+                nearest_of(name, names.into_iter())
+                    .map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
             // The variables of the policy.
             Candidates::Elsewhere => {
                 let spec = policy.spec.as_ref()?;
                 let variables = spec.variables.iter().flatten();
                 let names = variables.map(|variable| variable.name.as_str());
-                nearest(name, names).map(str::to_owned)
+                nearest_of(name, names).map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
         }
     }
 }
 
+/// The variables of expressions.
+const NAMES: [&str; 7] = [
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+    "authorizer",
+];
+
+/// The only variable that can have been meant by a name that nothing declares.
+pub(super) fn only_reference(name: &str) -> Option<&'static str> {
+    if NAMES.contains(&name) {
+        return None;
+    }
+    nearest_only(name, NAMES.into_iter())
+}
+
 /// The advice about a name that nothing declares.
 pub(super) fn reference(name: &str, is_match_condition: bool) -> Option<String> {
-    const NAMES: [&str; 7] = [
-        "object",
-        "oldObject",
-        "request",
-        "params",
-        "namespaceObject",
-        "variables",
-        "authorizer",
-    ];
     match name {
         "params" => Some("`params` needs a paramKind in the spec".to_owned()),
         "variables" if is_match_condition => {
@@ -77,16 +89,38 @@ pub(in crate::cli) fn nearest<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    nearest_of(name, names).map(|(meant, _)| meant)
+}
+
+/// The one of `names` that was probably meant by `name`, where no other is as near.
+pub(in crate::cli) fn nearest_only<'a>(
+    name: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let (meant, is_only) = nearest_of(name, names)?;
+    is_only.then_some(meant)
+}
+
+/// The first of the nearest of `names`, and whether it is the only one.
+fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return None;
     }
     let lower = name.to_lowercase();
-    let (distance, best) = names
+    let mut best: Option<(usize, &str, bool)> = None;
+    let near = names
         .take(MAX_NAMES)
-        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3)
-        .map(|known| (distance(&lower, &known.to_lowercase()), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    (distance <= name.len() / 3).then_some(best)
+        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
+    for known in near {
+        let distance = distance(&lower, &known.to_lowercase());
+        match &mut best {
+            Some((least, first, is_only)) if *least == distance => *is_only &= *first == known,
+            Some((least, ..)) if *least < distance => {}
+            _ => best = Some((distance, known, true)),
+        }
+    }
+    let (distance, best, is_only) = best?;
+    (distance <= name.len() / 3).then_some((best, is_only))
 }
 
 /// The edit distance of two names.
@@ -119,5 +153,7 @@ mod tests {
         assert_eq!(meant("replicas"), None);
         assert_eq!(meant("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);
+        let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());
+        assert_eq!((only("spec.c"), only("othr")), (None, Some("other")));
     }
 }

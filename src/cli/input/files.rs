@@ -36,12 +36,15 @@ pub struct ReadFile {
 pub struct Reading<'a> {
     /// Reports whether a file or directory is left out.
     pub is_excluded: &'a dyn Fn(&Path) -> bool,
+    /// The text that counts instead of that of a file, if there is one.
+    pub text_of: &'a dyn Fn(&Path) -> Option<String>,
 }
 
 impl Default for Reading<'_> {
     fn default() -> Self {
         Self {
             is_excluded: &|_| false,
+            text_of: &|_| None,
         }
     }
 }
@@ -81,7 +84,7 @@ pub fn read_all(
             each(ReadFile {
                 name: path.display().to_string(),
                 is_given: true,
-                text: open(path).and_then(|mut file| read(&mut file)),
+                text: text_of(path, reading),
             });
         }
     }
@@ -105,7 +108,7 @@ fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> u
             // mounted ConfigMap; what is neither, a socket for one, would block.
             let text = match fs::metadata(&path) {
                 Ok(metadata) if !metadata.is_file() => continue,
-                Ok(_) => open(&path).and_then(|mut file| read(&mut file)),
+                Ok(_) => text_of(&path, reading),
                 Err(error) => Err(reason(&error)),
             };
             each(ReadFile {
@@ -150,6 +153,14 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     paths.sort();
     Ok(paths)
+}
+
+/// The text of a file, or the one that counts instead of it.
+fn text_of(path: &Path, reading: &Reading<'_>) -> Result<String, String> {
+    match (reading.text_of)(path) {
+        Some(text) => Ok(text),
+        None => open(path).and_then(|mut file| read(&mut file)),
+    }
 }
 
 fn open(path: &Path) -> Result<File, String> {

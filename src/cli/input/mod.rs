@@ -6,6 +6,7 @@
 
 pub mod comments;
 pub mod decode;
+pub mod edit;
 pub mod files;
 pub mod object;
 pub mod passed_over;
@@ -25,6 +26,7 @@ use serde_json::Value;
 use crate::schema::{Crd, Gvk};
 
 use comments::Comment;
+use edit::Edit;
 use files::{ReadFile, Reading};
 use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
@@ -106,6 +108,8 @@ pub struct Problem {
     pub message: String,
     /// Advice.
     pub help: Option<String>,
+    /// The one mend.
+    pub fix: Option<Edit>,
 }
 
 /// The kinds of trouble with input.
@@ -178,6 +182,7 @@ impl Input {
                     source: None,
                     place: None,
                     help: None,
+                    fix: None,
                 });
                 return;
             }
@@ -232,6 +237,7 @@ impl Input {
                     "name only manifests, or a directory, below which others are passed over"
                         .to_owned(),
                 ),
+                fix: None,
             });
             return;
         };
@@ -264,6 +270,7 @@ impl Input {
                     source: Some(Arc::clone(source)),
                     message,
                     help: Some(format!("write `apiVersion: {POLICY_VERSION}`")),
+                    fix: node.and_then(|node| document.edit_value(source, node, POLICY_VERSION)),
                 });
             }
             (CRD_GROUP, "CustomResourceDefinition") => {
@@ -296,6 +303,7 @@ impl Input {
         let place = document.place(source, node);
         if let passed_over::Kind::Unknown(meant) = passed_over::kind_of(&api_version, &kind) {
             let advice = meant.map(|meant| format!("did you mean `{meant}`? "));
+            let fix = meant.and_then(|meant| document.edit_value(source, node, meant));
             self.problems.push(Problem {
                 kind: ProblemKind::UnknownKind,
                 file: source.name.clone(),
@@ -306,6 +314,7 @@ impl Input {
                     "{}the API server refuses it",
                     advice.unwrap_or_default()
                 )),
+                fix,
             });
             return;
         }

@@ -32,6 +32,11 @@ impl Document {
     pub fn place(&self, source: &SourceText, node: &Node) -> Place {
         source.place(self.base + node.span.start)
     }
+
+    /// The bytes of the file that `span` of the document is.
+    pub(super) fn bytes(&self, span: &Range<usize>) -> Range<usize> {
+        self.base + span.start..self.base + span.end
+    }
 }
 
 /// An object with the place where it is written.
@@ -310,6 +315,7 @@ fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<S
         place: Some(place),
         message: format!("invalid YAML: {message}"),
         help,
+        fix: None,
     }
 }
 
