@@ -74,7 +74,9 @@ fn plugins(directory: &Path) -> PathBuf {
     if !plugin.exists() {
         std::os::unix::fs::symlink(binary("kubectl-vap").unwrap(), &plugin).unwrap();
     }
-    let script = Command::new(&plugin).args(["completion", "kubectl"]).output();
+    let script = Command::new(&plugin)
+        .args(["completion", "kubectl"])
+        .output();
     let path = folder.join("kubectl_complete-vap");
     fs::write(&path, script.unwrap().stdout).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -475,6 +477,10 @@ async fn the_judgements_of_plugin_and_controller_are_one() {
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
          metadata: {name: b}\nspec: {policyName: sound, validationActions: [Deny]}\n",
     );
+    bench.apply(&policy("other-version", "params.spec.size <= 5").replace(
+        "spec:\n",
+        "spec:\n  paramKind: {apiVersion: live.example.com/v2, kind: Widget}\n",
+    ));
     let conditions = |report: &Value| -> Vec<String> {
         let policies = report["policies"].as_array().unwrap().iter();
         let conditions = policies.flat_map(|policy| {
@@ -527,7 +533,10 @@ async fn kubectl_runs_and_completes_the_plugin() {
     };
     let completed = kubectl(&["__complete", "vap", "status", "--no-h"]);
     let text = String::from_utf8(completed.stdout).unwrap();
-    assert!(text.starts_with("--no-headers\t") && text.trim_end().ends_with(":4"), "{text}");
+    assert!(
+        text.starts_with("--no-headers\t") && text.trim_end().ends_with(":4"),
+        "{text}"
+    );
     let completed = kubectl(&["__complete", "vap", "ch"]);
     let text = String::from_utf8(completed.stdout).unwrap();
     assert!(text.starts_with("check\t"), "{text}");
@@ -535,7 +544,11 @@ async fn kubectl_runs_and_completes_the_plugin() {
     let text = String::from_utf8(status.stdout).unwrap();
     assert!(text.starts_with("sound "), "{text}");
     let listed = kubectl(&["plugin", "list"]);
-    assert!(String::from_utf8(listed.stdout).unwrap().contains("/kubectl-vap\n"));
+    assert!(
+        String::from_utf8(listed.stdout)
+            .unwrap()
+            .contains("/kubectl-vap\n")
+    );
 }
 
 /// The lines of a program's output, as they come.

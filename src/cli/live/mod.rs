@@ -133,7 +133,9 @@ pub(super) async fn read(
     undiscovered(policies.clone(), &mapper, &mut gaps);
     let crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
     let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;
-    let mapper = schemas::with_crds(&served.mapper, crds);
+    let mut mapper = schemas::with_crds(&served.mapper, crds);
+    mapper.incomplete.clone_from(&served.mapper.incomplete);
+    served.unserved = params::unserved(connected, input, &mapper, &mut gaps).await;
     served.bound = params::bound(connected, input, has_bindings, &mapper, &mut gaps).await;
     let asked = Asked {
         server: Some(connected.server.clone()),
