@@ -148,6 +148,7 @@ pub enum Command {
 }
 
 /// `status`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it
