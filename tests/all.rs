@@ -8,6 +8,7 @@
 mod golden;
 
 mod absence;
+mod advice;
 mod cases;
 mod check_fix;
 mod check_management;

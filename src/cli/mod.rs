@@ -16,6 +16,7 @@ pub mod explain;
 pub mod input;
 mod live;
 pub mod names;
+mod parallel;
 pub mod render;
 pub mod report;
 pub mod status;

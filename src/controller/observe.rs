@@ -13,6 +13,7 @@ use super::crds::{self, Crds};
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use crate::policy;
+use crate::policy::nearest::is_respelt;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
@@ -263,16 +264,10 @@ fn param_kind_state(
             why: NotServed::OtherVersions(versions),
         };
     }
-    let similar = names(&|kind| is_similar(&kind.kind, &gvk.kind), &|kind| {
+    let similar = names(&|kind| is_respelt(&kind.kind, &gvk.kind), &|kind| {
         format!("{} {}", kind.api_version(), kind.kind)
     });
     ParamKindState::NotFound { gvk, similar }
-}
-
-/// Reports whether a kind may have been meant: it is the same but for case or a final `s`.
-fn is_similar(served: &str, named: &str) -> bool {
-    let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
-    plain(served) == plain(named)
 }
 
 #[cfg(test)]

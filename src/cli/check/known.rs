@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::cli::live::{Bound, Served};
 use crate::policy;
+use crate::policy::absence::LeastObjects;
 use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
@@ -41,6 +42,8 @@ pub struct Known {
     complete: BTreeSet<String>,
     /// The APIs of a cluster, which take the place of those that are built in.
     cluster: Option<Served>,
+    /// The objects that the analysis of absence has made.
+    pub(super) least: LeastObjects,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -124,6 +127,7 @@ impl Known {
             mapper: RestMapper::new(resources),
             complete,
             cluster,
+            least: LeastObjects::default(),
         })
     }
 

@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     pub(super) place: Place,
     /// The part of the request that makes it fail.
     pub(super) path: Path,
-    /// What makes it fail of that part.
+    /// The reason for which it fails there.
     pub(super) cause: Cause,
     /// The outermost selection or index of the chain that the place is in.
     pub(super) chain: ExprId,

@@ -12,6 +12,7 @@ mod free;
 mod goals;
 mod guard;
 mod kinds;
+mod least;
 mod need;
 mod path;
 mod roots;
@@ -37,7 +38,7 @@ use crate::matching;
 use crate::param_kind;
 use crate::rule::Rule;
 use candidates::{Candidate, Cause};
-use cel::ast::ExprId;
+use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
@@ -46,6 +47,7 @@ use kinds::kinds;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
+pub use least::LeastObjects;
 use need::{Edit, Needs};
 use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
@@ -121,6 +123,8 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True where no binding of the policy has one, though there are some.
     pub never_has_params: bool,
+    /// The objects that were made for other policies.
+    pub least: &'a LeastObjects,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -160,6 +164,8 @@ struct Analysis<'a> {
 struct Found {
     absence: Absence,
     offset: u32,
+    /// The places of the chain that it is in.
+    chain: Vec<Location>,
 }
 
 impl<'a> Analysis<'a> {
@@ -198,6 +204,7 @@ impl<'a> Analysis<'a> {
                 operations,
                 object,
                 params.clone(),
+                context.least,
             );
             self.try_kind(maker);
         }
@@ -216,6 +223,7 @@ impl<'a> Analysis<'a> {
             variables,
             constants: maker.constants(),
             known: RefCell::default(),
+            ways: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let candidates = candidates::find(&reader);
@@ -274,16 +282,38 @@ impl<'a> Analysis<'a> {
         if self.is_told(candidate) {
             return;
         }
-        let has_soft = candidate.goals.has_soft();
-        let edits = candidate.edits(reader).into_iter();
-        let attempts = edits.flat_map(|edit| [(edit.clone(), false), (edit, true)]);
-        for (edit, with_soft) in attempts.filter(|(_, with_soft)| has_soft || !with_soft) {
+        for edit in candidate.edits(reader) {
             let mut needs = Needs::default();
-            if needs.add(&candidate.path, edit).is_none() {
-                continue;
+            if needs.add(&candidate.path, edit).is_some() {
+                self.try_edit(maker, reader, by_place, candidate, &needs);
             }
-            let goals = candidate.goals.list(with_soft);
-            for mut needs in goals::solve(reader, goals, needs.clone()) {
+        }
+    }
+
+    /// Tries to reach `candidate` by requests that fit `needs`.
+    fn try_edit(
+        &mut self,
+        maker: &mut Maker<'_>,
+        reader: &Reader<'_>,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        candidate: &Candidate,
+        needs: &Needs,
+    ) {
+        let attempts: &[bool] = if candidate.goals.has_soft() {
+            &[false, true]
+        } else {
+            &[false]
+        };
+        for with_soft in attempts {
+            if self.is_told(candidate) {
+                return;
+            }
+            let goals = candidate.goals.list(*with_soft);
+            let solved = goals::solve(reader, goals, needs.clone());
+            if solved.is_hopeless {
+                return;
+            }
+            for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
                     let failures = self.try_needs(maker, reader, by_place, &needs);
                     if self.is_told(candidate) {
@@ -311,6 +341,9 @@ impl<'a> Analysis<'a> {
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         needs: &Needs,
     ) -> Option<(Made, Vec<Failure>)> {
+        if !maker.is_new(needs) {
+            return None;
+        }
         let made = maker.make(needs)?;
         let failures = maker.evaluate(reader, &made, &mut self.budget)?;
         for failure in &failures {
@@ -414,7 +447,14 @@ impl<'a> Analysis<'a> {
         if is_absent && !path.segments.is_empty() {
             self.paths.insert((n, path.clone()));
         }
-        self.found.push(Found { absence, offset });
+        let chain = chain_of(ast, candidate.chain)
+            .into_iter()
+            .map(|id| source.location(ast.offset(id)));
+        self.found.push(Found {
+            absence,
+            offset,
+            chain: chain.collect(),
+        });
     }
 
     /// The findings in the order of the policy's fields, without those that type checking tells.
@@ -424,19 +464,40 @@ impl<'a> Analysis<'a> {
                 found.absence.n_others = expressions.len().saturating_sub(1);
             }
         }
-        let is_typed = |absence: &Absence| {
+        let is_typed = |Found { absence, chain, .. }: &Found| {
             let of_expression = typed.iter().filter(|found| found.index == absence.index);
             let mut told = of_expression.flat_map(ExpressionFindings::iter);
             told.any(|(_, _, found)| {
                 found.location == absence.location
+                    // Of a chain that cannot be evaluated at all, no guard makes sense.
+                    || found.code == Code::UndefinedField && chain.contains(&found.location)
                     || absence.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
             })
         };
-        self.found.retain(|found| !is_typed(&found.absence));
+        self.found.retain(|found| !is_typed(found));
         self.found
             .sort_by_key(|found| (found.absence.index, found.offset));
         self.found.into_iter().map(|found| found.absence).collect()
     }
+}
+
+/// The nodes of the chain of selections and indices at `chain`, outermost first.
+fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
+    let mut nodes = Vec::new();
+    let mut next = Some(chain);
+    while let Some(id) = next {
+        nodes.push(id);
+        next = match ast.expr(id) {
+            Expr::Select { operand, .. } => Some(*operand),
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if &**function == "_[_]" => args.first().copied(),
+            _ => None,
+        };
+    }
+    nodes
 }
 
 /// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.

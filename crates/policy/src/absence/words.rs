@@ -10,8 +10,9 @@ use super::guard;
 use super::path::{self, Path, Root, Segment};
 use super::symbol::{Place, Reader, Scope, Symbol};
 use super::witness::Made;
+use crate::expressions::Role;
 use crate::rule::Rule;
-use cel::ast::{Expr, ExprId};
+use cel::ast::{Expr, ExprId, Literal};
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// The longest text of a witness that a message shows.
@@ -231,7 +232,55 @@ impl Words<'_, '_> {
         }
         let whole = self.path_of_chain(candidate);
         let stand_in = whole.and_then(|path| self.reader.shape(&path)?.stand_in());
-        guard::mend(self.reader, n, candidate.chain, &optional, stand_in)
+        // What is no optional is its own value, so that an orValue() behind it is of no use yet.
+        let (stand_in, is_whole) = match self.or_value(n, candidate.chain) {
+            Some((known, is_whole)) => (Some(known), is_whole),
+            None => (stand_in.map(str::to_owned), false),
+        };
+        let sort = self.policy_role(n);
+        let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
+        // The type of what an object holds is not known when the policy is created: a condition has to compare it.
+        let stand_in = stand_in.map(|value| {
+            let compared = if is_whole && is_condition {
+                " == true"
+            } else {
+                ""
+            };
+            format!("{value}){compared}")
+        });
+        guard::mend(
+            self.reader,
+            n,
+            candidate.chain,
+            &optional,
+            stand_in.as_deref(),
+        )
+    }
+
+    fn policy_role(self, n: usize) -> Option<Role> {
+        let expression = self.reader.policy.expressions().get(n)?;
+        Some(expression.role)
+    }
+
+    /// The argument of the orValue() that the chain stands before, as it is written, and whether that is the whole
+    /// expression.
+    fn or_value(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
+        let ast = self.reader.ast(n)?;
+        let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
+            Expr::Call {
+                function,
+                target: Some(target),
+                args,
+            } if &**function == "orValue" && *target == chain => Some((id, *args.first()?)),
+            _ => None,
+        })?;
+        let value = match ast.expr(argument) {
+            Expr::Literal(Literal::Bool(value)) => value.to_string(),
+            Expr::Literal(Literal::Int(value)) => value.to_string(),
+            Expr::Literal(Literal::String(text)) => guard::quoted(text)?,
+            _ => "...".to_owned(),
+        };
+        Some((value, id == ast.root()))
     }
 
     /// The path of the whole chain that the candidate is in, where it begins with a root.
