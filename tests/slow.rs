@@ -18,3 +18,5 @@ mod hostile_eval;
 mod hostile_files;
 mod offline;
 mod schema_golden;
+#[cfg(unix)]
+mod terminal;

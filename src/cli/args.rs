@@ -159,6 +159,7 @@ pub enum Command {
 }
 
 /// `status`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it
@@ -324,7 +325,7 @@ pub struct InitArgs {
 /// `completion`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionArgs {
-    /// What the script is for
+    /// The shell, or kubectl
     #[arg(value_name = "SHELL")]
     pub shell: CompletionShell,
 }
@@ -337,7 +338,7 @@ pub struct CompleteArgs {
     pub words: Vec<String>,
 }
 
-/// What a completion script is for.
+/// The reader of a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompletionShell {
     /// Bash.

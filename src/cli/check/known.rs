@@ -249,6 +249,10 @@ impl Known {
             let reason = reason.clone();
             return ParamKindState::Undiscovered { gvk, reason };
         }
+        let why = self.cluster.as_ref().and_then(|it| it.unserved.get(&gvk));
+        if let Some(why) = why.cloned() {
+            return ParamKindState::NotServed { gvk, why };
+        }
         let own = |served: &&ApiResource| {
             served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr)
         };
