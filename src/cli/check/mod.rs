@@ -11,6 +11,7 @@ pub mod costs;
 mod expressions;
 pub mod finding;
 pub mod known;
+mod lockout;
 mod names;
 pub mod policy;
 pub mod render;

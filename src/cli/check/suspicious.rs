@@ -1,6 +1,6 @@
 //! Findings about what can hardly be meant.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -10,7 +10,6 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
-use crate::cel::source::Location;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::{self, Suspicion};
@@ -34,21 +33,8 @@ pub(super) fn check(
         is_harmless: false,
     });
     let found = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
-    let typed: HashSet<(&str, Location)> = answers
-        .typed
-        .findings
-        .iter()
-        .flat_map(|of| {
-            of.iter()
-                .map(|(_, _, found)| (of.field_ref.as_str(), found.location))
-        })
-        .collect();
-    let told = found.into_iter().chain(unlike).filter(|suspicion| {
-        let place = suspicion
-            .location
-            .map(|at| (suspicion.field_ref.as_str(), at));
-        place.is_none_or(|place| !typed.contains(&place))
-    });
+    let all = found.into_iter().chain(unlike);
+    let told = all.filter(|suspicion| !answers.is_told(suspicion));
     let told: Vec<Suspicion> = told.collect();
     // A rule of groups that cannot be is more than one of which nothing is known.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
@@ -98,7 +84,7 @@ pub(super) fn check_bindings(
     }
 }
 
-fn shown(
+pub(super) fn shown(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
     suspicion: &Suspicion,
