@@ -38,7 +38,8 @@ pub(super) fn check(
     let Some((first, others)) = found.denied.split_first() else {
         return;
     };
-    let said: String = first.message.chars().take(MAX_SHOWN).collect();
+    let words = first.message.split_whitespace().collect::<Vec<_>>();
+    let said: String = words.join(" ").chars().take(MAX_SHOWN).collect();
     let others = match others.len() {
         0 => String::new(),
         1 => ", and one more that the cluster needs".to_owned(),

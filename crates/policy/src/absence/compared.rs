@@ -296,7 +296,7 @@ impl Judge<'_, '_> {
                 rule: Rule::ConstantCondition,
                 message: format!("`{shown}` is never null, so that this is always {is_not}"),
                 mend: Some("leave it out".to_owned()),
-                is_harmless: is_not,
+                is_harmless: true,
             });
         }
         let declared = shape.enum_texts();

@@ -109,12 +109,17 @@ impl<'a> Shape<'a> {
         values.iter().map(Json::as_str).collect()
     }
 
-    /// Reports whether the value is never null. A time that is not set is.
+    /// Reports whether the value is a scalar that is never null: lists and maps that Kubernetes' own kinds always have
+    /// may be, and a time that is not set is.
     pub(super) fn is_never_null(&self) -> bool {
         !self.type_.nullable
-            && !matches!(
+            && matches!(
                 self.type_.kind,
-                DeclKind::Unknown | DeclKind::Timestamp | DeclKind::Cel(_)
+                DeclKind::Bool
+                    | DeclKind::Int
+                    | DeclKind::Double
+                    | DeclKind::String
+                    | DeclKind::IntOrString
             )
     }
 

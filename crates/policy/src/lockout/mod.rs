@@ -28,7 +28,7 @@ const MAX_COST: u64 = 300_000;
 /// A lock-out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lockout {
-    /// What is denied, the most vital first.
+    /// The requests that are denied, the most vital first.
     pub denied: Vec<Denied>,
     /// True where nodes or the control plane stop.
     pub is_vital: bool,
@@ -55,6 +55,10 @@ pub fn find(
     bindings: &[&ValidatingAdmissionPolicyBinding],
     is_served: bool,
 ) -> Option<Lockout> {
+    // A policy without rules is none that the API server takes.
+    let spec = policy.policy().spec.as_ref()?;
+    let constraints = spec.match_constraints.as_ref()?;
+    constraints.resource_rules.as_ref()?;
     // What params hold and what an authorizer says is not known.
     let has_params = param_kind(policy.policy()).is_some();
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {

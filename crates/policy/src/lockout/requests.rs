@@ -13,7 +13,7 @@ use kubernetes::schema::{Gvk, Gvr};
 pub(super) struct Needed {
     /// The request.
     pub(super) request: AdmissionRequest,
-    /// Who makes it, and what it is: `UPDATE of leases in kube-node-lease by a kubelet`.
+    /// The request in words: `UPDATE of leases in kube-node-lease by a kubelet`.
     pub(super) name: &'static str,
     /// True where nodes or the control plane stop without it; false of single workloads.
     pub(super) is_vital: bool,
@@ -66,7 +66,7 @@ impl Who {
     }
 }
 
-/// What is asked for: group, version, kind and resource with its subresource.
+/// The resource of a request: group, version, kind and resource with its subresource.
 type Resource = (
     &'static str,
     &'static str,
