@@ -10,6 +10,8 @@ mod golden;
 mod absence;
 mod advice;
 mod cases;
+mod check_fix;
+mod check_management;
 mod cli;
 mod cli_check;
 mod comparisons;

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::check::levels::LevelError;
 use crate::schema::SchemaError;
 
 /// A failure of the plugin itself. What is wrong with a policy is never one.
@@ -45,6 +46,17 @@ pub(crate) enum CliError {
     /// No policy has this name.
     #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all")]
     NotFound(String),
+    /// A policy of the cluster that cannot be read as one.
+    #[error("the ValidatingAdmissionPolicy `{name}` cannot be read: {reason}")]
+    Undecodable {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The arguments do not go together, or name nothing.
+    #[error("{0}")]
+    Usage(String),
     /// No rule has this id.
     #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all")]
     NoSuchRule {
@@ -53,6 +65,18 @@ pub(crate) enum CliError {
         /// The rule that was probably meant, in a question, or nothing.
         hint: String,
     },
+    /// A level is of no rule, or of two kinds.
+    #[error(transparent)]
+    Level(#[from] LevelError),
+    /// The configuration file cannot be read, or there are several.
+    #[error("{0}")]
+    Config(String),
+    /// Standard input has no file that could be written.
+    #[error("standard input cannot be mended; name files or directories")]
+    FixOfStdin,
+    /// A baseline cannot be read or written.
+    #[error("{0}")]
+    Baseline(String),
     /// Any other answer of the API server.
     #[error("the API server at {server} answers: {reason}")]
     Api {

@@ -3,11 +3,13 @@
 //! All of it is the table of rules ([`crate::policy::rule`]) in words: as text, as JSON, and as the page
 //! `docs/rules.md`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::check::render::{BOLD, painted};
+use super::check::report::CheckReport;
 use super::check::suggestion::nearest;
 use super::error::CliError;
 use super::terminal::Terminal;
@@ -154,6 +156,16 @@ pub fn text(rule: Rule, terminal: Terminal) -> String {
     }
     let _ = write!(out, "\n{}\n", paragraph(mend));
     out
+}
+
+/// The rules of a report's findings, each once, for people.
+#[must_use]
+pub(super) fn beneath(report: &CheckReport, terminal: Terminal) -> String {
+    let rules: BTreeSet<Rule> = report.findings.iter().map(|found| found.rule).collect();
+    let texts = rules
+        .into_iter()
+        .map(|rule| format!("\n{}", text(rule, terminal)));
+    texts.collect()
 }
 
 /// The page of all rules, in Markdown.

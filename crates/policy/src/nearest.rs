@@ -9,16 +9,37 @@ const MAX_NAMES: usize = 5_000;
 /// The one of `names` that was probably meant by `name`.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_of(name, names).map(|(meant, _)| meant)
+}
+
+/// The one of `names` that was probably meant by `name`, where no other is as near.
+#[must_use]
+pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (meant, is_only) = nearest_of(name, names)?;
+    is_only.then_some(meant)
+}
+
+/// The first of the nearest of `names`, and whether it is the only one.
+#[must_use]
+pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return None;
     }
     let lower = name.to_lowercase();
-    let (distance, best) = names
+    let mut best: Option<(usize, &str, bool)> = None;
+    let near = names
         .take(MAX_NAMES)
-        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3)
-        .map(|known| (distance(&lower, &known.to_lowercase()), known))
-        .min_by_key(|(distance, _)| *distance)?;
-    (distance <= name.len() / 3).then_some(best)
+        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
+    for known in near {
+        let distance = distance(&lower, &known.to_lowercase());
+        match &mut best {
+            Some((least, first, is_only)) if *least == distance => *is_only &= *first == known,
+            Some((least, ..)) if *least < distance => {}
+            _ => best = Some((distance, known, true)),
+        }
+    }
+    let (distance, best, is_only) = best?;
+    (distance <= name.len() / 3).then_some((best, is_only))
 }
 
 /// The edit distance of two names.
@@ -58,5 +79,7 @@ mod tests {
         assert_eq!(meant("replicas"), None);
         assert_eq!(meant("x"), None);
         assert_eq!(distance("kitten", "sitting"), 3);
+        let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());
+        assert_eq!((only("spec.c"), only("othr")), (None, Some("other")));
     }
 }

@@ -6,6 +6,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
+use super::mend;
 use super::policy::{Answers, finding};
 use super::suggestion::{self, Suggestions};
 use crate::cel::ast::Expr;
@@ -77,7 +78,15 @@ pub(super) fn errors(
                 }
                 (Rule::UndefinedField, Some(hint)) => {
                     let own_name = expression.and_then(|expression| expression.name.as_deref());
-                    match suggestions.field(&policy.value, hint) {
+                    let meant = suggestions.field(&policy.value, hint);
+                    if let (Some((meant, true)), Some(text)) = (&meant, &text)
+                        && meant != hint.name()
+                    {
+                        let marked = text.marked(issue.location);
+                        let names = (hint.name(), meant.as_str());
+                        found.fix = mend::name(policy, field_ref, marked, names);
+                    }
+                    match meant.map(|(meant, _)| meant) {
                         Some(meant) if own_name == Some(&meant) && meant == hint.name() => {
                             Some("a variable cannot read itself".to_owned())
                         }
@@ -93,6 +102,13 @@ pub(super) fn errors(
                     advice::about(answers.compiled(), expression, (rule, issue.location))
                 }),
             };
+            if let (Some(Hint::Name(name)), Some(text)) = (issue.hint, &text)
+                && rule == Rule::UndeclaredReference
+                && let Some(meant) = suggestion::only_reference(name)
+            {
+                let marked = text.marked(issue.location);
+                found.fix = mend::name(policy, field_ref, marked, (name, meant));
+            }
             found.help = Some(match hint {
                 Some(hint) if hint.ends_with('?') => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
@@ -173,10 +189,16 @@ pub(super) fn warnings(
             let hint = first.hint.as_ref();
             let meant = hint.filter(|_| rule == Rule::UndefinedField);
             let meant = meant.and_then(|hint| suggestions.advice(&policy.value, hint));
+            if let (Some((_, Some(meant))), Some(hint), Some(text)) = (&meant, hint, &text) {
+                let marked = text.marked(first.location);
+                let names = (hint.name(), meant.as_str());
+                shown.fix = mend::name(policy, &found.field_ref, marked, names);
+            }
             let advice = answers.expression(&found.field_ref).and_then(|expression| {
                 advice::about(answers.compiled(), expression, (rule, first.location))
             });
             let advice = advice.map(|advice| format!("{advice};"));
+            let meant = meant.map(|(advice, _)| advice);
             let mut helps: Vec<String> = meant.or(advice).into_iter().collect();
             if severity == diagnostic::Severity::Error {
                 let consequence = ConsequenceReport::from(found.consequence);

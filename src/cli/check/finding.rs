@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
+use crate::cli::input::edit::Edit;
 use crate::cli::input::{Place, SourceText};
 use crate::policy::absence::Witness;
 use crate::policy::consequence::Consequence;
@@ -70,6 +71,13 @@ pub struct Finding {
     /// A request for which the expression fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
+    /// The one mend, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Edit>,
+    /// 16 hexadecimal digits that stay the same when lines move, and that no other finding of the file has; empty
+    /// until all findings are known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fingerprint: String,
 }
 
 impl Finding {
@@ -94,6 +102,8 @@ impl Finding {
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
+            fix: None,
+            fingerprint: String::new(),
         }
     }
 

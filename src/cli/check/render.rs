@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::finding::{Finding, Location, Severity};
-use super::report::CheckReport;
+use super::report::{CheckReport, SuppressedBy};
 use crate::cli::terminal::Terminal;
 use crate::cli::text::{clean, width, wrap};
 use crate::policy::rule::Rule;
@@ -213,16 +213,37 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     } else {
         counts.join(", ")
     };
+    let mut ways: BTreeMap<SuppressedBy, usize> = BTreeMap::new();
+    for suppressed in &report.suppressed {
+        *ways.entry(suppressed.by).or_default() += 1;
+    }
+    let ways: Vec<String> = ways.into_iter().map(|(by, n)| by.count(n)).collect();
+    let suppressed = if ways.is_empty() {
+        String::new()
+    } else {
+        format!(" ({} suppressed: {})", summary.suppressed, ways.join(", "))
+    };
     let n_policies = match summary.policies {
         1 => "1 policy".to_owned(),
         n => format!("{n} policies"),
     };
+    // Policies of a cluster are in no file.
+    let of_files = match (&report.cluster, summary.files) {
+        (Some(_), 0) => String::new(),
+        (_, n) => format!(" in {}", count(n, "file")),
+    };
+    let cluster = report.cluster.as_deref();
+    let cluster = cluster.map(|server| format!(" at {}", clean(server)));
     let expressions = report.expressions.as_ref();
     let expressions = expressions.map(|version| format!(", with expressions for {version}"));
+    let excluded = match summary.excluded {
+        0 => String::new(),
+        n => format!(" ({n} excluded)"),
+    };
     format!(
-        "{n_policies} in {} checked for Kubernetes {}{}: {found}",
-        count(summary.files, "file"),
+        "{n_policies}{of_files}{excluded} checked for Kubernetes {}{}{}: {found}{suppressed}",
         report.kubernetes,
+        cluster.unwrap_or_default(),
         expressions.unwrap_or_default()
     )
 }

@@ -8,10 +8,14 @@ use serde::Serialize;
 
 use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
+use super::fix::FixReport;
+use super::manage;
 use super::policy::{Outcome, finding};
-use super::suggestion::nearest;
+use super::settings::Settings;
+use super::suggestion::{nearest, nearest_only};
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
+use crate::cli::live::Asked;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::status::message;
@@ -30,15 +34,26 @@ pub struct CheckReport {
     pub kind: &'static str,
     /// The version of Kubernetes whose APIs the policies were checked against, `1.36`.
     pub kubernetes: String,
+    /// The address of the API server whose APIs they are; absent where they are those that are built in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// The version of Kubernetes whose functions and macros expressions may use, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expressions: Option<String>,
     /// `truthful` or `upstream`.
     pub profile: &'static str,
+    /// The configuration file, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
     /// How much there was, and how much is wrong.
     pub summary: Summary,
     /// The findings, sorted by file and place.
     pub findings: Vec<Finding>,
+    /// The findings that are not reported, each with what suppresses it.
+    pub suppressed: Vec<Suppressed>,
+    /// The files with findings that were mended, or that can be; only where mends are asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fixes: Vec<FixReport>,
     /// The policies, in the order of the input.
     pub policies: Vec<PolicyReport>,
 }
@@ -49,6 +64,8 @@ pub struct CheckReport {
 pub struct Summary {
     /// Files read.
     pub files: usize,
+    /// Files and directories that the configuration leaves out.
+    pub excluded: usize,
     /// Policies checked.
     pub policies: usize,
     /// Findings that are errors.
@@ -57,8 +74,47 @@ pub struct Summary {
     pub warnings: usize,
     /// Findings that are notes.
     pub notes: usize,
+    /// Findings that are not reported; they count nowhere else.
+    pub suppressed: usize,
     /// Files and documents that could not be read; they count among the errors too.
     pub unreadable: usize,
+}
+
+/// A finding that is not reported.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suppressed {
+    /// The cause.
+    pub by: SuppressedBy,
+    /// Why, where that is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The finding.
+    pub finding: Finding,
+}
+
+/// The causes for which a finding is not reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SuppressedBy {
+    /// A comment in the file.
+    Comment,
+    /// The baseline.
+    Baseline,
+    /// The level of its rule.
+    Level,
+}
+
+impl SuppressedBy {
+    /// How many there are, in words: `2 by comments`.
+    #[must_use]
+    pub fn count(self, n: usize) -> String {
+        match self {
+            Self::Comment => format!("{n} by comments"),
+            Self::Baseline => format!("{n} by the baseline"),
+            Self::Level => format!("{n} by the level of the rule"),
+        }
+    }
 }
 
 /// A policy, with the status that it would have in a cluster that serves what is known here.
@@ -126,17 +182,22 @@ impl CheckReport {
             api_version: "cli.vap-status.dev/v1alpha1",
             kind: "CheckReport",
             kubernetes: kubernetes.to_owned(),
+            cluster: None,
             expressions: None,
             profile: match profile {
                 Profile::Truthful => "truthful",
                 Profile::Upstream => "upstream",
             },
+            configuration: None,
             summary: Summary {
+                excluded: input.n_excluded,
                 files: input.n_files,
                 unreadable: input.problems.iter().filter(|it| is_fatal(it.kind)).count(),
                 ..Summary::default()
             },
             findings: input.problems.iter().map(unread).collect(),
+            suppressed: Vec::new(),
+            fixes: Vec::new(),
             policies: Vec::new(),
         }
     }
@@ -178,8 +239,29 @@ impl CheckReport {
         });
     }
 
-    /// Notes policies without a binding and bindings without a policy, where the input has bindings.
-    pub fn add_bindings(&mut self, input: &Input) {
+    /// Adds what could not be read of a cluster.
+    pub(in crate::cli) fn add_cluster(&mut self, asked: Asked) {
+        let Some(server) = asked.server else { return };
+        for gap in asked.gaps {
+            let severity = if gap.is_fatal {
+                self.summary.unreadable += 1;
+                Severity::Error
+            } else {
+                Severity::Note
+            };
+            let location = Location::of_file(server.as_str());
+            self.findings.push(Finding {
+                help: Some(gap.help),
+                ..Finding::new(severity, Rule::UnreadCluster, gap.message, location)
+            });
+        }
+        self.cluster = Some(server);
+    }
+
+    /// Notes policies without a binding and bindings without a policy, where the input has bindings, or
+    /// a cluster was asked for them.
+    pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
+        let is_live = asked.server.is_some();
         let names = |policy: &Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
         let policies: BTreeSet<String> = input.policies.iter().filter_map(names).collect();
         let bound: BTreeSet<&str> = input
@@ -189,11 +271,17 @@ impl CheckReport {
             .collect();
         for binding in &input.bindings {
             let name = binding.value.spec.policy_name.as_str();
-            if !name.is_empty() && !policies.contains(name) {
-                let message = format!("the policy `{name}` is not among the input");
+            if !name.is_empty() && !policies.contains(name) && !asked.other_policies.contains(name)
+            {
+                let place = if is_live {
+                    "neither among the input nor in the cluster"
+                } else {
+                    "not among the input"
+                };
+                let message = format!("the policy `{name}` is {place}");
                 let place = binding.place_of_field("spec.policyName");
                 // Beside policies it is most likely misspelt; alone it may be bound to one of a cluster.
-                let severity = if policies.is_empty() {
+                let severity = if policies.is_empty() && !is_live {
                     Severity::Note
                 } else {
                     Severity::Warning
@@ -203,6 +291,9 @@ impl CheckReport {
                 found.field_ref = Some("spec.policyName".to_owned());
                 let node = binding.document.node.nearest("spec.policyName");
                 found.location.length = binding.length_of(node);
+                let only = nearest_only(name, policies.iter().map(String::as_str));
+                found.fix =
+                    only.and_then(|only| binding.document.edit_value(&binding.source, node, only));
                 let meant = nearest(name, policies.iter().map(String::as_str));
                 let meant = meant.map(|meant| format!("did you mean `{meant}`? "));
                 found.help = Some(format!(
@@ -214,8 +305,14 @@ impl CheckReport {
         }
         for policy in &input.policies {
             let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-            if !bound.is_empty() && !bound.contains(name) {
-                let message = format!("no binding among the input names the policy `{name}`");
+            let is_known = !bound.is_empty() && !is_live || asked.has_bindings;
+            if is_known && !bound.contains(name) {
+                let place = if is_live {
+                    "of the cluster"
+                } else {
+                    "among the input"
+                };
+                let message = format!("no binding {place} names the policy `{name}`");
                 let place = policy.place();
                 let mut found =
                     finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);
@@ -225,8 +322,29 @@ impl CheckReport {
         }
     }
 
-    /// Sorts the findings and counts them.
-    pub fn finish(&mut self) {
+    /// Sorts the findings, gives them their levels, and counts them.
+    pub fn finish(&mut self, settings: &Settings, input: &Input) {
+        self.configuration.clone_from(&settings.config);
+        self.sort();
+        manage::manage(self, settings, input);
+        self.sort();
+        self.count();
+    }
+
+    /// Counts the findings.
+    pub(super) fn count(&mut self) {
+        let count = |severity| {
+            let all = self.findings.iter();
+            all.filter(|found| found.severity == severity).count()
+        };
+        self.summary.policies = self.policies.len();
+        self.summary.errors = count(Severity::Error);
+        self.summary.warnings = count(Severity::Warning);
+        self.summary.notes = count(Severity::Note);
+        self.summary.suppressed = self.suppressed.len();
+    }
+
+    fn sort(&mut self) {
         self.findings.sort_by(|a, b| {
             let key = |found: &Finding| (found.location.place, found.severity, found.rule);
             (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
@@ -239,14 +357,6 @@ impl CheckReport {
                 && later.field_ref == kept.field_ref
                 && place(later) == place(kept)
         });
-        let count = |severity| {
-            let all = self.findings.iter();
-            all.filter(|found| found.severity == severity).count()
-        };
-        self.summary.policies = self.policies.len();
-        self.summary.errors = count(Severity::Error);
-        self.summary.warnings = count(Severity::Warning);
-        self.summary.notes = count(Severity::Note);
     }
 
     /// The exit status that the report means to the shell; with `is_strict`, a note that something could not be
@@ -268,10 +378,11 @@ impl CheckReport {
 }
 
 /// The rules of notes about what could not be checked.
-pub const NOT_CHECKED: [Rule; 4] = [
+pub const NOT_CHECKED: [Rule; 5] = [
     Rule::NotChecked,
     Rule::UnknownParamKind,
     Rule::UnknownResource,
+    Rule::UnreadCluster,
     Rule::UnsupportedExpression,
 ];
 
@@ -317,6 +428,7 @@ pub(in crate::cli) fn unread(problem: &Problem) -> Finding {
     };
     Finding {
         help: problem.help.clone(),
+        fix: problem.fix.clone(),
         refused: is_refused(problem.kind),
         ..Finding::new(severity, rule, problem.message.as_str(), location)
     }

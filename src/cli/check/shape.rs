@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
-use super::suggestion::nearest;
+use super::suggestion::{nearest, nearest_only};
 use super::types::{self, Type};
 use super::validation;
 use crate::cli::input::Object;
@@ -89,7 +89,8 @@ impl<T> Walk<'_, T> {
                                 length(&entry.key, name),
                             );
                             let names = fields.iter().map(|(field, _)| *field);
-                            self.help(nearest(name, names).map(did_you_mean));
+                            self.help(nearest(name, names.clone()).map(did_you_mean));
+                            self.rename(&entry.key, &path, nearest_only(name, names));
                             self.node(&entry.node, Type::Any, &path);
                         }
                     }
@@ -224,6 +225,15 @@ impl<T> Walk<'_, T> {
             found.refused = true;
             found.help = Some(validation::help(None));
             self.findings.push(found);
+        }
+    }
+
+    /// Adds the one name that a key can have been meant for to the last finding, which is about the key at `path`.
+    fn rename(&mut self, key: &std::ops::Range<usize>, path: &str, meant: Option<&str>) {
+        let of_key = |found: &&mut Finding| found.field_ref.as_deref() == Some(path);
+        if let (Some(last), Some(meant)) = (self.findings.last_mut().filter(of_key), meant) {
+            let object = self.object;
+            last.fix = object.document.edit_key(&object.source, key, meant);
         }
     }
 

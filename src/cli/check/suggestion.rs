@@ -6,7 +6,8 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::cel::diagnostic::{Candidates, Hint};
 use crate::cel::types::{FieldTypes, Type};
-pub(in crate::cli) use crate::policy::nearest::nearest;
+use crate::policy::nearest::nearest_of;
+pub(in crate::cli) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
 
 /// For how many fields of a policy a similar one is looked for.
@@ -23,25 +24,30 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
-    /// The advice about a field that is not declared, while there is work left.
+    /// The advice about a field that is not declared, while there is work left; and the field that was meant, if there
+    /// is only one.
     pub(super) fn advice(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
         hint: &Hint,
-    ) -> Option<String> {
+    ) -> Option<(String, Option<String>)> {
         match self.field(policy, hint) {
-            Some(meant) => Some(format!("did you mean `{meant}`?")),
-            None if self.0 > 0 => elsewhere(hint),
+            Some((meant, is_only)) => {
+                let advice = format!("did you mean `{meant}`?");
+                Some((advice, is_only.then_some(meant)))
+            }
+            None if self.0 > 0 => elsewhere(hint).map(|advice| (advice, None)),
             None => None,
         }
     }
 
-    /// The field that was probably meant by one that is not declared, while there is work left.
+    /// The field that was probably meant by one that is not declared, while there is work left; and whether no other
+    /// is as near.
     pub(super) fn field(
         &mut self,
         policy: &ValidatingAdmissionPolicy,
         hint: &Hint,
-    ) -> Option<String> {
+    ) -> Option<(String, bool)> {
         self.0 = self.0.checked_sub(1)?;
         let Hint::Field { name, candidates } = hint else {
             return None;
@@ -49,32 +55,44 @@ impl Suggestions {
         match candidates {
             Candidates::Declared(_) | Candidates::Keys(_) => {
                 let names = candidates.names();
-                let respelt = || names.iter().find(|known| is_respelt(name, known)).copied();
-                let near = respelt().or_else(|| nearest(name, names.iter().copied()));
-                near.map(str::to_owned)
+                let respelt = names.iter().copied().find(|known| is_respelt(name, known));
+                let near = respelt
+                    .map(|meant| (meant, true))
+                    .or_else(|| nearest_of(name, names.iter().copied()));
+                near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
             // The variables of the policy.
             Candidates::Elsewhere => {
                 let spec = policy.spec.as_ref()?;
                 let variables = spec.variables.iter().flatten();
                 let names = variables.map(|variable| variable.name.as_str());
-                nearest(name, names).map(str::to_owned)
+                nearest_of(name, names).map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
         }
     }
 }
 
+/// The variables of expressions.
+const NAMES: [&str; 7] = [
+    "object",
+    "oldObject",
+    "request",
+    "params",
+    "namespaceObject",
+    "variables",
+    "authorizer",
+];
+
+/// The only variable that can have been meant by a name that nothing declares.
+pub(super) fn only_reference(name: &str) -> Option<&'static str> {
+    if NAMES.contains(&name) {
+        return None;
+    }
+    nearest_only(name, NAMES.into_iter())
+}
+
 /// The advice about a name that nothing declares.
 pub(super) fn reference(name: &str, is_match_condition: bool) -> Option<String> {
-    const NAMES: [&str; 7] = [
-        "object",
-        "oldObject",
-        "request",
-        "params",
-        "namespaceObject",
-        "variables",
-        "authorizer",
-    ];
     match name {
         "params" => Some("`params` needs a paramKind in the spec".to_owned()),
         "variables" if is_match_condition => {

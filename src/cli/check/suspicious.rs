@@ -9,6 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
+use super::mend;
 use super::policy::{Answers, bindings_of, finding};
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
@@ -58,7 +59,11 @@ pub(super) fn check(
             || !found.field_ref.as_deref().is_some_and(is_void)
     });
     for suspicion in &told {
-        findings.push(shown(policy, answers, suspicion));
+        let fix = mend::suspicion(policy, answers, suspicion);
+        findings.push(Finding {
+            fix,
+            ..shown(policy, answers, suspicion)
+        });
     }
 }
 

@@ -14,6 +14,9 @@ pub const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// The name of standard input in messages.
 pub const STDIN: &str = "<stdin>";
 
+/// The name of the configuration file of `check`, which is no manifest.
+pub const CONFIG_NAME: &str = ".vap.yaml";
+
 /// The endings of files that are read below a directory.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
@@ -28,14 +31,44 @@ pub struct ReadFile {
     pub text: Result<String, String>,
 }
 
+/// The way in which paths are read.
+#[derive(Clone, Copy)]
+pub struct Reading<'a> {
+    /// Reports whether a file or directory is left out.
+    pub is_excluded: &'a dyn Fn(&Path) -> bool,
+    /// The text that counts instead of that of a file, if there is one.
+    pub text_of: &'a dyn Fn(&Path) -> Option<String>,
+}
+
+impl Default for Reading<'_> {
+    fn default() -> Self {
+        Self {
+            is_excluded: &|_| false,
+            text_of: &|_| None,
+        }
+    }
+}
+
+impl std::fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
+}
+
 /// Reads what `paths` name, in their order, and what is below a directory in the order of names; each
 /// file goes to `each`.
 ///
 /// `-` is standard input. Below a directory, files that end in `.yaml`, `.yml` or `.json` are read;
 /// `.git` is passed over, and so are the copies, named `..` and a date, that a mounted `ConfigMap`
 /// keeps beside its links. Links to directories are followed only where they are
-/// given, so that no circle of links has a way in.
-pub fn read_all(paths: &[PathBuf], stdin: &mut dyn Read, each: &mut dyn FnMut(ReadFile)) {
+/// given, so that no circle of links has a way in. Returns how many files and directories were left out.
+pub fn read_all(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    reading: &Reading<'_>,
+    each: &mut dyn FnMut(ReadFile),
+) -> usize {
+    let mut n_excluded = 0;
     for path in paths {
         if path.as_os_str() == "-" {
             each(ReadFile {
@@ -43,22 +76,30 @@ pub fn read_all(paths: &[PathBuf], stdin: &mut dyn Read, each: &mut dyn FnMut(Re
                 is_given: true,
                 text: read(stdin),
             });
+        } else if (reading.is_excluded)(path) {
+            n_excluded += 1;
         } else if path.is_dir() {
-            walk(path, each);
+            n_excluded += walk(path, reading, each);
         } else {
             each(ReadFile {
                 name: path.display().to_string(),
                 is_given: true,
-                text: open(path).and_then(|mut file| read(&mut file)),
+                text: text_of(path, reading),
             });
         }
     }
+    n_excluded
 }
 
-/// Hands on what is below `root`.
-fn walk(root: &Path, each: &mut dyn FnMut(ReadFile)) {
+/// Hands on what is below `root`; returns how many files and directories were left out.
+fn walk(root: &Path, reading: &Reading<'_>, each: &mut dyn FnMut(ReadFile)) -> usize {
+    let mut n_excluded = 0;
     let mut open_paths = vec![root.to_owned()];
     while let Some(path) = open_paths.pop() {
+        if path != root && (reading.is_excluded)(&path) {
+            n_excluded += 1;
+            continue;
+        }
         let is_directory =
             path == root || fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_dir());
         let name = path.display().to_string();
@@ -67,7 +108,7 @@ fn walk(root: &Path, each: &mut dyn FnMut(ReadFile)) {
             // mounted ConfigMap; what is neither, a socket for one, would block.
             let text = match fs::metadata(&path) {
                 Ok(metadata) if !metadata.is_file() => continue,
-                Ok(_) => open(&path).and_then(|mut file| read(&mut file)),
+                Ok(_) => text_of(&path, reading),
                 Err(error) => Err(reason(&error)),
             };
             each(ReadFile {
@@ -87,6 +128,7 @@ fn walk(root: &Path, each: &mut dyn FnMut(ReadFile)) {
             }),
         }
     }
+    n_excluded
 }
 
 /// The paths within a directory that may be of interest, sorted.
@@ -96,7 +138,9 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let path = entry.path();
         let file_name = entry.file_name();
-        let is_internal = file_name == ".git" || file_name.to_string_lossy().starts_with("..");
+        let is_internal = file_name == ".git"
+            || file_name == CONFIG_NAME
+            || file_name.to_string_lossy().starts_with("..");
         let is_manifest = path.extension().is_some_and(|ending| {
             ENDINGS
                 .iter()
@@ -109,6 +153,14 @@ fn names(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     paths.sort();
     Ok(paths)
+}
+
+/// The text of a file, or the one that counts instead of it.
+fn text_of(path: &Path, reading: &Reading<'_>) -> Result<String, String> {
+    match (reading.text_of)(path) {
+        Some(text) => Ok(text),
+        None => open(path).and_then(|mut file| read(&mut file)),
+    }
 }
 
 fn open(path: &Path) -> Result<File, String> {

@@ -4,7 +4,9 @@
 //! Takes paths, gives API objects and a list of what could not be read. One bad document costs itself
 //! alone. It knows nothing of what becomes of the objects.
 
+pub mod comments;
 pub mod decode;
+pub mod edit;
 pub mod files;
 pub mod object;
 pub mod passed_over;
@@ -23,7 +25,9 @@ use serde_json::Value;
 
 use crate::schema::{Crd, Gvk};
 
-use files::ReadFile;
+use comments::Comment;
+use edit::Edit;
+use files::{ReadFile, Reading};
 use object::{Document, documents};
 pub use object::{FieldPlaces, Object, values};
 pub use place::{Place, SourceText};
@@ -71,6 +75,12 @@ pub struct Input {
     pub others: Vec<Object<Value>>,
     /// The objects of other kinds that were dropped.
     pub dropped: passed_over::ByKind,
+    /// Comments that are meant for a program.
+    pub comments: Vec<Comment>,
+    /// How many files and directories were left out.
+    pub n_excluded: usize,
+    /// The names of the files that were read.
+    pub files: Vec<String>,
     /// Problems in the input, in order.
     pub problems: Vec<Problem>,
     /// How many files were read, standard input among them.
@@ -98,6 +108,8 @@ pub struct Problem {
     pub message: String,
     /// Advice.
     pub help: Option<String>,
+    /// The one mend.
+    pub fix: Option<Edit>,
 }
 
 /// The kinds of trouble with input.
@@ -121,8 +133,20 @@ impl Input {
     /// Reads all of `paths`; `-` is `stdin`.
     #[must_use]
     pub fn load(paths: &[PathBuf], wanted: Wanted, stdin: &mut dyn Read) -> Self {
+        Self::load_with(paths, wanted, stdin, &Reading::default())
+    }
+
+    /// Reads of `paths` what is not left out; `-` is `stdin`.
+    #[must_use]
+    pub fn load_with(
+        paths: &[PathBuf],
+        wanted: Wanted,
+        stdin: &mut dyn Read,
+        reading: &Reading<'_>,
+    ) -> Self {
         let mut input = Self::default();
-        files::read_all(paths, stdin, &mut |file| input.add_file(file, wanted));
+        let mut each = |file| input.add_file(file, wanted);
+        input.n_excluded = files::read_all(paths, stdin, reading, &mut each);
         input
     }
 
@@ -139,6 +163,13 @@ impl Input {
             .filter(is_of_kind)
     }
 
+    /// Adds an object of a cluster, which counts as no file.
+    pub(in crate::cli) fn add_live(&mut self, file: ReadFile, wanted: Wanted) {
+        let n_files = self.n_files;
+        self.add_file(file, wanted);
+        self.n_files = n_files;
+    }
+
     /// Adds what is in a file.
     fn add_file(&mut self, file: ReadFile, wanted: Wanted) {
         let text = match file.text {
@@ -151,12 +182,15 @@ impl Input {
                     source: None,
                     place: None,
                     help: None,
+                    fix: None,
                 });
                 return;
             }
         };
         self.n_files += 1;
         let source = Arc::new(SourceText::new(file.name, text));
+        self.files.push(source.name.clone());
+        self.comments.extend(comments::comments(&source));
         let mut mentions_policies = None;
         let mut copies = std::mem::take(&mut self.copies);
         documents(&source, &mut copies, &mut |document| match document {
@@ -203,6 +237,7 @@ impl Input {
                     "name only manifests, or a directory, below which others are passed over"
                         .to_owned(),
                 ),
+                fix: None,
             });
             return;
         };
@@ -235,6 +270,7 @@ impl Input {
                     source: Some(Arc::clone(source)),
                     message,
                     help: Some(format!("write `apiVersion: {POLICY_VERSION}`")),
+                    fix: node.and_then(|node| document.edit_value(source, node, POLICY_VERSION)),
                 });
             }
             (CRD_GROUP, "CustomResourceDefinition") => {
@@ -267,6 +303,7 @@ impl Input {
         let place = document.place(source, node);
         if let passed_over::Kind::Unknown(meant) = passed_over::kind_of(&api_version, &kind) {
             let advice = meant.map(|meant| format!("did you mean `{meant}`? "));
+            let fix = meant.and_then(|meant| document.edit_value(source, node, meant));
             self.problems.push(Problem {
                 kind: ProblemKind::UnknownKind,
                 file: source.name.clone(),
@@ -277,6 +314,7 @@ impl Input {
                     "{}the API server refuses it",
                     advice.unwrap_or_default()
                 )),
+                fix,
             });
             return;
         }

@@ -32,6 +32,11 @@ impl Document {
     pub fn place(&self, source: &SourceText, node: &Node) -> Place {
         source.place(self.base + node.span.start)
     }
+
+    /// The bytes of the file that `span` of the document is.
+    pub(super) fn bytes(&self, span: &Range<usize>) -> Range<usize> {
+        self.base + span.start..self.base + span.end
+    }
 }
 
 /// An object with the place where it is written.
@@ -221,6 +226,17 @@ pub(super) fn documents(
     }
 }
 
+/// The bytes of the YAML documents of a file, but for those of JSON.
+pub(in crate::cli) fn yaml_documents(source: &SourceText) -> Vec<Range<usize>> {
+    let pieces = pieces(source.text(), source.has_byte_order_mark()).into_iter();
+    pieces
+        .filter_map(|piece| match piece {
+            Ok(Piece::Yaml(bytes)) => Some(bytes),
+            Ok(Piece::Json(_)) | Err(_) => None,
+        })
+        .collect()
+}
+
 /// The values of the documents of a text, and why others are none, as kubectl reads them, or as it would
 /// behind a document that it refuses.
 #[must_use]
@@ -305,6 +321,7 @@ fn problem(source: &Arc<SourceText>, place: Place, message: &str, help: Option<S
         place: Some(place),
         message: format!("invalid YAML: {message}"),
         help,
+        fix: None,
     }
 }
 

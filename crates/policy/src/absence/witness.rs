@@ -22,7 +22,7 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
-use kubernetes::library::cost::AUTHORIZER_CHECK_COST;
+use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.

@@ -15,7 +15,7 @@ use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
 use cel::eval::{Activation, FieldResult, Limits};
 use cel::types::{StructType, Type};
 use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
-use kubernetes::library::cost::AUTHORIZER_CHECK_COST;
+use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::library::limits::PER_CALL_LIMIT;
 use kubernetes::schema::escape::unescape;
 

@@ -9,7 +9,7 @@ use crate::expressions::{Checked, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
 use cel::types::Type;
-use kubernetes::library::cost;
+use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
 /// How many lists within lists objects of a size are supposed to have in different shapes.
@@ -86,7 +86,7 @@ pub(super) fn kind_costs(
 /// The costs of a sound expression, for the largest request and for smaller objects; nothing where no visits
 /// are left.
 fn estimated(checked: &CheckedAst, known: &Known, visits_left: &mut usize) -> Option<Costs> {
-    let estimate = cost::estimate(checked, &known.sizes());
+    let estimate = estimate::estimate(checked, &known.sizes());
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
@@ -102,7 +102,7 @@ fn estimated(checked: &CheckedAst, known: &Known, visits_left: &mut usize) -> Op
                 n_bytes,
                 filled_from,
             };
-            cost::estimate(checked, &known.sizes().in_objects(shape)).max
+            estimate::estimate(checked, &known.sizes().in_objects(shape)).max
         };
         let worst = (0..=MAX_FILLED_FROM).map(of_shape).max();
         *cost = worst.unwrap_or(estimate.max).min(estimate.max);

@@ -237,6 +237,13 @@ rules! {
         "the API server refuses the PolicyProbe",
         words("A case of a PolicyProbe expects a decision other than Allow and Deny."),
         "Change the field that the message names.";
+    InvalidSuppression "invalid-suppression":
+        "a comment that is to allow a rule, and cannot be followed",
+        spec(
+            "validations:\n# vap: allow unlike-types\n- expression: object.spec.replicas == '50'",
+            "validations:\n# vap: allow unlike-types, shown in a talk\n- expression: object.spec.replicas == '50'",
+        ),
+        "Name one rule and, behind a comma, the reason why its finding is right as it is: `# vap: allow RULE, reason`.";
     InvalidValue "invalid-value":
         "the API server refuses the value",
         spec("failurePolicy: Never", "failurePolicy: Ignore"),
@@ -318,6 +325,11 @@ rules! {
         words("The paramKind is Namespace, which has no namespace itself, and paramRef.namespace names one."),
         "Leave paramRef.namespace out for a cluster-scoped paramKind; name it for a namespaced one where the rules match \
          cluster-scoped resources.";
+    ParamsNotFound "params-not-found":
+        "a binding of the cluster refers to params that do not exist",
+        words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
+               namespace has no such object."),
+        "Create the params, or correct the paramRef of the binding.";
     PassedOver "passed-over":
         "objects of kinds that are not checked",
         file(
@@ -335,6 +347,10 @@ rules! {
         expression("object.metadata.name", "object.metadata.name != ''"),
         "Make a validation and a match condition a bool, a messageExpression a string, and a valueExpression a string \
          or null.";
+    StaleBaseline "stale-baseline":
+        "a finding of the baseline that there is no more",
+        words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
+        "Write the baseline again, so that the finding is reported if it comes back.";
     Syntax "syntax":
         "the expression is not CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
@@ -411,6 +427,10 @@ rules! {
         "values are compared whose types are never equal",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the type that the field has: `==` and `in` are always false for others, `!=` always true.";
+    UnreadCluster "unread-cluster":
+        "something of the cluster that a policy needs cannot be read",
+        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
+        "Ask for the permission that is named, or wait until the API answers; what the finding names is not checked.";
     Unreadable "unreadable":
         "a file or directory cannot be read",
         words("`kubectl vap check no-such-file.yaml`"),
@@ -444,6 +464,14 @@ rules! {
         "nothing reads a variable",
         spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
         "Remove the variable, or read it: one that nothing reads is never evaluated.";
+    UnusedSuppression "unused-suppression":
+        "a comment allows a rule that finds nothing there",
+        spec(
+            "validations:\n# vap: allow undefined-field, added by a webhook\n- expression: object.spec.replicas < 5",
+            "validations:\n- expression: object.spec.replicas < 5",
+        ),
+        "Remove the comment. It is about the line on which it stands, or about what follows it if it stands alone; \
+         what the API server refuses no comment allows.";
     UnwatchedSubresource "unwatched-subresource":
         "a field that the policy reads is changed by a subresource that no rule matches",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: object.spec.replicas < 5"),

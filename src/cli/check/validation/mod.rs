@@ -55,6 +55,8 @@ struct Fault {
     message: String,
     /// The mend.
     advice: Option<String>,
+    /// The text in place of the value, where it is the one mend.
+    meant: Option<String>,
 }
 
 /// Collects faults, of each rule not too many.
@@ -70,7 +72,16 @@ impl Faults {
             key: None,
             message,
             advice,
+            meant: None,
         });
+    }
+
+    /// Adds the text that is the one mend to the last fault, which is about `field_ref`.
+    fn set_meant(&mut self, field_ref: &str, meant: Option<&str>) {
+        let last = self.0.last_mut();
+        if let Some(last) = last.filter(|last| last.field_ref == field_ref) {
+            last.meant = meant.map(str::to_owned);
+        }
     }
 
     fn push(&mut self, fault: Fault) {
@@ -95,6 +106,8 @@ fn shown<T>(object: &Object<T>, fault: Fault) -> Finding {
     };
     let mut found = finding(object, fault.severity, fault.rule, &fault.message, place);
     found.location.length = length;
+    let meant = fault.meant.as_deref();
+    found.fix = meant.and_then(|meant| object.document.edit_value(&object.source, node, meant));
     found.field_ref = Some(fault.field_ref);
     found.refused = true;
     found.help = Some(help(fault.advice.as_deref()));

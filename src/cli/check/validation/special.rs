@@ -86,6 +86,7 @@ pub(super) fn resource_version(spot: &Spot<'_>, faults: &mut Faults) {
             key: None,
             message,
             advice: Some("to create the object, remove what a cluster has set".to_owned()),
+            meant: None,
         });
     }
 }
@@ -109,6 +110,7 @@ fn keys(spot: &Spot<'_>, form: Form, noun: &str, faults: &mut Faults) {
                 key: Some(key),
                 message: format!("the key {} of {noun} must {fault}", quoted(name)),
                 advice: meant.map(|meant| format!("did you mean `{meant}`?")),
+                meant: None,
             });
         }
     }

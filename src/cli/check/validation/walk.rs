@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Faults;
 use super::syntax::Form;
 use super::table::{Ask, Row};
-use crate::cli::check::suggestion::nearest;
+use crate::cli::check::suggestion::{nearest, nearest_only};
 use crate::cli::input::yaml::Node;
 use crate::policy::rule::Rule;
 
@@ -220,6 +220,8 @@ fn one_of(spot: &Spot<'_>, allowed: &[&str], faults: &mut Faults) {
     let meant = nearest(text, allowed.iter().copied());
     let advice = meant.map(|meant| format!("did you mean `{meant}`?"));
     faults.add(Rule::InvalidValue, spot.field_ref, message, advice);
+    let meant = nearest_only(text, allowed.iter().copied());
+    faults.set_meant(spot.field_ref, meant);
 }
 
 /// Adds a fault where the text does not have a form.

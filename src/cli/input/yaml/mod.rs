@@ -7,6 +7,7 @@
 //! A text becomes tokens (`scan`, with `cursor`, `text` and `tag` for its parts), tokens become nodes as they
 //! are written (`parse`), and these become values (`compose`).
 
+mod comment;
 mod compose;
 mod cursor;
 pub(super) mod json;
@@ -21,6 +22,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
+pub use comment::{About, Comment, comments, words};
 pub(super) use text::written;
 
 /// The most nodes that a document may have, aliases resolved.

@@ -68,6 +68,23 @@ pub(super) fn document(
     Ok((root.map(|root| (parser.nodes, root)), end))
 }
 
+/// A document's nodes and root, if there is one, and the bytes of the comments in the text that have the mark.
+type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
+
+/// The first document of a text that begins at the byte `start`, with the comments before, in and behind it.
+pub(super) fn document_with_comments(text: &str, start: usize) -> Result<WithComments, ScanError> {
+    let mut parser = Parser {
+        scanner: Scanner::new(text, start),
+        nodes: Vec::new(),
+        anchors: HashMap::new(),
+        handles: Vec::new(),
+        last_end: start,
+    };
+    let root = parser.document()?;
+    let comments = parser.scanner.take_comments();
+    Ok((root.map(|root| (parser.nodes, root)), comments))
+}
+
 struct Parser<'a> {
     scanner: Scanner<'a>,
     nodes: Nodes,

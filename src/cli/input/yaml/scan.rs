@@ -7,10 +7,11 @@
 //! is `./dev parity-yaml`.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::text::{self, Written};
-use super::{ScanError, Style, tag};
+use super::{ScanError, Style, comment, tag};
 
 /// The most characters of a key with what stands before its `:`.
 const MAX_KEY_LENGTH: usize = 1024;
@@ -106,6 +107,8 @@ pub(super) struct Scanner<'a> {
     key_of_token: HashMap<usize, usize>,
     /// Reports whether a key may begin here.
     allows_key: bool,
+    /// The bytes of comments that are meant for a program.
+    comments: Vec<Range<usize>>,
 }
 
 impl<'a> Scanner<'a> {
@@ -127,7 +130,13 @@ impl<'a> Scanner<'a> {
             }],
             key_of_token: HashMap::new(),
             allows_key: true,
+            comments: Vec::new(),
         }
+    }
+
+    /// The bytes of the comments so far that are meant for a program.
+    pub(super) fn take_comments(&mut self) -> Vec<Range<usize>> {
+        std::mem::take(&mut self.comments)
     }
 
     /// The byte up to which the text is read.
@@ -284,13 +293,21 @@ impl<'a> Scanner<'a> {
             {
                 self.cursor.advance();
             }
+            let start = self.cursor.at;
             self.cursor.skip_comment();
+            self.add_comment(start, self.cursor.at);
             if self.cursor.advance_line().is_none() {
                 return;
             }
             if !self.in_flow() {
                 self.allows_key = true;
             }
+        }
+    }
+
+    fn add_comment(&mut self, start: usize, end: usize) {
+        if start < end && comment::is_marked(self.text.get(start..end).unwrap_or_default()) {
+            self.comments.push(start..end);
         }
     }
 
@@ -529,6 +546,10 @@ impl<'a> Scanner<'a> {
         self.forget_key()?;
         self.allows_key = true;
         let header = text::block_header(&mut self.cursor, self.indent)?;
+        let line = self.cursor.since(start).trim_end();
+        if let Some(at) = line.find('#') {
+            self.add_comment(start + at, start + line.len());
+        }
         let mut written = Written::default();
         let read = text::block(
             &mut self.cursor,

@@ -1,0 +1,225 @@
+//! Findings that a comment allows, `# vap: allow RULE, reason`, and comments that allow none.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::finding::{Finding, Location, Severity};
+use super::levels::{self, ALL, is_fixed};
+use super::report::{Suppressed, SuppressedBy};
+use super::suggestion::nearest;
+use crate::cli::input::comments::{Comment, MAX_COMMENTS};
+use crate::policy::rule::Rule;
+
+/// The form of a comment, for advice.
+const FORM: &str = "write `# vap: allow RULE, reason`";
+
+/// The word that allows a rule.
+const ALLOW: &str = "allow";
+
+/// Words of other programs for the same.
+const LIKE_ALLOW: [&str; 9] = [
+    "disable", "expect", "exclude", "ignore", "noqa", "off", "skip", "suppress", "nolint",
+];
+
+/// Rules of findings about what suppresses others.
+const ABOUT_SUPPRESSIONS: [Rule; 3] = [
+    Rule::InvalidSuppression,
+    Rule::StaleBaseline,
+    Rule::UnusedSuppression,
+];
+
+/// The meaning of a comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Directive {
+    /// Findings of the rule are allowed, for a reason.
+    Allow(Rule, String),
+    /// It cannot be followed: why, and what to do.
+    Fault(String, String),
+    /// It is a comment like others.
+    Other,
+}
+
+fn directive(words: &str) -> Directive {
+    let fault = |message: String, help: &str| Directive::Fault(message, help.to_owned());
+    let (verb, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    if verb != ALLOW {
+        let is_meant = LIKE_ALLOW.contains(&verb.to_lowercase().trim_end_matches(':'))
+            || nearest(verb, std::iter::once(ALLOW)).is_some();
+        return if is_meant {
+            fault(format!("`{verb}` is not known in a comment"), FORM)
+        } else {
+            Directive::Other
+        };
+    }
+    let (id, reason) = match rest.split_once(',') {
+        Some((id, reason)) => (id.trim(), reason.trim()),
+        None => (rest.trim(), ""),
+    };
+    if id.is_empty() {
+        return fault("the comment names no rule".to_owned(), FORM);
+    }
+    if id == ALL {
+        let message = "a comment allows one rule, and not all".to_owned();
+        return fault(message, "name the rule of the finding");
+    }
+    let first = id.split_whitespace().next().unwrap_or_default();
+    let rule = match levels::rule(first) {
+        Ok(rule) => rule,
+        Err(error) => {
+            let error = error.to_string();
+            let (message, help) = error.split_once("; ").unwrap_or((&error, FORM));
+            return fault(message.to_owned(), help);
+        }
+    };
+    if ABOUT_SUPPRESSIONS.contains(&rule) {
+        let message = format!("no comment can allow `{first}`");
+        return fault(message, "remove what it finds, or set its level");
+    }
+    if reason.is_empty() || first != id {
+        let message = format!("a reason is missing behind `{first}`");
+        return fault(message, FORM);
+    }
+    Directive::Allow(rule, reason.to_owned())
+}
+
+/// Takes the findings out that a comment allows; adds a finding for each comment that allows none, or cannot be
+/// followed.
+pub(super) fn apply(
+    comments: &[Comment],
+    findings: &mut Vec<Finding>,
+    suppressed: &mut Vec<Suppressed>,
+) {
+    if comments.is_empty() {
+        return;
+    }
+    let mut of_file: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (n, found) in findings.iter().enumerate() {
+        let of_file = of_file.entry(&found.location.file).or_default();
+        of_file.push(n);
+    }
+    let mut reasons: HashMap<usize, String> = HashMap::new();
+    let mut about_comments = Vec::new();
+    let mut n_of_file: HashMap<&str, usize> = HashMap::new();
+    let mut seen = BTreeSet::new();
+    for comment in comments {
+        let file = comment.source.name.as_str();
+        // A file may be given twice.
+        if !seen.insert((file, comment.place)) {
+            continue;
+        }
+        let n_before = n_of_file.entry(file).or_default();
+        *n_before += 1;
+        if *n_before == MAX_COMMENTS {
+            let message = format!("more than {MAX_COMMENTS} comments: those behind are not read");
+            let help = "set the levels of rules by flags or in the configuration file";
+            about_comments.push(about(comment, Rule::InvalidSuppression, message, help));
+        }
+        let (rule, reason) = match directive(&comment.words) {
+            Directive::Allow(rule, reason) => (rule, reason),
+            Directive::Fault(message, help) => {
+                about_comments.push(about(comment, Rule::InvalidSuppression, message, &help));
+                continue;
+            }
+            Directive::Other => continue,
+        };
+        let (mut is_used, mut is_refused) = (false, false);
+        for n in of_file.get(file).into_iter().flatten().copied() {
+            let Some(found) = findings.get(n) else {
+                continue;
+            };
+            let line = found.location.place.map(|place| place.line);
+            let is_there = line.is_some_and(|line| comment.lines.contains(&line));
+            if found.rule != rule || !is_there {
+                continue;
+            }
+            if is_fixed(found) {
+                is_refused = true;
+                continue;
+            }
+            is_used = true;
+            reasons.entry(n).or_insert_with(|| reason.clone());
+        }
+        if !is_used {
+            let (message, help) = if is_refused {
+                (
+                    format!("no comment can allow this `{}`", rule.id()),
+                    "the API server refuses the object: mend it, and remove the comment",
+                )
+            } else {
+                (
+                    format!("nothing here is found by `{}`", rule.id()),
+                    "remove the comment, or move it to the line of the finding, or above it",
+                )
+            };
+            about_comments.push(about(comment, Rule::UnusedSuppression, message, help));
+        }
+    }
+    let mut told = Vec::new();
+    for (n, finding) in std::mem::take(findings).into_iter().enumerate() {
+        match reasons.remove(&n) {
+            Some(reason) => suppressed.push(Suppressed {
+                by: SuppressedBy::Comment,
+                reason: Some(reason),
+                finding,
+            }),
+            None => told.push(finding),
+        }
+    }
+    told.extend(about_comments);
+    *findings = told;
+}
+
+/// A finding about a comment.
+fn about(comment: &Comment, rule: Rule, message: String, help: &str) -> Finding {
+    let mut location = Location::of_place(&comment.source, comment.place);
+    location.length = comment.length;
+    Finding {
+        help: Some(help.to_owned()),
+        ..Finding::new(Severity::Warning, rule, message, location)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_names_a_rule_and_a_reason() {
+        let allows = Directive::Allow(Rule::UndefinedField, "a, b".to_owned());
+        assert_eq!(directive("allow undefined-field, a, b"), allows);
+        assert_eq!(directive("allow   undefined-field ,  a, b"), allows);
+        for (words, wanted) in [
+            ("allow", "the comment names no rule"),
+            ("allow , why", "the comment names no rule"),
+            ("allow all, why", "a comment allows one rule, and not all"),
+            ("allow undefined-feild, why", "no rule `undefined-feild`"),
+            (
+                "allow undefined-field",
+                "a reason is missing behind `undefined-field`",
+            ),
+            (
+                "allow undefined-field,",
+                "a reason is missing behind `undefined-field`",
+            ),
+            (
+                "allow undefined-field for a reason",
+                "a reason is missing behind `undefined-field`",
+            ),
+            (
+                "allow unused-suppression, why",
+                "no comment can allow `unused-suppression`",
+            ),
+            (
+                "ignore undefined-field",
+                "`ignore` is not known in a comment",
+            ),
+            ("alow undefined-field", "`alow` is not known in a comment"),
+        ] {
+            let Directive::Fault(message, _) = directive(words) else {
+                panic!("{words}")
+            };
+            assert_eq!(message, wanted);
+        }
+        assert_eq!(directive("validates names"), Directive::Other);
+        assert_eq!(directive(""), Directive::Other);
+    }
+}

@@ -1,0 +1,493 @@
+//! The configuration file of `check`, `.vap.yaml`: levels of rules, what is left out, and defaults of flags.
+//!
+//! It is read strictly: a key that is not known, or given twice, is an error with its place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::glob::Glob;
+use super::levels::{Level, Levels};
+use super::suggestion::nearest;
+use super::versions;
+use crate::cel::decls::Version;
+use crate::cli::error::CliError;
+use crate::cli::input::files::CONFIG_NAME;
+use crate::cli::input::object::yaml_documents;
+use crate::cli::input::yaml::{self, Copies, Data, Entry, Node};
+use crate::cli::input::{Place, SourceText};
+use crate::policy::analysis::Profile;
+
+/// The keys of the file.
+const KEYS: [&str; 7] = [
+    "baseline",
+    "crds",
+    "exclude",
+    "kubernetesVersion",
+    "levels",
+    "profile",
+    "strict",
+];
+
+/// The most bytes of the file.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// A configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The file.
+    pub path: PathBuf,
+    /// The levels of rules.
+    pub levels: Levels,
+    /// The paths that are left out.
+    pub exclude: Exclude,
+    /// Files and directories of CRDs.
+    pub crds: Vec<PathBuf>,
+    /// The version of the API server that is to take the policies.
+    pub kubernetes_version: Option<Version>,
+    /// Whose answers.
+    pub profile: Option<Profile>,
+    /// True if whatever could not be checked counts as a finding.
+    pub strict: bool,
+    /// The findings that are not reported.
+    pub baseline: Option<PathBuf>,
+}
+
+/// Paths that are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Exclude {
+    /// The directory from which they count.
+    root: PathBuf,
+    globs: Vec<Glob>,
+}
+
+impl Exclude {
+    /// Reports whether a file or directory is left out.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        if self.globs.is_empty() {
+            return false;
+        }
+        let Some(path) = real(path) else { return false };
+        let Ok(below) = path.strip_prefix(&self.root) else {
+            return false;
+        };
+        let names: Vec<_> = below.iter().map(|name| name.to_string_lossy()).collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        self.globs.iter().any(|glob| glob.matches(&names))
+    }
+}
+
+/// The path without links in its directory; a link itself stays one.
+pub(super) fn real(path: &Path) -> Option<PathBuf> {
+    let Some(name) = path.file_name() else {
+        return path.canonicalize().ok();
+    };
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or_else(|| Path::new("."));
+    Some(parent.canonicalize().ok()?.join(name))
+}
+
+/// The configuration for a check of `paths`: that of the directories of the paths or above them, up to the root of a
+/// repository; else that of the working directory or above it.
+///
+/// # Errors
+/// The paths have several, or the file cannot be read.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Option<Config>, CliError> {
+    let mut found = BTreeSet::new();
+    for path in paths {
+        let path = if path.as_os_str() == "-" {
+            Path::new(".")
+        } else {
+            path
+        };
+        let Ok(path) = path.canonicalize() else {
+            continue;
+        };
+        let directory = if path.is_dir() {
+            Some(path.as_path())
+        } else {
+            path.parent()
+        };
+        found.extend(directory.and_then(upwards));
+    }
+    if found.is_empty() {
+        let here = Path::new(".").canonicalize().ok();
+        found.extend(here.as_deref().and_then(upwards));
+    }
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(first), Some(second)) => Err(CliError::Config(format!(
+            "the paths have different configuration files, {} and {}; name one with --config, or use --no-config",
+            shown(&first),
+            shown(&second)
+        ))),
+        (Some(path), None) => read(&path).map(Some),
+        (None, _) => Ok(None),
+    }
+}
+
+/// The configuration file of a directory, or of one above it within its repository.
+fn upwards(directory: &Path) -> Option<PathBuf> {
+    for directory in directory.ancestors() {
+        let path = directory.join(CONFIG_NAME);
+        if path.is_file() {
+            return Some(path);
+        }
+        if directory.join(".git").exists() {
+            return None;
+        }
+    }
+    None
+}
+
+/// A path as messages have it: from the working directory, where it is below that.
+pub(super) fn shown(path: &Path) -> String {
+    let here = Path::new(".").canonicalize().unwrap_or_default();
+    let below = path.strip_prefix(&here).unwrap_or(path);
+    below.display().to_string()
+}
+
+/// Reads a configuration file.
+///
+/// # Errors
+/// It cannot be read, or says something that it cannot say.
+pub(super) fn read(path: &Path) -> Result<Config, CliError> {
+    let name = shown(path);
+    let unreadable = |reason: String| CliError::Config(format!("cannot read {name}: {reason}"));
+    let length = fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+    if length.len() > MAX_BYTES {
+        return Err(unreadable(format!("larger than {MAX_BYTES} bytes")));
+    }
+    let text = fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    let path = real(path).unwrap_or_else(|| path.to_owned());
+    let source = SourceText::new(name, text);
+    parse(&source, &path).map_err(|fault| {
+        CliError::Config(format!(
+            "{}:{}:{}: {}",
+            source.name, fault.place.line, fault.place.column, fault.message
+        ))
+    })
+}
+
+/// A fault of the file.
+#[derive(Debug)]
+struct Fault {
+    place: Place,
+    message: String,
+}
+
+struct Reader<'a> {
+    source: &'a SourceText,
+    directory: &'a Path,
+}
+
+fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
+    let text = source.text();
+    let fault = |at: usize, message: &str| Fault {
+        place: source.place(at),
+        message: message.to_owned(),
+    };
+    let mut documents = yaml_documents(source);
+    if documents.is_empty() {
+        documents.push(0..text.len());
+    }
+    let mut found: Option<(usize, Node)> = None;
+    for bytes in documents {
+        let part = text.get(bytes.clone()).unwrap_or_default();
+        let read = yaml::read(part, &mut Copies::default());
+        let read = read.map_err(|error| Fault {
+            place: Place {
+                line: error.line + source.place(bytes.start).line - 1,
+                column: error.column,
+            },
+            message: format!("invalid YAML: {}", error.message),
+        })?;
+        let read = read.filter(|node| !node.is_null());
+        if let Some(node) = read {
+            if found.is_some() {
+                let at = bytes.start + node.span.start;
+                return Err(fault(at, "a configuration file has one document"));
+            }
+            found = Some((bytes.start, node));
+        }
+    }
+    let mut config = Config {
+        path: path.to_owned(),
+        ..Config::default()
+    };
+    let directory = path.parent().unwrap_or_else(|| Path::new("."));
+    config.exclude.root = directory.to_owned();
+    let Some((start, node)) = found else {
+        return Ok(config);
+    };
+    let reader = Reader { source, directory };
+    reader.config(&node, start, &mut config)?;
+    Ok(config)
+}
+
+impl Reader<'_> {
+    fn config(&self, node: &Node, start: usize, config: &mut Config) -> Result<(), Fault> {
+        let at = At { start };
+        if !matches!(node.data, Data::Map(_)) {
+            return Err(self.fault(
+                at.of(&node.span),
+                "an object is expected, with keys such as `levels`",
+            ));
+        }
+        for (key, entry) in node.entries() {
+            self.once(at, key, entry)?;
+            let value = &entry.node;
+            match key {
+                "levels" => {
+                    self.is(
+                        at,
+                        value,
+                        matches!(value.data, Data::Map(_)),
+                        key,
+                        "an object: `undefined-field: note`",
+                    )?;
+                    for (id, entry) in value.entries() {
+                        self.once(at, id, entry)?;
+                        let level =
+                            self.one_of(at, &entry.node, id, &Level::ALL.map(Level::name))?;
+                        let level = Level::ALL.into_iter().find(|known| known.name() == level);
+                        let set = level.map(|level| config.levels.set(id, level));
+                        if let Some(Err(error)) = set {
+                            return Err(self.fault(at.of(&entry.key), &error.to_string()));
+                        }
+                    }
+                }
+                "exclude" => {
+                    for (pattern, span) in self.texts(at, value, key)? {
+                        let glob = Glob::new(&pattern);
+                        let glob = glob.map_err(|why| {
+                            self.fault(at.of(&span), &format!("the pattern `{pattern}` {why}"))
+                        })?;
+                        config.exclude.globs.push(glob);
+                    }
+                }
+                "crds" => {
+                    let paths = self.texts(at, value, key)?.into_iter();
+                    config.crds = paths.map(|(path, _)| self.directory.join(path)).collect();
+                }
+                "baseline" => {
+                    let path = value.as_str().filter(|path| !path.is_empty());
+                    self.is(at, value, path.is_some(), key, "a path")?;
+                    config.baseline = path.map(|path| self.directory.join(path));
+                }
+                "kubernetesVersion" => {
+                    // As it is written: 1.30 is the number 1.3 to YAML.
+                    let written = self
+                        .source
+                        .text()
+                        .get(at.of(&value.span))
+                        .unwrap_or_default();
+                    let text = value.as_str().unwrap_or(written);
+                    let version = versions::parse(text).map_err(|why| {
+                        self.fault(at.of(&value.span), &format!("`{key}` is no version: {why}"))
+                    })?;
+                    config.kubernetes_version = Some(version);
+                }
+                "profile" => {
+                    let profile = self.one_of(at, value, key, &["truthful", "upstream"])?;
+                    config.profile = Some(if profile == "upstream" {
+                        Profile::Upstream
+                    } else {
+                        Profile::Truthful
+                    });
+                }
+                "strict" => {
+                    let flag = match &value.data {
+                        Data::Scalar(Value::Bool(flag), _) => Some(*flag),
+                        _ => None,
+                    };
+                    self.is(at, value, flag.is_some(), key, "true or false")?;
+                    config.strict = flag.unwrap_or_default();
+                }
+                _ => {
+                    let meant = nearest(key, KEYS.into_iter());
+                    let advice = match meant {
+                        Some(meant) => format!("did you mean `{meant}`?"),
+                        None => format!("known are {}", KEYS.join(", ")),
+                    };
+                    let message = format!("unknown key `{key}`; {advice}");
+                    return Err(self.fault(at.of(&entry.key), &message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fault(&self, span: Range<usize>, message: &str) -> Fault {
+        Fault {
+            place: self.source.place(span.start),
+            message: message.to_owned(),
+        }
+    }
+
+    fn once(&self, at: At, key: &str, entry: &Entry) -> Result<(), Fault> {
+        match entry.repeats.iter().chain(&entry.merged).next() {
+            Some(_) => Err(self.fault(at.of(&entry.key), &format!("`{key}` is given twice"))),
+            None => Ok(()),
+        }
+    }
+
+    fn is(&self, at: At, node: &Node, holds: bool, key: &str, wanted: &str) -> Result<(), Fault> {
+        if holds {
+            Ok(())
+        } else {
+            Err(self.fault(at.of(&node.span), &format!("`{key}` must be {wanted}")))
+        }
+    }
+
+    fn one_of<'n>(
+        &self,
+        at: At,
+        node: &'n Node,
+        key: &str,
+        names: &[&str],
+    ) -> Result<&'n str, Fault> {
+        let text = node.as_str().unwrap_or_default();
+        if names.contains(&text) {
+            return Ok(text);
+        }
+        let hint = nearest(text, names.iter().copied());
+        let hint = hint.map(|meant| format!("; did you mean `{meant}`?"));
+        let message = format!(
+            "`{key}` must be one of {}{}",
+            names.join(", "),
+            hint.unwrap_or_default()
+        );
+        Err(self.fault(at.of(&node.span), &message))
+    }
+
+    /// The texts of a list, with their bytes.
+    fn texts(&self, at: At, node: &Node, key: &str) -> Result<Vec<(String, Range<usize>)>, Fault> {
+        self.is(
+            at,
+            node,
+            matches!(node.data, Data::List(_)),
+            key,
+            "a list of texts",
+        )?;
+        let text = |item: &Node| {
+            let text = item.as_str().filter(|text| !text.is_empty());
+            self.is(at, item, text.is_some(), &format!("{key}[]"), "a text")?;
+            Ok((text.unwrap_or_default().to_owned(), item.span.clone()))
+        };
+        node.items().iter().map(text).collect()
+    }
+}
+
+/// Where the document begins in the file.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    start: usize,
+}
+
+impl At {
+    fn of(self, span: &Range<usize>) -> Range<usize> {
+        self.start + span.start..self.start + span.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Config, String> {
+        let source = SourceText::new("f".to_owned(), text.to_owned());
+        let config = parse(&source, Path::new("/r/.vap.yaml"));
+        config.map_err(|fault| {
+            let Place { line, column } = fault.place;
+            format!("{line}:{column}: {}", fault.message)
+        })
+    }
+
+    #[test]
+    fn a_file_sets_levels_and_defaults() {
+        let config = parsed(
+            "# ours\n---\nlevels:\n  undefined-field: note\n  all: warn\nexclude: [vendor]\ncrds: [crds]\n\
+             kubernetesVersion: 1.30\nprofile: upstream\nstrict: true\nbaseline: b.json\n",
+        );
+        let config = config.unwrap();
+        assert_eq!(config.kubernetes_version, Some(Version::new(1, 30)));
+        assert_eq!(config.crds, [PathBuf::from("/r/crds")]);
+        assert_eq!(config.baseline, Some(PathBuf::from("/r/b.json")));
+        assert!(config.strict && config.profile == Some(Profile::Upstream));
+        assert_ne!(config.levels, Levels::default());
+        for empty in ["", "# nothing\n", "---\n", "{}"] {
+            assert!(parsed(empty).is_ok(), "{empty}");
+        }
+    }
+
+    #[test]
+    fn what_the_file_cannot_say_is_an_error_with_its_place() {
+        for (text, wanted) in [
+            (
+                "level: {}",
+                "1:1: unknown key `level`; did you mean `levels`?",
+            ),
+            (
+                "---\nqqq: 1",
+                "2:1: unknown key `qqq`; known are baseline, crds, exclude, kubernetesVersion, levels, profile, strict",
+            ),
+            (
+                "strict: true\nstrict: false",
+                "2:1: `strict` is given twice",
+            ),
+            (
+                "levels:\n  absent-feild: note",
+                "2:3: no rule `absent-feild`; did you mean `absent-field`? `kubectl vap explain` lists all",
+            ),
+            (
+                "levels:\n  absent-field: notice",
+                "2:17: `absent-field` must be one of error, warn, note, allow; did you mean `note`?",
+            ),
+            (
+                "levels: [a]",
+                "1:9: `levels` must be an object: `undefined-field: note`",
+            ),
+            ("exclude: vendor", "1:10: `exclude` must be a list of texts"),
+            ("exclude: [a, 1]", "1:14: `exclude[]` must be a text"),
+            (
+                "exclude: [a, '!b']",
+                "1:14: the pattern `!b` begins with `!`, which is not known here",
+            ),
+            (
+                "kubernetesVersion: 1.29",
+                "1:20: `kubernetesVersion` is no version: known are 1.30 to 1.36",
+            ),
+            (
+                "kubernetesVersion: [1]",
+                "1:20: `kubernetesVersion` is no version: known are 1.30 to 1.36",
+            ),
+            ("strict: 'yes'", "1:9: `strict` must be true or false"),
+            (
+                "profile: true",
+                "1:10: `profile` must be one of truthful, upstream",
+            ),
+            ("baseline: ''", "1:11: `baseline` must be a path"),
+            (
+                "- a",
+                "1:1: an object is expected, with keys such as `levels`",
+            ),
+            (
+                "strict: true\n---\nstrict: true",
+                "3:1: a configuration file has one document",
+            ),
+            (
+                "strict: [",
+                "1:9: invalid YAML: not closed: `]` is expected before the end of the document",
+            ),
+        ] {
+            assert_eq!(parsed(text).unwrap_err(), wanted);
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! Mends: the edits of findings that have one mend each, tried out on the check itself.
+//!
+//! A file is written only where the check of the new text has none of the findings that were to be mended, and none
+//! that was not there before.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::diff::unified;
+use super::finding::Finding;
+use super::fingerprint::without_numbers;
+use super::report::CheckReport;
+use super::settings::Settings;
+use super::{Options, run_with};
+use crate::cli::input::SourceText;
+use crate::cli::input::edit::{Edit, applied};
+use crate::cli::write;
+use crate::schema::SchemaError;
+
+/// The most mends of one file in one run: each is tried out on its document.
+const MAX_EDITS: usize = 200;
+
+/// The most mends of one file that are tried one by one, where not all of them do together.
+const MAX_SINGLE: usize = 20;
+
+/// The outcome for a file with findings that can be mended.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FixReport {
+    /// The name of the file.
+    pub file: String,
+    /// How many mends were made, or would be.
+    pub fixed: usize,
+    /// Why others were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left: Option<String>,
+    /// The mends as a unified diff, where they are only shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+}
+
+/// The mends of a file.
+#[derive(Debug)]
+struct Candidate {
+    source: Arc<SourceText>,
+    edits: Vec<Edit>,
+    left: Option<String>,
+}
+
+impl Candidate {
+    /// The file with the mends, as it is written.
+    fn text(&self) -> Option<String> {
+        let text = applied(self.source.text(), &self.edits)?;
+        Some(with_mark(&self.source, text))
+    }
+}
+
+/// `text` with the byte order mark that the file has, if it has one.
+fn with_mark(source: &SourceText, text: String) -> String {
+    if source.has_byte_order_mark() {
+        format!("\u{feff}{text}")
+    } else {
+        text
+    }
+}
+
+/// Makes the mends of a report's findings, or shows them if `is_dry`; returns the report afterwards.
+///
+/// # Errors
+/// Where the built-in schemas cannot be read, which is an error of the build.
+pub(in crate::cli) fn fix(
+    options: &Options,
+    settings: &Settings,
+    report: CheckReport,
+    is_dry: bool,
+) -> Result<CheckReport, SchemaError> {
+    let mut candidates = candidates(&report);
+    if candidates.is_empty() {
+        return Ok(report);
+    }
+    let fixing = Fixing {
+        options,
+        settings,
+        before: &report.findings,
+    };
+    // Mostly all is well at once.
+    let mut after = fixing.check(&candidates)?;
+    if after.is_err() {
+        for candidate in &mut candidates {
+            fixing.reduce(candidate)?;
+        }
+        after = fixing.check(&candidates)?;
+    }
+    if let Err(reason) = &after {
+        // Mends of several files that do not go together.
+        for candidate in &mut candidates {
+            candidate.edits.clear();
+            candidate.left = Some(reason.clone());
+        }
+    }
+    let (mut is_written, mut has_failed) = (false, false);
+    let mut fixes = Vec::new();
+    for mut candidate in candidates {
+        let name = candidate.source.name.clone();
+        let is_wanted = !candidate.edits.is_empty();
+        if !is_dry
+            && is_wanted
+            && let Err(reason) = save(&candidate)
+        {
+            candidate.edits.clear();
+            candidate.left = Some(format!("cannot write it: {reason}"));
+            has_failed = true;
+        }
+        is_written |= !is_dry && !candidate.edits.is_empty();
+        let diff = || unified(&name, candidate.source.text(), &candidate.edits);
+        fixes.push(FixReport {
+            fixed: candidate.edits.len(),
+            left: candidate.left.clone(),
+            diff: (is_dry && is_wanted).then(diff),
+            file: name,
+        });
+    }
+    let mut report = match after {
+        Ok(after) if is_written && !has_failed => after,
+        // What is in the files now, whatever was meant to be.
+        _ if is_written => run_with(options, settings, &mut io::empty())?,
+        _ => report,
+    };
+    report.fixes = fixes;
+    Ok(report)
+}
+
+/// The mends of each file: those that change one value and no other, and are apart from each other.
+fn candidates(report: &CheckReport) -> Vec<Candidate> {
+    let mut by_file: BTreeMap<PathBuf, Candidate> = BTreeMap::new();
+    for edit in report
+        .findings
+        .iter()
+        .filter_map(|found| found.fix.as_ref())
+    {
+        let path = Path::new(&edit.source.name);
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let candidate = by_file.entry(path).or_insert_with(|| Candidate {
+            source: Arc::clone(&edit.source),
+            edits: Vec::new(),
+            left: None,
+        });
+        // A file may be given twice.
+        let is_of_source = candidate.source.name == edit.source.name;
+        let is_known = |known: &Edit| is_same(known, edit);
+        if !is_of_source || candidate.edits.iter().any(is_known) {
+            continue;
+        }
+        if candidate.edits.len() >= MAX_EDITS {
+            candidate.left = Some(format!("more than {MAX_EDITS} mends; run it again"));
+        } else if edit.changes_one_value() {
+            candidate.edits.push(edit.clone());
+        } else {
+            candidate.left =
+                Some("a mend would change more than the value at its place".to_owned());
+        }
+    }
+    for candidate in by_file.values_mut() {
+        candidate
+            .edits
+            .sort_by_key(|edit| (edit.bytes.start, edit.bytes.end));
+        let mut end = None;
+        let n = candidate.edits.len();
+        candidate.edits.retain(|edit| {
+            let is_apart = end.is_none_or(|end| edit.bytes.start >= end);
+            if is_apart {
+                end = Some(edit.bytes.end);
+            }
+            is_apart
+        });
+        if candidate.edits.len() < n {
+            candidate.left = Some("two mends are about the same place".to_owned());
+        }
+    }
+    by_file.into_values().collect()
+}
+
+/// The parts that tell a finding from others, whatever its place is.
+type Key = (String, &'static str, String, String, String);
+
+fn key(found: &Finding) -> Key {
+    let owner = found.policy.as_ref().or(found.binding.as_ref());
+    (
+        found.location.file.clone(),
+        found.rule.id(),
+        owner.cloned().unwrap_or_default(),
+        found.field_ref.clone().unwrap_or_default(),
+        without_numbers(&found.message),
+    )
+}
+
+/// Reports whether two edits are one.
+fn is_same(a: &Edit, b: &Edit) -> bool {
+    a.bytes == b.bytes && a.text == b.text && a.source.name == b.source.name
+}
+
+struct Fixing<'a> {
+    options: &'a Options,
+    settings: &'a Settings,
+    /// The findings before anything is mended.
+    before: &'a [Finding],
+}
+
+impl Fixing<'_> {
+    /// The report with the mends of files; or the reason why they are not good, which is that a finding stays that
+    /// was to be mended, or that one comes.
+    fn check(&self, files: &[Candidate]) -> Result<Result<CheckReport, String>, SchemaError> {
+        let mut settings = self.settings.clone();
+        for file in files {
+            let path = Path::new(&file.source.name).canonicalize();
+            if let (Some(text), Ok(path)) = (file.text(), path) {
+                settings.texts.insert(path, text);
+            }
+        }
+        let mut open: HashMap<Key, usize> = HashMap::new();
+        let mut mended: HashSet<Key> = HashSet::new();
+        for found in self.before {
+            let is_mended = found.fix.as_ref().is_some_and(|fix| {
+                let mut edits = files.iter().flat_map(|file| &file.edits);
+                edits.any(|edit| is_same(edit, fix))
+            });
+            if is_mended {
+                mended.insert(key(found));
+            } else {
+                *open.entry(key(found)).or_default() += 1;
+            }
+        }
+        let report = run_with(self.options, &settings, &mut io::empty())?;
+        for found in &report.findings {
+            let key = key(found);
+            match open.get_mut(&key) {
+                Some(n) if *n > 0 => *n -= 1,
+                _ if mended.contains(&key) => {
+                    return Ok(Err(format!("it does not help: {}", found.message)));
+                }
+                _ => {
+                    let line = found.location.place.map(|place| format!(":{}", place.line));
+                    return Ok(Err(format!(
+                        "there would be {}[{}] in {}{}: {}",
+                        found.severity.as_str(),
+                        found.rule.id(),
+                        found.location.file,
+                        line.unwrap_or_default(),
+                        found.message
+                    )));
+                }
+            }
+        }
+        Ok(Ok(report))
+    }
+
+    /// Leaves those mends of a file that do by themselves.
+    fn reduce(&self, candidate: &mut Candidate) -> Result<(), SchemaError> {
+        let Err(reason) = self.check(std::slice::from_ref(candidate))? else {
+            return Ok(());
+        };
+        let edits = std::mem::take(&mut candidate.edits);
+        candidate.left = Some(reason);
+        if edits.len() < 2 || edits.len() > MAX_SINGLE {
+            return Ok(());
+        }
+        for edit in edits {
+            candidate.edits.push(edit);
+            if let Err(reason) = self.check(std::slice::from_ref(candidate))? {
+                candidate.edits.pop();
+                candidate.left = Some(reason);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a file, unless it is another one than was read.
+fn save(candidate: &Candidate) -> Result<(), String> {
+    let path = Path::new(&candidate.source.name);
+    let now = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    if now != with_mark(&candidate.source, candidate.source.text().to_owned()) {
+        return Err("it has changed meanwhile".to_owned());
+    }
+    let text = candidate.text().ok_or("its text is not there any more")?;
+    write::atomically(path, &text)
+}

@@ -1,0 +1,172 @@
+//! Patterns of paths, as in `.gitignore`: `*` and `?` within a name, `**` for any number of directories.
+
+/// A pattern of paths below a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Glob {
+    /// The names, of which `**` is any number.
+    names: Vec<String>,
+}
+
+impl Glob {
+    /// Reads a pattern. One of a single name is about files and directories of that name wherever they are; any
+    /// other counts from the directory.
+    ///
+    /// # Errors
+    /// It can match nothing, with the reason.
+    pub(super) fn new(pattern: &str) -> Result<Self, &'static str> {
+        let path = pattern.strip_prefix("./").unwrap_or(pattern);
+        let path = path.strip_suffix('/').unwrap_or(path);
+        if path.is_empty() {
+            return Err("is empty");
+        }
+        if path.starts_with('/') {
+            return Err(
+                "begins with `/`: paths count from the directory of the configuration file",
+            );
+        }
+        if path.starts_with('!') {
+            return Err("begins with `!`, which is not known here");
+        }
+        let mut names: Vec<String> = path.split('/').map(str::to_owned).collect();
+        if names
+            .iter()
+            .any(|name| name == ".." || name == "." || name.is_empty())
+        {
+            return Err("has `.`, `..` or nothing between two `/`");
+        }
+        if names.len() == 1 {
+            names.insert(0, "**".to_owned());
+        }
+        Ok(Self { names })
+    }
+
+    /// Reports whether the path of these names, or a directory above it, is meant.
+    pub(super) fn matches(&self, path: &[&str]) -> bool {
+        // Which of the names of the pattern may come next.
+        let mut open = vec![false; self.names.len() + 1];
+        if let Some(first) = open.first_mut() {
+            *first = true;
+        }
+        self.skip_any(&mut open);
+        for name in path {
+            let mut next = vec![false; open.len()];
+            for (n, pattern) in self.names.iter().enumerate() {
+                if !open.get(n).copied().unwrap_or(false) {
+                    continue;
+                }
+                let target = if pattern == "**" && n + 1 < self.names.len() {
+                    n
+                } else if pattern == "**" {
+                    n + 1
+                } else if is_name(pattern, name) {
+                    n + 1
+                } else {
+                    continue;
+                };
+                if let Some(target) = next.get_mut(target) {
+                    *target = true;
+                }
+            }
+            self.skip_any(&mut next);
+            if next.last() == Some(&true) {
+                return true;
+            }
+            open = next;
+        }
+        false
+    }
+
+    /// Opens what is behind a `**` that stands for no directory; one at the end stands for one at least.
+    fn skip_any(&self, open: &mut [bool]) {
+        for (n, pattern) in self.names.iter().enumerate() {
+            let is_open = open.get(n).copied().unwrap_or(false);
+            if is_open && pattern == "**" && n + 1 < self.names.len() {
+                if let Some(next) = open.get_mut(n + 1) {
+                    *next = true;
+                }
+            }
+        }
+    }
+}
+
+/// Reports whether `name` has the form of `pattern`, in which `*` is any text and `?` any character.
+fn is_name(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), name.chars().collect());
+    let (mut p, mut n) = (0, 0);
+    // Where the last `*` is, and up to where it reaches.
+    let mut star: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, n));
+                p += 1;
+            }
+            Some(c) if *c == '?' || name.get(n) == Some(c) => {
+                p += 1;
+                n += 1;
+            }
+            _ => {
+                let Some((at, reach)) = star else {
+                    return false;
+                };
+                star = Some((at, reach + 1));
+                p = at + 1;
+                n = reach + 1;
+            }
+        }
+    }
+    pattern.iter().skip(p).all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pattern: &str, path: &str, wanted: bool) {
+        let glob = Glob::new(pattern).unwrap();
+        let names: Vec<&str> = path.split('/').collect();
+        assert_eq!(glob.matches(&names), wanted, "{pattern} {path}");
+    }
+
+    #[test]
+    fn patterns_match_as_in_gitignore() {
+        check("vendor", "vendor/a.yaml", true);
+        check("vendor", "x/vendor/y/a.yaml", true);
+        check("vendor/", "vendor", true);
+        check("vendor", "vendors/a.yaml", false);
+        check("*.json", "a/b.json", true);
+        check("*.json", "a/b.yaml", false);
+        check("a/*.yaml", "a/b.yaml", true);
+        check("a/*.yaml", "a/b/c.yaml", false);
+        check("a/*.yaml", "x/a/b.yaml", false);
+        check("a/**", "a/b/c.yaml", true);
+        check("a/**", "a", false);
+        check("a/**/c.yaml", "a/c.yaml", true);
+        check("a/**/c.yaml", "a/b/b/c.yaml", true);
+        check("**/testdata/**", "x/testdata/y", true);
+        check("**/testdata/**", "testdata/y", true);
+        check("**", "a", true);
+        check("./a/b", "a/b/c", true);
+        check("a?c*e/x", "abcde/x", true);
+        check("*a*b*c", "xxaxxbxxc", true);
+        check("*a*b*c", "xxaxxcxxb", false);
+    }
+
+    #[test]
+    fn patterns_that_match_nothing_are_refused() {
+        for pattern in ["", "./", "/a", "!a", "../a", "a//b", "a/./b"] {
+            assert!(Glob::new(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_long_pattern_takes_time_in_proportion() {
+        let stars = "*a".repeat(2_000);
+        check(&stars, &"a".repeat(20_000), true);
+        check(&format!("{stars}b"), &"a".repeat(20_000), false);
+        let deep = vec!["**"; 500].join("/") + "/x";
+        check(&deep, &vec!["a"; 2_000].join("/"), false);
+    }
+}

@@ -1,0 +1,176 @@
+//! The one mend of a finding, as an edit of the file; none where there may be several.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::policy::Answers;
+use crate::cel::ast::{Ast, Expr, ExprId, Literal};
+use crate::cel::source::{Location, SourceMap};
+use crate::cel::syntax;
+use crate::cli::input::Object;
+use crate::cli::input::edit::Edit;
+use crate::cli::input::yaml::Node;
+use crate::policy::rule::Rule;
+use crate::policy::suspicious::Suspicion;
+
+/// The operations that a request may have.
+const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
+
+/// The name `meant` in place of `name`, which ends the code points `marked` of the text of a field.
+pub(super) fn name<T>(
+    object: &Object<T>,
+    field_ref: &str,
+    marked: (usize, usize),
+    (name, meant): (&str, &str),
+) -> Option<Edit> {
+    let text = object.document.node.nearest(field_ref).as_str()?;
+    let (offset, length) = marked;
+    let token: String = text.chars().skip(offset).take(length).collect();
+    let n = name.chars().count();
+    // In back quotes there is another name.
+    (n > 0 && token.ends_with(name)).then_some(())?;
+    let end = offset + token.chars().count();
+    object.edit_text(field_ref, end - n..end, meant)
+}
+
+/// The mend of what can hardly be meant.
+pub(super) fn suspicion(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    suspicion: &Suspicion,
+) -> Option<Edit> {
+    let field_ref = suspicion.field_ref.as_str();
+    match suspicion.rule {
+        Rule::ImpossibleGroup => group(policy, field_ref),
+        Rule::ImpossibleValue => value(policy, answers, field_ref, suspicion.location?),
+        _ => None,
+    }
+}
+
+/// `apps` for `apps/v1`, if its rule is about that version, and the empty text for `core` and `v1`.
+fn group(policy: &Object<ValidatingAdmissionPolicy>, field_ref: &str) -> Option<Edit> {
+    let root = &policy.document.node;
+    let node = root.nearest(field_ref);
+    let rule = root.nearest(field_ref.split(".apiGroups").next()?);
+    let versions = rule.get("apiVersions").map_or(&[][..], Node::items);
+    let has_version = |version: &str| {
+        let mut versions = versions.iter().filter_map(Node::as_str);
+        versions.any(|known| known == version || known == "*")
+    };
+    let is_version = |text: &str| {
+        let digits = text.strip_prefix('v').unwrap_or_default();
+        digits.starts_with(|c: char| c.is_ascii_digit())
+            && digits.chars().all(|c| c.is_ascii_alphanumeric())
+    };
+    let text = node.as_str()?;
+    let meant = match text.split_once('/') {
+        Some(("core", version)) if has_version(version) => "",
+        Some((group, version)) if is_version(version) && has_version(version) => group,
+        None if text == "core" || is_version(text) && has_version(text) => "",
+        _ => return None,
+    };
+    policy.document.edit_value(&policy.source, node, meant)
+}
+
+/// The literal that was meant in the comparison at `location`, if only one of its literals is wrong.
+fn value(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    answers: &Answers,
+    field_ref: &str,
+    location: Location,
+) -> Option<Edit> {
+    let expression = answers.expression(field_ref)?;
+    let text = &*expression.text;
+    let ast = expression.parsed().ok()?;
+    let source = SourceMap::new(text);
+    let matched = answers.matched().iter();
+    let mut found = None;
+    for (id, expr) in ast.iter() {
+        if source.location(ast.offset(id)) != location {
+            continue;
+        }
+        let Expr::Call {
+            function,
+            target: None,
+            args,
+        } = expr
+        else {
+            continue;
+        };
+        if !matches!(&**function, "_==_" | "_!=_" | "@in") {
+            continue;
+        }
+        let field = args.iter().find_map(|id| last_field(ast, *id))?;
+        let names: Vec<&str> = match field {
+            "operation" => OPERATIONS.to_vec(),
+            "kind" => matched.clone().map(|matched| &*matched.gvk.kind).collect(),
+            "resource" => {
+                let resources = matched.clone();
+                let names = resources.map(|matched| matched.gvr.resource.split('/').next());
+                names.map(Option::unwrap_or_default).collect()
+            }
+            _ => return None,
+        };
+        for id in literals(ast, args) {
+            let Expr::Literal(Literal::String(literal)) = ast.expr(id) else {
+                continue;
+            };
+            let is_wrong = !names.contains(&&**literal);
+            match meant(&names, literal, field == "operation") {
+                _ if !is_wrong => {}
+                Some(meant) if found.is_none() => {
+                    found = Some((ast.offset(id), literal.to_string(), meant));
+                }
+                _ => return None,
+            }
+        }
+    }
+    let (offset, literal, meant) = found?;
+    let byte = source.byte(source.location(offset))?;
+    let token = text.get(syntax::span_at(text, byte))?;
+    // Written with an escape it is not there.
+    let (before, behind) = token.split_once(&literal)?;
+    (!behind.contains(&literal)).then_some(())?;
+    let start = text.get(..byte)?.chars().count() + before.chars().count();
+    let part = start..start + literal.chars().count();
+    policy.edit_text(field_ref, part, meant)
+}
+
+/// The field that is selected, `operation` of `request.operation`.
+fn last_field(ast: &Ast, id: ExprId) -> Option<&str> {
+    match ast.expr(id) {
+        Expr::Select {
+            field,
+            test_only: false,
+            ..
+        } => Some(field),
+        _ => None,
+    }
+}
+
+/// The arguments, or the elements of those that are lists.
+fn literals(ast: &Ast, args: &[ExprId]) -> Vec<ExprId> {
+    let mut found = Vec::new();
+    for id in args {
+        match ast.expr(*id) {
+            Expr::List { elements, .. } => found.extend(elements.iter().copied()),
+            _ => found.push(*id),
+        }
+    }
+    found
+}
+
+/// The only name that is the same but for capitals and, unless `is_exact`, for the plural.
+fn meant<'a>(names: &[&'a str], text: &str, is_exact: bool) -> Option<&'a str> {
+    let plain = |name: &str| {
+        let lower = name.to_lowercase();
+        if is_exact {
+            lower
+        } else {
+            lower.trim_end_matches('s').to_owned()
+        }
+    };
+    let wanted = plain(text);
+    let mut near = names.iter().filter(|name| plain(name) == wanted);
+    let first = near.next()?;
+    near.all(|other| other == first).then_some(*first)
+}

@@ -1,0 +1,109 @@
+//! Comments of files that are meant for a program, `# vap: …`, with the lines that each is about.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::object::yaml_documents;
+use super::place::{Place, SourceText};
+use super::yaml::{self, About};
+
+/// The most comments of one file that are read.
+pub const MAX_COMMENTS: usize = 1_000;
+
+/// A comment that is meant for a program.
+#[derive(Clone, Debug)]
+pub struct Comment {
+    /// The file.
+    pub source: Arc<SourceText>,
+    /// The place of its `#`.
+    pub place: Place,
+    /// How many code points it has.
+    pub length: usize,
+    /// The words behind `vap:`.
+    pub words: String,
+    /// The lines that it is about, from 1; of nothing none.
+    pub lines: RangeInclusive<usize>,
+}
+
+/// The comments of a file that are meant for a program.
+#[must_use]
+pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
+    let mut found = Vec::new();
+    // Few files have any.
+    if !source.text().contains("vap:") {
+        return found;
+    }
+    // Comments above `---` are about the document behind it, unless there is one above them.
+    let mut open = 0;
+    for bytes in yaml_documents(source) {
+        let text = source.text().get(bytes.clone()).unwrap_or_default();
+        let (of_document, has_document) = yaml::comments(text);
+        let line = |at: usize| source.place(bytes.start + at).line;
+        let whole = line(0)..=line(text.trim_end().len());
+        if has_document {
+            for comment in found.iter_mut().skip(open) {
+                let comment: &mut Comment = comment;
+                comment.lines = whole.clone();
+            }
+        }
+        for comment in of_document {
+            if found.len() >= MAX_COMMENTS {
+                return found;
+            }
+            let raw = text.get(comment.span.clone()).unwrap_or_default();
+            let lines = match &comment.about {
+                About::Document if has_document => whole.clone(),
+                About::Bytes(part) => line(part.start)..=line(part.end),
+                #[expect(clippy::reversed_empty_ranges, reason = "no lines")]
+                About::Document | About::Nothing => 1..=0,
+            };
+            found.push(Comment {
+                source: Arc::clone(source),
+                place: source.place(bytes.start + comment.span.start),
+                length: raw.chars().count(),
+                words: yaml::words(raw).unwrap_or_default().to_owned(),
+                lines,
+            });
+        }
+        if has_document {
+            open = found.len();
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, wanted: &[(&str, usize, RangeInclusive<usize>)]) {
+        let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));
+        let found = comments(&source);
+        let found: Vec<_> = found
+            .iter()
+            .map(|it| (it.words.as_str(), it.place.line, it.lines.clone()))
+            .collect();
+        assert_eq!(found, wanted, "{text}");
+    }
+
+    #[test]
+    fn comments_of_all_documents_are_found_with_their_lines() {
+        check(
+            "# vap: a\na: 1\nb: 2\n---\nc: 1\n# vap: b  \nd:\n  e: 1\n---\nf: 1 #vap:c",
+            &[("a", 1, 1..=3), ("b", 6, 7..=8), ("c", 10, 10..=10)],
+        );
+        check("{\"a\": \"# vap: x\"}", &[]);
+        check(
+            "a: 1\n---\nb: [\n# vap: x\n---\nc: 1 # vap: y",
+            &[("y", 6, 6..=6)],
+        );
+    }
+
+    #[test]
+    fn comments_above_a_separator_are_about_the_next_document() {
+        check("# vap: a\n---\na: 1\nb: 2\n", &[("a", 1, 3..=4)]);
+        let empty = RangeInclusive::new(1, 0);
+        check("a: 1\n# vap: a\n---\nb: 2", &[("a", 2, empty)]);
+    }
+}

@@ -1,0 +1,441 @@
+//! Edits of a file: other words at the place of a value, of a key or of a part of a text, written in the style that
+//! the place has.
+//!
+//! An edit is a proposal: [`Edit::changes_one_value`] says whether the file means what is wanted afterwards.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::object::{Document, Object, values, yaml_documents};
+use super::place::{SourceText, locate};
+use super::yaml::{self, Data, Node, Style};
+
+/// A replacement of bytes of a file.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    /// The file.
+    pub source: Arc<SourceText>,
+    /// The bytes that are replaced.
+    pub bytes: Range<usize>,
+    /// The text in place of them.
+    pub text: String,
+    /// The value that changes, as it is meant to be then.
+    wanted: Wanted,
+}
+
+/// The outcome that an edit is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// A value is this text.
+    Value(String),
+    /// A key has this name.
+    Key(String),
+}
+
+/// The place and the text.
+impl Serialize for Edit {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape<'a> {
+            line: usize,
+            column: usize,
+            end_line: usize,
+            end_column: usize,
+            text: &'a str,
+        }
+        let start = self.source.place(self.bytes.start);
+        let end = self.source.place(self.bytes.end);
+        Shape {
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+            text: &self.text,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl Edit {
+    /// Another text in place of bytes, which are a value.
+    #[cfg(test)]
+    pub(in crate::cli) fn of_bytes(
+        source: &Arc<SourceText>,
+        bytes: Range<usize>,
+        text: impl Into<String>,
+    ) -> Self {
+        let text = text.into();
+        Self {
+            source: Arc::clone(source),
+            bytes,
+            wanted: Wanted::Value(text.clone()),
+            text,
+        }
+    }
+
+    /// The text of the file with the edit.
+    #[must_use]
+    pub fn applied(&self) -> Option<String> {
+        applied(self.source.text(), std::slice::from_ref(self))
+    }
+
+    /// Reports whether the edit changes one value or one key of its document, and nothing else.
+    #[must_use]
+    pub fn changes_one_value(&self) -> bool {
+        let old = self.source.text();
+        let Some(new) = self.applied() else {
+            return false;
+        };
+        // Of a file of many documents one is enough.
+        let document = yaml_documents(&self.source)
+            .into_iter()
+            .find(|bytes| bytes.start <= self.bytes.start && self.bytes.end <= bytes.end);
+        let (old, new) = match document {
+            Some(bytes) => {
+                let end = bytes.end + self.text.len() - self.bytes.len();
+                (old.get(bytes.clone()), new.get(bytes.start..end))
+            }
+            None => (Some(old), Some(new.as_str())),
+        };
+        let (Some(old), Some(new)) = (old, new) else {
+            return false;
+        };
+        let (old, new) = (values(old), values(new));
+        if old.len() != new.len() {
+            return false;
+        }
+        let mut changes = Vec::new();
+        for pair in old.iter().zip(&new) {
+            match pair {
+                (Ok(old), Ok(new)) => differences(old, new, &mut changes),
+                (Err(_), Err(_)) => {}
+                _ => return false,
+            }
+        }
+        changes == [Some(self.wanted.clone())]
+    }
+}
+
+/// `text` with edits, which are sorted and apart from each other.
+#[must_use]
+pub fn applied(text: &str, edits: &[Edit]) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for edit in edits {
+        out.push_str(text.get(at..edit.bytes.start)?);
+        out.push_str(&edit.text);
+        at = edit.bytes.end;
+    }
+    out.push_str(text.get(at..)?);
+    Some(out)
+}
+
+/// Adds what differs; `None` for what an edit cannot be meant to do.
+fn differences(old: &Value, new: &Value, changes: &mut Vec<Option<Wanted>>) {
+    match (old, new) {
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (old, new) in old.iter().zip(new) {
+                differences(old, new, changes);
+            }
+        }
+        (Value::Object(old), Value::Object(new)) => {
+            for (name, old) in old {
+                if let Some(new) = new.get(name) {
+                    differences(old, new, changes);
+                }
+            }
+            let gone = old.iter().filter(|(name, _)| !new.contains_key(*name));
+            let come = new.iter().filter(|(name, _)| !old.contains_key(*name));
+            let (gone, come): (Vec<_>, Vec<_>) = (gone.collect(), come.collect());
+            match (gone.as_slice(), come.as_slice()) {
+                ([], []) => {}
+                ([(_, old)], [(name, new)]) if old == new => {
+                    changes.push(Some(Wanted::Key((*name).clone())));
+                }
+                _ => changes.push(None),
+            }
+        }
+        _ if old == new => {}
+        (_, Value::String(new)) => changes.push(Some(Wanted::Value(new.clone()))),
+        _ => changes.push(None),
+    }
+}
+
+impl Document {
+    /// Another text in place of the value `node`.
+    #[must_use]
+    pub fn edit_value(&self, source: &Arc<SourceText>, node: &Node, new: &str) -> Option<Edit> {
+        let bytes = self.bytes(&node.span);
+        let Data::Scalar(value, style) = &node.data else {
+            return None;
+        };
+        let mut wanted = new.to_owned();
+        let new = Some(new).filter(|new| !new.chars().any(char::is_control))?;
+        let (bytes, text) = match style {
+            Style::Plain => (bytes, plain(new)),
+            Style::SingleQuoted | Style::DoubleQuoted | Style::Json => {
+                let within = bytes.start + 1..bytes.end.checked_sub(1)?;
+                (within, within_style(*style, new)?)
+            }
+            Style::Literal { .. } | Style::Folded { .. } => {
+                let whole = value.as_str()?;
+                let value = whole.trim_matches('\n');
+                wanted = whole.replacen(value, new, 1);
+                let is_one_line = !value.is_empty() && !value.contains('\n');
+                let end = bytes.start + value.len();
+                if !is_one_line || source.text().get(bytes.start..end) != Some(value) {
+                    return None;
+                }
+                (bytes.start..end, within_style(*style, new)?)
+            }
+        };
+        Some(Edit {
+            source: Arc::clone(source),
+            bytes,
+            text,
+            wanted: Wanted::Value(wanted),
+        })
+    }
+
+    /// Another name in place of the key that takes `key`.
+    #[must_use]
+    pub fn edit_key(
+        &self,
+        source: &Arc<SourceText>,
+        key: &Range<usize>,
+        new: &str,
+    ) -> Option<Edit> {
+        let bytes = self.bytes(key);
+        let raw = source.text().get(bytes.clone())?;
+        let quoted = |style| {
+            let within = bytes.start + 1..bytes.end.checked_sub(1)?;
+            Some((within, within_style(style, new)?))
+        };
+        let (bytes, text) = match raw.as_bytes().first()? {
+            b'\'' => quoted(Style::SingleQuoted)?,
+            b'"' => quoted(Style::DoubleQuoted)?,
+            _ => (bytes.clone(), plain(new)),
+        };
+        Some(Edit {
+            source: Arc::clone(source),
+            bytes,
+            text,
+            wanted: Wanted::Key(new.to_owned()),
+        })
+    }
+}
+
+impl<T> Object<T> {
+    /// Another text in place of code points of the text that the field `field_ref` holds.
+    #[must_use]
+    pub fn edit_text(&self, field_ref: &str, part: Range<usize>, new: &str) -> Option<Edit> {
+        let node = self.document.node.nearest(field_ref);
+        let Data::Scalar(Value::String(value), style) = &node.data else {
+            return None;
+        };
+        let source = &self.source;
+        let span = self.document.bytes(&node.span);
+        let places = locate(source.text(), &span, *style, value);
+        let first = span.start + places.get(part.start)?;
+        let last = span.start + places.get(part.end.checked_sub(1)?)?;
+        let bytes = first..last + written_len(source.text().get(last..)?, *style)?;
+        (bytes.start < bytes.end && bytes.end <= span.end).then_some(())?;
+        let before = value.chars().take(part.start);
+        let behind = value.chars().skip(part.end);
+        Some(Edit {
+            source: Arc::clone(source),
+            bytes,
+            text: within_style(*style, new)?,
+            wanted: Wanted::Value(before.chain(new.chars()).chain(behind).collect()),
+        })
+    }
+}
+
+/// How many bytes the character takes as which `text` begins, in a scalar of a style.
+fn written_len(text: &str, style: Style) -> Option<usize> {
+    let mut chars = text.chars();
+    let first = chars.next()?;
+    let second = chars.next();
+    Some(match (style, first, second) {
+        (Style::SingleQuoted, '\'', Some('\'')) => 2,
+        (Style::DoubleQuoted | Style::Json, '\\', Some(escape)) => match escape {
+            'x' if style == Style::DoubleQuoted => 4,
+            'U' if style == Style::DoubleQuoted => 10,
+            // A character beyond the first plane takes two in JSON.
+            'u' if style == Style::Json && is_surrogate(text) => 12,
+            'u' => 6,
+            other => 1 + other.len_utf8(),
+        },
+        _ => first.len_utf8(),
+    })
+}
+
+fn is_surrogate(text: &str) -> bool {
+    let digits = text.get(2..6);
+    let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    number.is_some_and(|number| (0xd800..0xdc00).contains(&number))
+}
+
+/// `new` as a part of a scalar of a style; `None` where it cannot be.
+fn within_style(style: Style, new: &str) -> Option<String> {
+    if new.chars().any(char::is_control) {
+        return None;
+    }
+    Some(match style {
+        Style::SingleQuoted => new.replace('\'', "''"),
+        Style::DoubleQuoted | Style::Json => new.replace('\\', "\\\\").replace('"', "\\\""),
+        Style::Plain => new.to_owned(),
+        Style::Literal { .. } | Style::Folded { .. } if new.is_empty() => return None,
+        Style::Literal { .. } | Style::Folded { .. } => new.to_owned(),
+    })
+}
+
+/// `new` as a scalar of its own: without quotes, where it means the same then.
+fn plain(new: &str) -> String {
+    let is_plain = [format!("[{new}]"), format!("- {new}\n")]
+        .iter()
+        .all(|text| {
+            let read = yaml::to_json(text);
+            read.is_ok_and(|read| read == Value::from(vec![new]))
+        });
+    if is_plain {
+        new.to_owned()
+    } else {
+        format!("\"{}\"", new.replace('\\', "\\\\").replace('"', "\\\""))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::input::object::documents;
+    use crate::cli::input::yaml::Copies;
+
+    fn object(text: &str) -> Object<()> {
+        let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));
+        let mut found = Vec::new();
+        documents(&source, &mut Copies::default(), &mut |it| {
+            found.extend(it.ok())
+        });
+        Object::new(found.pop().unwrap(), &source, ())
+    }
+
+    /// Checks the text of a file in which the value of `a` becomes `new`.
+    #[track_caller]
+    fn check_value(text: &str, new: &str, wanted: Option<&str>) {
+        let object = object(text);
+        let node = object.document.node.get("a").unwrap();
+        let edit = object.document.edit_value(&object.source, node, new);
+        let edit = edit.filter(Edit::changes_one_value);
+        let found = edit.and_then(|edit| edit.applied());
+        assert_eq!(found.as_deref(), wanted);
+    }
+
+    #[test]
+    fn a_value_is_replaced_in_its_style() {
+        check_value("a: core # x\nb: 1", "", Some("a: \"\" # x\nb: 1"));
+        check_value("a: core", "true", Some("a: \"true\""));
+        check_value("a: core", "apps", Some("a: apps"));
+        check_value("{a: 'co''re', b: 1}", "x'y", Some("{a: 'x''y', b: 1}"));
+        check_value("a: \"c\\u006fre\"", "x\"\\y", Some("a: \"x\\\"\\\\y\""));
+        check_value("{\"a\": \"core\"}", "\"", Some("{\"a\": \"\\\"\"}"));
+        check_value("a: |-\n  core\nb: 1", "apps", Some("a: |-\n  apps\nb: 1"));
+        check_value("a: >\n\n  core\n", "apps", Some("a: >\n\n  apps\n"));
+        check_value("a: &x !!str core\r\n", "apps", Some("a: &x !!str apps\r\n"));
+        check_value(
+            "b: 1\n---\na: x\n---\nc: [\n",
+            "y",
+            Some("b: 1\n---\na: y\n---\nc: [\n"),
+        );
+    }
+
+    #[test]
+    fn what_would_change_more_is_not_done() {
+        check_value("a: |\n  core\n  b\n", "apps", None);
+        check_value("a: |-\n  core\n", "", None);
+        check_value("a: &x core\nb: *x", "apps", None);
+        check_value("b: &x core\na: *x", "apps", None);
+        check_value("a: core", "core", None);
+        check_value("a: core", "x\ny", None);
+    }
+
+    /// Checks the text of a file in which `wrong` in the value of `a` becomes `right`.
+    #[track_caller]
+    fn check_text(text: &str, wrong: &str, right: &str, wanted: Option<&str>) {
+        let object = object(text);
+        let value = object.document.node.get("a").unwrap().as_str().unwrap();
+        let at = value.find(wrong).unwrap();
+        let start = value.get(..at).unwrap().chars().count();
+        let part = start..start + wrong.chars().count();
+        let edit = object.edit_text("a", part, right);
+        let edit = edit.filter(Edit::changes_one_value);
+        let found = edit.and_then(|edit| edit.applied());
+        assert_eq!(found.as_deref(), wanted);
+    }
+
+    #[test]
+    fn a_part_of_a_text_is_replaced_in_its_style() {
+        check_text("a: x == b  # c", "b", "c", Some("a: x == c  # c"));
+        check_text("a: é\n    b", "b", "c", Some("a: é\n    c"));
+        check_text(
+            "a: x\n    b\n\n    y",
+            "b",
+            "c",
+            Some("a: x\n    c\n\n    y"),
+        );
+        check_text("a: 'x ''b'' y'", "'b'", "'c'", Some("a: 'x ''c'' y'"));
+        check_text(
+            "a: \"x \\\"\\u0062\\\"\"",
+            "\"b\"",
+            "\"c\"",
+            Some("a: \"x \\\"c\\\"\""),
+        );
+        check_text("a: \"x \\x62 y\"", "b", "c", Some("a: \"x c y\""));
+        check_text("a: \"x b\\\n   b y\"", "bb", "c", Some("a: \"x c y\""));
+        check_text("a: \"x \\U0001f600 y\"", "😀", "c", Some("a: \"x c y\""));
+        check_text(
+            "{\"a\": \"x \\ud83d\\ude00 y\"}",
+            "😀",
+            "c",
+            Some("{\"a\": \"x c y\"}"),
+        );
+        check_text(
+            "a: |2-\n    x\n  b\n",
+            "b",
+            "c",
+            Some("a: |2-\n    x\n  c\n"),
+        );
+        check_text("a: >\n  x\n  b y\n", "b", "c", Some("a: >\n  x\n  c y\n"));
+        check_text("a: x == b", "b", "c # d", None);
+        check_text("a: [x]\n---\na: &y b\nb: *y", "b", "c", None);
+    }
+
+    #[test]
+    fn a_key_is_replaced_in_its_style() {
+        for (text, wanted) in [
+            ("a: 1\nb: 2", Some("x: 1\nb: 2")),
+            ("{'a': 1, b: 2}", Some("{'x': 1, b: 2}")),
+            ("{\"a\": [1]}", Some("{\"x\": [1]}")),
+            ("? a\n: 1", Some("? x\n: 1")),
+            ("a: 1\nx: 2", None),
+            ("q: &q {a: 1}\nz: *q", None),
+        ] {
+            let object = object(text);
+            let root = &object.document.node;
+            let entry = root
+                .entry("a")
+                .or_else(|| root.get("q")?.entry("a"))
+                .unwrap();
+            let edit = object
+                .document
+                .edit_key(&object.source, &entry.key, "x")
+                .unwrap();
+            let edit = Some(edit).filter(Edit::changes_one_value);
+            assert_eq!(edit.and_then(|edit| edit.applied()).as_deref(), wanted);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Comments that are meant for a program, `# vap: …`, and the part of the document that each is about.
+//!
+//! It knows where a comment stands, and nothing of what it says. What looks like one within a scalar is text.
+
+use std::ops::Range;
+
+use super::parse::{Content, Nodes};
+use super::{BYTE_ORDER_MARK, Style, cursor, parse};
+
+/// The mark of a comment that is meant for a program.
+const MARK: &str = "vap:";
+
+/// A comment with the mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    /// Its bytes, from `#` on.
+    pub span: Range<usize>,
+    /// The part that it is about.
+    pub about: About,
+}
+
+/// The part of a text that a comment is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// The whole document: it stands before it.
+    Document,
+    /// These bytes.
+    Bytes(Range<usize>),
+    /// Nothing: nothing follows it.
+    Nothing,
+}
+
+/// Reports whether `comment`, which begins with `#`, has the mark.
+pub(super) fn is_marked(comment: &str) -> bool {
+    words(comment).is_some()
+}
+
+/// The words behind the mark of a comment, if it has the mark.
+#[must_use]
+pub fn words(comment: &str) -> Option<&str> {
+    let text = comment.trim_start_matches('#').trim_start();
+    text.strip_prefix(MARK).map(str::trim)
+}
+
+/// The comments with the mark in the first document of `text`, and whether there is a document; none of what
+/// cannot be read.
+#[must_use]
+pub fn comments(text: &str) -> (Vec<Comment>, bool) {
+    let start = if text.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len_utf8()
+    } else {
+        0
+    };
+    // What is behind a forbidden character is not read.
+    let end = cursor::forbidden(text).map_or(text.len(), |(at, _)| at);
+    let mut text = text.get(..end).unwrap_or_default().to_owned();
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let Ok((document, spans)) = parse::document_with_comments(&text, start) else {
+        return (Vec::new(), false);
+    };
+    let Some((nodes, root)) = document else {
+        let about = |span| Comment {
+            span,
+            about: About::Document,
+        };
+        return (spans.into_iter().map(about).collect(), false);
+    };
+    let parts = Parts::new(&nodes);
+    let root = nodes.get(root).map_or(0, |root| root.span.start);
+    let about = |span: Range<usize>| Comment {
+        about: if span.start < root {
+            About::Document
+        } else {
+            parts.about(&text, &span)
+        },
+        span,
+    };
+    (spans.into_iter().map(about).collect(), true)
+}
+
+/// The parts of a document that a comment may be about, each list sorted by where its parts begin.
+struct Parts {
+    /// Items of lists and entries of objects; of those that begin at one place the largest is first.
+    named: Vec<Range<usize>>,
+    /// Scalars, with a mark where it is a block.
+    scalars: Vec<(Range<usize>, bool)>,
+    /// The beginnings of keys, with the value of each.
+    values: Vec<(usize, Range<usize>)>,
+}
+
+impl Parts {
+    fn new(nodes: &Nodes) -> Self {
+        let mut parts = Self {
+            named: Vec::new(),
+            scalars: Vec::new(),
+            values: Vec::new(),
+        };
+        let span = |id: usize| nodes.get(id).map_or(0..0, |node| node.span.clone());
+        for node in nodes {
+            match &node.content {
+                Content::Scalar { style, .. } => {
+                    let is_block = matches!(style, Style::Literal { .. } | Style::Folded { .. });
+                    parts.scalars.push((node.span.clone(), is_block));
+                }
+                Content::List(items) => parts.named.extend(items.iter().map(|item| span(*item))),
+                Content::Map(entries) => {
+                    for (key, value) in entries {
+                        let (key, value) = (span(*key), span(*value));
+                        // A value that is left out is where the next token is.
+                        let end = if value.is_empty() { key.end } else { value.end };
+                        parts.named.push(key.start..end.max(key.end));
+                        if !value.is_empty() {
+                            parts.values.push((key.start, value));
+                        }
+                    }
+                }
+                Content::Alias(_) => {}
+            }
+        }
+        parts
+            .named
+            .sort_by_key(|part| (part.start, std::cmp::Reverse(part.end)));
+        parts.scalars.sort_by_key(|(part, _)| part.start);
+        parts.values.sort_by_key(|(key, _)| *key);
+        parts
+    }
+
+    /// The first item or entry that begins behind `at`.
+    fn next(&self, at: usize) -> Option<&Range<usize>> {
+        let n = self.named.partition_point(|part| part.start <= at);
+        self.named.get(n)
+    }
+
+    fn about(&self, text: &str, comment: &Range<usize>) -> About {
+        let before = text.get(..comment.start).unwrap_or_default();
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        let before = before.get(line..).unwrap_or_default().trim_end();
+        if before.trim_start().is_empty() {
+            return match self.next(comment.end) {
+                Some(part) => About::Bytes(part.clone()),
+                None => About::Nothing,
+            };
+        }
+        let mut about = line..comment.end;
+        // What begins on the line, and goes on behind the comment.
+        let first = self.values.partition_point(|(key, _)| *key < line);
+        for (key, value) in self.values.iter().skip(first) {
+            if *key > comment.start {
+                break;
+            }
+            if value.start > comment.start {
+                about.end = about.end.max(value.end);
+            }
+        }
+        // Texts of several lines, of which this is one.
+        let first = self.scalars.partition_point(|(part, _)| part.end <= line);
+        for (part, _) in self.scalars.iter().skip(first) {
+            if part.start > comment.start {
+                break;
+            }
+            about.start = about.start.min(part.start);
+            about.end = about.end.max(part.end);
+        }
+        // An item whose text begins on the next line.
+        let n = self
+            .scalars
+            .partition_point(|(part, _)| part.start <= comment.end);
+        let is_block = |part: &Range<usize>| {
+            let next = self.scalars.get(n);
+            next.is_some_and(|(scalar, is_block)| *is_block && scalar.start == part.start)
+        };
+        if let Some(part) = self.next(comment.end)
+            && (before.ends_with('-') || is_block(part))
+            && text
+                .get(comment.end..part.start)
+                .is_some_and(|gap| gap.trim().is_empty())
+        {
+            about.end = about.end.max(part.end);
+        }
+        About::Bytes(about)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that the lines which the comments of `text` are about, from 1, are `wanted`.
+    #[track_caller]
+    fn check(text: &str, wanted: &[&str]) {
+        let (found, _) = comments(text);
+        let line = |at: usize| text.get(..at).unwrap().matches('\n').count() + 1;
+        let found: Vec<String> = found
+            .iter()
+            .map(|comment| match &comment.about {
+                About::Document => "document".to_owned(),
+                About::Nothing => "nothing".to_owned(),
+                About::Bytes(bytes) => format!("{}-{}", line(bytes.start), line(bytes.end)),
+            })
+            .collect();
+        assert_eq!(found, wanted, "{text}");
+    }
+
+    #[test]
+    fn a_comment_of_its_own_is_about_what_follows() {
+        check("a: 1\n# vap: x\nb:\n  c: 1\n  d: 2\ne: 3\n", &["3-5"]);
+        check("a:\n  # vap: x\n  b: 1\n  c: 2\n", &["3-3"]);
+        check(
+            "a:\n# vap: x\n- b: 1\n  c: |\n    2\n    3\n- d: 2\n",
+            &["3-6"],
+        );
+        check("a:\n-\n  # vap: x\n  b: 1\n  c: 2\n", &["4-5"]);
+        check(
+            "a: 0\n# vap: x\n\n# other\n# vap: y\nb: 1\nc: 2",
+            &["6-6", "6-6"],
+        );
+        check("a: [\n  # vap: x\n  {b: 1,\n   c: 2}, d]", &["3-4"]);
+        check("a: 0\n# vap: x\nb: &x\n  c: 1\nd: *x\n", &["3-4"]);
+        check("a: 1\n# vap: x\n", &["nothing"]);
+        check("a:\n  b:\n# vap: x\n  c:\n  d: 1", &["4-4"]);
+    }
+
+    #[test]
+    fn a_comment_before_a_document_is_about_it() {
+        check("# vap: x\na: 1\nb: 2", &["document"]);
+        check("#vap:x\n\n- a\n- b", &["document"]);
+        check("# vap: x", &["document"]);
+        assert!(!comments("# vap: x").1 && comments("a: 1").1);
+    }
+
+    #[test]
+    fn a_comment_behind_something_is_about_the_line_and_its_texts() {
+        check("a: 1\nb: 2 # vap: x\nc: 3", &["2-2"]);
+        check("a: |  # vap: x\n  b\n  c\nd: 1", &["1-3"]);
+        check("a: >-  # vap: x\n\n  b\n  c\nd: 1", &["1-4"]);
+        check("- |  # vap: x\n  b\n  c\n- 1", &["1-3"]);
+        check("a:  # vap: x\n  b: 1\n  c: 2\nd: 1", &["1-3"]);
+        check("-  # vap: x\n  b: 1\n  c: 2\n- 1", &["1-3"]);
+        check("a: b\n  c\n  d # vap: x\ne: 1", &["1-3"]);
+        check("a: 'b\n  c'  # vap: x\ne: 1", &["1-2"]);
+        check("a: {b: 1, # vap: x\n  c: 2}", &["1-1"]);
+        check("a: [b, # vap: x\n  c]", &["1-1"]);
+        check("a: 1 # vap: x\r\nb: 2\r\n", &["1-1"]);
+    }
+
+    #[test]
+    fn what_is_text_is_no_comment() {
+        check(
+            "a: |\n  # vap: x\n  b\nc: 'x # vap: x'\nd: \"\n  # vap: x\"",
+            &[],
+        );
+        check(
+            "a: b# vap: x\nc: object.x // vap: x\n# note of vap: x\n",
+            &[],
+        );
+        check("a: [\n# vap: x", &[]);
+    }
+}

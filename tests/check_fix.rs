@@ -1,0 +1,499 @@
+//! `kubectl vap check --fix`: what it writes, what it leaves, and that it changes nothing else in any style of text.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use crate::check_management::{directory, json, vap};
+use vap_status_controller::cli::exit::Exit;
+
+/// A policy with the rest of its rule's fields, and of its validation's.
+fn policy(rule: &str, validation: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\n\
+         spec:\n  matchConstraints:\n    resourceRules:\n    - {{{rule}}}\n  validations:\n  - {validation}\n"
+    )
+}
+
+const RULE: &str =
+    "apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]";
+const SOUND: &str = "expression: object.spec.replicas <= 50";
+
+fn with(root: &std::path::Path, name: &str) -> String {
+    fs::read_to_string(root.join(name)).unwrap()
+}
+
+/// Checks what `--fix` makes of a file, and that nothing is left to find.
+#[track_caller]
+fn check(test: &str, wrong: &str, right: &str) {
+    let root = directory(&format!("fix-{test}"), &[("p.yaml", wrong)]);
+    let path = root.join("p.yaml");
+    let path = path.to_str().unwrap();
+    let (diff, err, exit) = vap(&[path, "--diff"]);
+    assert_eq!(with(&root, "p.yaml"), wrong, "--diff writes");
+    assert!(
+        exit == Exit::Findings && diff.starts_with("--- "),
+        "{diff}{err}"
+    );
+    let (out, err, exit) = vap(&[path, "--fix"]);
+    assert_eq!(with(&root, "p.yaml"), right, "{out}{err}");
+    assert!(err.contains(" made\n") && exit == Exit::Clean, "{out}{err}");
+    // Each line of the diff is a line of one of the texts.
+    let lines = |sign: char| {
+        diff.lines()
+            .skip(2)
+            .filter_map(move |line| line.strip_prefix(sign))
+    };
+    assert!(
+        lines('+').all(|line| right.lines().any(|of| of == line)),
+        "{diff}"
+    );
+    assert!(
+        lines('-').all(|line| wrong.lines().any(|of| of == line)),
+        "{diff}"
+    );
+    assert!(vap(&[path, "--diff"]).0.is_empty());
+}
+
+#[test]
+fn what_has_one_mend_is_mended() {
+    let rule = |from: &str, to: &str| policy(&RULE.replace(from, to), SOUND);
+    let sound = policy(RULE, SOUND);
+    let with = |expression: &str| policy(RULE, &format!("expression: {expression}"));
+    check("operation", &rule("CREATE", "create"), &sound);
+    check(
+        "operation-quoted",
+        &rule("CREATE", "\"Create\""),
+        &rule("CREATE", "\"CREATE\""),
+    );
+    check("group", &rule("[apps]", "[apps/v1]"), &sound);
+    check("resource", &rule("deployments", "Deployment"), &sound);
+    check(
+        "field",
+        &policy(RULE, "expresion: object.spec.replicas <= 50"),
+        &sound,
+    );
+    check(
+        "field-quoted",
+        &policy(RULE, "'Expression': object.spec.replicas <= 50"),
+        &policy(RULE, "'expression': object.spec.replicas <= 50"),
+    );
+    check(
+        "kind",
+        &sound.replace("ValidatingAdmission", "ValidatingAdmision"),
+        &sound,
+    );
+    check(
+        "api-version",
+        &sound.replace("admissionregistration.k8s.io/v1", "apps/v1"),
+        &sound,
+    );
+    check(
+        "old-version",
+        &sound
+            .replace("k8s.io/v1", "k8s.io/v1beta1")
+            .replace("<= 50", "<= '50'")
+            .replace("'50'", "50")
+            .replace("CREATE", "create"),
+        &sound,
+    );
+    check(
+        "expression",
+        &with("object.spec.replica <= 50 && objct.spec.replicas > 1"),
+        &with("object.spec.replicas <= 50 && object.spec.replicas > 1"),
+    );
+    check(
+        "enum",
+        &sound.replace("  match", "  failurePolicy: fail # x\n  match"),
+        &sound.replace("  match", "  failurePolicy: Fail # x\n  match"),
+    );
+    let value = |operation: &str| {
+        let expression = format!("request.operation == {operation} || object.spec.replicas > 1");
+        with(&format!("'{}'", expression.replace('\'', "''")))
+    };
+    check("value", &value("\"create\""), &value("\"CREATE\""));
+    check("value-single", &value("'create'"), &value("'CREATE'"));
+    let core = |group: &str| {
+        policy(
+            &format!(
+                "apiGroups: [{group}], apiVersions: [v1], operations: [CREATE], resources: [pods]"
+            ),
+            "expression: object.metadata.name != 'a'",
+        )
+    };
+    check("core", &core("core"), &core("\"\""));
+    check("core-quoted", &core("'core'"), &core("''"));
+    check("core-version", &core("v1"), &core("\"\""));
+    check(
+        "mark",
+        &format!("\u{feff}{}", rule("CREATE", "create")),
+        &format!("\u{feff}{sound}"),
+    );
+    let crlf = |text: String| text.replace('\n', "\r\n");
+    check(
+        "crlf",
+        &crlf(rule("CREATE", "create")),
+        &crlf(sound.clone()),
+    );
+    let binding = |name: &str| {
+        format!(
+            "{sound}---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\nspec:\n  policyName: {name}\n  validationActions: [Deny]\n"
+        )
+    };
+    let named = |text: String| text.replace("name: p}", "name: replica-limit}");
+    check(
+        "policy-name",
+        &named(binding("replica-limits")),
+        &named(binding("replica-limit")),
+    );
+}
+
+#[test]
+fn what_has_no_single_mend_is_left() {
+    for (n, text) in [
+        // Two kinds of the same distance, and what has no suggestion.
+        policy(RULE, "expression: object.spec.zzzz == 1"),
+        // The version of the group is none of the rule.
+        policy(&RULE.replace("[apps]", "[apps/v1beta1]"), SOUND),
+        // A guard is one of several mends.
+        policy(RULE, "expression: object.spec.paused == true"),
+        // A name may be known elsewhere.
+        policy(RULE, SOUND).replace("name: p}", "name: P}"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let root = directory(&format!("unfixed-{n}"), &[("p.yaml", text)]);
+        let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
+        assert_eq!(err, "no finding has a mend that --fix can make\n", "{text}");
+        assert_eq!(
+            (with(&root, "p.yaml"), exit),
+            (text.clone(), Exit::Findings)
+        );
+    }
+}
+
+#[test]
+fn a_file_with_a_new_finding_is_left_as_it_was() {
+    // What the misspelt key hides has a finding itself.
+    let hidden = policy(RULE, "expresion: object.spec.zzzz == 1");
+    let anchor = policy(&RULE.replace("operations: [CREATE]", "operations: &ops [create]"), SOUND)
+        .replace("  validations", "    excludeResourceRules:\n    - {apiGroups: [apps], apiVersions: [v1], operations: *ops, resources: [deployments]}\n  validations");
+    let root = directory("fix-left", &[("h.yaml", &hidden), ("a.yaml", &anchor)]);
+    let sound = policy(&RULE.replace("CREATE", "create"), SOUND).replace("name: p", "name: s");
+    fs::write(root.join("s.yaml"), &sound).unwrap();
+    let only = |name: &str| {
+        let path = root.join(name);
+        vap(&[path.to_str().unwrap(), "--fix"])
+    };
+    let (_, err, _) = only("h.yaml");
+    assert!(
+        err.contains("h.yaml: left as it is: there would be ")
+            && err.contains("undefined field 'zzzz'"),
+        "{err}"
+    );
+    assert_eq!(with(&root, "h.yaml"), hidden);
+    let (_, err, _) = only("a.yaml");
+    assert!(
+        err.contains("a.yaml: left as it is: a mend would change more than the value at its place"),
+        "{err}"
+    );
+    assert_eq!(with(&root, "a.yaml"), anchor);
+    // Another file is mended all the same.
+    let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
+    assert!(err.contains("s.yaml: 1 mend made"), "{err}");
+    assert_eq!(exit, Exit::Findings);
+    assert_eq!(with(&root, "s.yaml"), sound.replace("create", "CREATE"));
+    assert_eq!(
+        (with(&root, "h.yaml"), with(&root, "a.yaml")),
+        (hidden, anchor)
+    );
+}
+
+#[test]
+fn what_is_not_reported_is_not_mended() {
+    let text = policy(RULE, "expression: object.spec.replica <= 50");
+    let root = directory("fix-suppressed", &[("p.yaml", &text)]);
+    let (_, err, _) = vap(&[
+        root.to_str().unwrap(),
+        "--fix",
+        "--allow",
+        "undefined-field",
+    ]);
+    assert_eq!(err, "no finding has a mend that --fix can make\n");
+    assert_eq!(with(&root, "p.yaml"), text);
+}
+
+#[test]
+fn standard_input_is_refused_and_programs_get_the_mends() {
+    for flag in ["--fix", "--diff"] {
+        let (out, err, exit) = vap(&["-", flag]);
+        assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+        assert_eq!(
+            err,
+            "error: standard input cannot be mended; name files or directories\n"
+        );
+    }
+    let text = policy(RULE, "expression: object.spec.replica <= 50");
+    let root = directory("fix-json", &[("p.yaml", &text)]);
+    let (report, _) = json(&root.join("p.yaml"), &["--diff"]);
+    let fix = &report["findings"][0]["fix"];
+    assert_eq!(
+        (&fix["line"], &fix["column"], &fix["endColumn"]),
+        (&9.into(), &29.into(), &36.into())
+    );
+    assert_eq!(fix["text"], "replicas");
+    assert_eq!(report["fixes"][0]["fixed"], 1);
+    assert!(
+        report["fixes"][0]["diff"]
+            .as_str()
+            .unwrap()
+            .contains("+  - expression: object.spec.replicas")
+    );
+    assert_eq!(with(&root, "p.yaml"), text);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_permissions_stay() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let text = policy(&RULE.replace("CREATE", "create"), SOUND);
+    let root = directory("fix-links", &[("real/p.yaml", &text)]);
+    let (real, link) = (root.join("real/p.yaml"), root.join("link.yaml"));
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+    symlink(&real, &link).unwrap();
+    let (_, err, _) = vap(&[link.to_str().unwrap(), "--fix"]);
+    assert!(err.contains("1 mend made"), "{err}");
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(with(&root, "real/p.yaml"), text.replace("create", "CREATE"));
+    assert_eq!(
+        fs::metadata(&real).unwrap().permissions().mode() & 0o777,
+        0o640
+    );
+    assert_eq!(fs::read_dir(root.join("real")).unwrap().count(), 1);
+}
+
+#[test]
+fn rules_are_explained_beneath_the_findings_once() {
+    let text = policy(
+        RULE,
+        "expression: object.spec.replica <= 50 && object.spec.replika > 1",
+    );
+    let root = directory("explain", &[("p.yaml", &text)]);
+    let (out, _, _) = vap(&[root.to_str().unwrap(), "--explain"]);
+    assert_eq!(
+        out.matches("\nA field that the schema does not have.\n")
+            .count(),
+        1,
+        "{out}"
+    );
+}
+
+/// Numbers by a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        usize::try_from(self.0 >> 33).unwrap() % n
+    }
+
+    fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+    Folded,
+}
+
+const STYLES: [Style; 5] = [
+    Style::Plain,
+    Style::Single,
+    Style::Double,
+    Style::Literal,
+    Style::Folded,
+];
+
+/// Mistakes with their mends, in expressions that are sound otherwise.
+const MISTAKES: [(&str, &str, &str); 6] = [
+    ("object.spec.", "replicaz", "replicas"),
+    ("", "objekt", "object"),
+    (
+        "request.operation != 'CREATE' || object.spec.",
+        "replica",
+        "replicas",
+    ),
+    (
+        "object.metadata.name != 'é漢😀' && object.spec.",
+        "reepliicas",
+        "replicas",
+    ),
+    ("object.metadata.name != \"q\\\\\" && ", "objct", "object"),
+    (
+        "!(object.metadata.name in ['a', 'b']) && object.",
+        "specc",
+        "spec",
+    ),
+];
+
+/// What follows each mistake.
+fn rest(token: &str) -> &'static str {
+    match token {
+        "objekt" | "objct" => ".spec.replicas > 1 && object.metadata.name != 'x'",
+        "specc" => ".replicas > 1",
+        _ => " > 1 && object.metadata.name != 'x'",
+    }
+}
+
+/// Writes an expression in a style; returns the bytes of the mistake.
+fn write_scalar(
+    text: &mut String,
+    random: &mut Random,
+    style: Style,
+    (before, token, behind): (&str, &str, &str),
+) -> Range<usize> {
+    let column = 6 + random.below(4);
+    let indent = " ".repeat(column);
+    match style {
+        Style::Literal | Style::Folded => {
+            text.push(if style == Style::Literal { '|' } else { '>' });
+            text.push_str(["", "-", "+", "- # why"][random.below(4)]);
+            write!(text, "{}{indent}", ["\n", "\n\n"][random.below(2)]).unwrap();
+        }
+        Style::Single => text.push('\''),
+        Style::Double => text.push('"'),
+        // What begins with a sign or a quote cannot be plain.
+        Style::Plain => {}
+    }
+    let mut bytes = 0..0;
+    for (part, is_token) in [(before, false), (token, true), (behind, false)] {
+        if is_token {
+            bytes.start = text.len();
+        }
+        for (n, character) in part.chars().enumerate() {
+            match (style, character) {
+                (_, ' ') if random.one_in(4) => match style {
+                    Style::Plain | Style::Literal | Style::Folded => {
+                        write!(text, "\n{indent}").unwrap()
+                    }
+                    Style::Single => {
+                        write!(text, "{}{indent}", ["\n", " \r\n"][random.below(2)]).unwrap()
+                    }
+                    Style::Double => {
+                        text.push_str([" \\\n   ", "\n\t ", "\\n", "\\t", "\\x20"][random.below(5)])
+                    }
+                },
+                (Style::Single, '\'') => text.push_str("''"),
+                (Style::Double, '"' | '\\') => {
+                    text.push('\\');
+                    text.push(character);
+                }
+                (Style::Double, _) if random.one_in(12) => match u32::from(character) {
+                    code @ 0..0x80 if random.one_in(2) => write!(text, "\\x{code:02x}").unwrap(),
+                    code @ 0..0x1_0000 if random.one_in(2) => {
+                        write!(text, "\\u{code:04X}").unwrap()
+                    }
+                    code => write!(text, "\\U{code:08x}").unwrap(),
+                },
+                (Style::Double, other) if is_token && n > 0 && random.one_in(20) => {
+                    write!(text, "\\\n    {other}").unwrap();
+                }
+                (_, other) => text.push(other),
+            }
+        }
+        if is_token {
+            bytes.end = text.len();
+        }
+    }
+    match style {
+        Style::Single => text.push('\''),
+        Style::Double => text.push('"'),
+        _ => {}
+    }
+    bytes
+}
+
+/// In all styles, block and flow, each mistake is mended at its bytes, and no other byte changes.
+#[test]
+fn mends_change_nothing_else_in_any_style() {
+    let mut random = Random(23);
+    let mut files: Vec<(String, String, String)> = Vec::new();
+    let mut n_mends = 0;
+    for file in 0..40 {
+        let mut text = policy(RULE, SOUND).replace("name: p}", &format!("name: p{file}}}"));
+        let mut edits: Vec<(Range<usize>, &str)> = Vec::new();
+        for _ in 0..10 {
+            let style = STYLES[random.below(STYLES.len())];
+            let (before, token, right) = MISTAKES[random.below(MISTAKES.len())];
+            let is_flow = random.one_in(3) && matches!(style, Style::Single | Style::Double);
+            let starts_badly = style == Style::Plain && before.starts_with('!');
+            let before = if starts_badly {
+                "object.metadata.name != 'c' && object."
+            } else {
+                before
+            };
+            text.push_str(if is_flow {
+                "  - {expression: "
+            } else {
+                "  - expression: "
+            });
+            let bytes = write_scalar(&mut text, &mut random, style, (before, token, rest(token)));
+            edits.push((bytes, right));
+            text.push_str(if is_flow { ", message: x} # y\n" } else { "\n" });
+        }
+        n_mends += edits.len();
+        let mut wanted = text.clone();
+        for (bytes, right) in edits.into_iter().rev() {
+            wanted.replace_range(bytes, right);
+        }
+        files.push((format!("p{file}.yaml"), text, wanted));
+    }
+    let given: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(name, text, _)| (name.as_str(), text.as_str()))
+        .collect();
+    let root: PathBuf = directory("fix-styles", &given);
+    let (out, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
+    assert_eq!(exit, Exit::Clean, "{err}{out}");
+    for (name, text, wanted) in &files {
+        let found = with(&root, name);
+        assert!(found == *wanted, "{name}\n{text}\n{found}\n{err}");
+    }
+    assert_eq!(n_mends, 400);
+}
+
+/// The same in a file of JSON.
+#[test]
+fn mends_of_json_change_nothing_else() {
+    let document = |expression: &str| {
+        format!(
+            "{{\"apiVersion\": \"admissionregistration.k8s.io/v1\", \"kind\": \"ValidatingAdmissionPolicy\",\n\
+             \t\"metadata\": {{\"name\": \"p\"}}, \"spec\": {{\"matchConstraints\": {{\"resourceRules\": [{{\"apiGroups\": [\"apps\"],\n\
+             \t\"apiVersions\": [\"v1\"], \"operations\": [\"CREATE\"], \"resources\": [\"deployments\"]}}]}},\n\
+             \t\"validations\": [{{\"expression\": \"{expression}\"}}]}}}}"
+        )
+    };
+    let wrong = "object.metadata.name != '\\ud83d\\ude00\\/' \\n&& object.spec.repl\\u0069ca <= 50";
+    check(
+        "json",
+        &document(wrong),
+        &document(&wrong.replace("repl\\u0069ca", "replicas")),
+    );
+}

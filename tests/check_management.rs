@@ -1,0 +1,550 @@
+//! What becomes of the findings of `kubectl vap check`: levels, comments, configuration, baseline.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::golden::PLAIN;
+use clap::Parser as _;
+use serde_json::Value;
+use vap_status_controller::cli::args::Args;
+use vap_status_controller::cli::exit::Exit;
+use vap_status_controller::cli::run;
+
+/// A policy with a warning in line 10, `undefined-field`.
+const WRONG: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+  - message: too many
+    expression: object.spec.replica <= 50
+";
+
+/// Runs `check`; returns its output, its complaints, and its exit status.
+pub(crate) fn vap(args: &[&str]) -> (String, String, Exit) {
+    let parsed = Args::try_parse_from([&["kubectl-vap", "check"], args].concat());
+    let parsed = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return (String::new(), error.to_string(), Exit::WrongUse),
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = run(&parsed, PLAIN, &mut out, &mut err);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(out), text(err), exit)
+}
+
+/// A new directory with a file for each of `files`.
+pub(crate) fn directory(test: &str, files: &[(&str, &str)]) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("management-{test}"));
+    let _ = fs::remove_dir_all(&root);
+    fs::create_dir_all(root.join(".git")).unwrap();
+    for (name, text) in files {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+/// The report on `path` as JSON, and the exit status.
+pub(crate) fn json(path: &Path, args: &[&str]) -> (Value, Exit) {
+    let (out, err, exit) = vap(&[&[path.to_str().unwrap(), "-o", "json"], args].concat());
+    let report = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}{out}"));
+    (report, exit)
+}
+
+/// The findings of a report: severity, rule and line.
+fn findings(report: &Value) -> Vec<String> {
+    let found = report["findings"].as_array().unwrap().iter();
+    found
+        .map(|found| {
+            let text = |name: &str| found[name].as_str().unwrap();
+            format!("{} {} {}", text("severity"), text("rule"), found["line"])
+        })
+        .collect()
+}
+
+/// The suppressed findings of a report: what suppresses them, and the rule.
+fn suppressed(report: &Value) -> Vec<String> {
+    let found = report["suppressed"].as_array().unwrap().iter();
+    found
+        .map(|of| {
+            let rule = of["finding"]["rule"].as_str().unwrap();
+            format!("{} {rule}", of["by"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn flags_set_the_level_of_a_rule_and_the_exit_status_follows() {
+    let root = directory("levels", &[("p.yaml", WRONG)]);
+    let check = |args: &[&str]| {
+        let (report, exit) = json(&root, args);
+        (findings(&report), suppressed(&report), exit)
+    };
+    let told = |severity: &str| vec![format!("{severity} undefined-field 10")];
+    let none = Vec::<String>::new();
+    assert_eq!(check(&[]), (told("warning"), none.clone(), Exit::Findings));
+    let raised = check(&["--error", "undefined-field"]);
+    assert_eq!(raised, (told("error"), none.clone(), Exit::Findings));
+    let lowered = check(&["--note", "undefined-field"]);
+    assert_eq!(lowered, (told("note"), none.clone(), Exit::Clean));
+    let hidden = (
+        none.clone(),
+        vec!["level undefined-field".to_owned()],
+        Exit::Clean,
+    );
+    assert_eq!(check(&["--allow", "absent-key,undefined-field"]), hidden);
+    assert_eq!(check(&["--allow", "all"]), hidden);
+    let but_one = check(&["--allow", "all", "--warn", "undefined-field"]);
+    assert_eq!(but_one, (told("warning"), none, Exit::Findings));
+
+    let (out, _, _) = vap(&[root.to_str().unwrap(), "--allow", "all"]);
+    assert_eq!(
+        out,
+        "1 policy in 1 file checked for Kubernetes 1.36: nothing found (1 suppressed: 1 by the level of the rule)\n"
+    );
+}
+
+#[test]
+fn what_is_refused_or_unread_is_reported_at_any_level() {
+    let refused = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
+    let root = directory(
+        "refused",
+        &[
+            ("p.yaml", &refused),
+            ("q.yaml", "kind: ValidatingAdmissionPolicy\na: [\n"),
+        ],
+    );
+    for level in ["--allow", "--note", "--warn"] {
+        let (report, exit) = json(&root, &[level, "all", level, "invalid-value"]);
+        let found = findings(&report);
+        assert!(
+            found.contains(&"error invalid-value 8".to_owned()),
+            "{found:?}"
+        );
+        assert!(
+            found.contains(&"error invalid-yaml 2".to_owned()),
+            "{found:?}"
+        );
+        assert_eq!(exit, Exit::WrongUse);
+    }
+    let (report, exit) = json(&root.join("none.yaml"), &["--allow", "all"]);
+    assert_eq!(
+        (findings(&report), exit),
+        (vec!["error unreadable null".to_owned()], Exit::WrongUse)
+    );
+}
+
+#[test]
+fn levels_that_cannot_be_are_wrong_use() {
+    for (args, wanted) in [
+        (
+            ["--allow", "undefined-feild", "--note", "all"],
+            "error: no rule `undefined-feild`; did you mean `undefined-field`? `kubectl vap explain` lists all\n",
+        ),
+        (
+            ["--allow", "undefined-field", "--warn", "undefined-field"],
+            "error: `undefined-field` is given two levels, warn and allow; remove one of the two\n",
+        ),
+    ] {
+        let (out, err, exit) = vap(&[&["config/samples"], &args[..]].concat());
+        assert_eq!(
+            (out.as_str(), err.as_str(), exit),
+            ("", wanted, Exit::WrongUse)
+        );
+    }
+}
+
+/// Checks `text` with flags; returns the findings and what is suppressed.
+#[track_caller]
+fn check_text(test: &str, text: &str, args: &[&str]) -> (Vec<String>, Vec<String>) {
+    let root = directory(test, &[("p.yaml", text)]);
+    let (report, _) = json(&root.join("p.yaml"), args);
+    (findings(&report), suppressed(&report))
+}
+
+#[test]
+fn a_comment_allows_the_finding_of_its_line_or_of_what_follows() {
+    const ALLOW: &str = "# vap: allow undefined-field, a webhook adds it";
+    let expression = "    expression: object.spec.replica <= 50\n";
+    let allowed = (
+        Vec::<String>::new(),
+        vec!["comment undefined-field".to_owned()],
+    );
+    for (n, text) in [
+        WRONG.replace(expression, &format!("    {ALLOW}\n{expression}")),
+        WRONG.replace("<= 50", &format!("<= 50 {ALLOW}")),
+        WRONG.replace("  - message", &format!("  {ALLOW}\n  - message")),
+        WRONG.replace("  validations:", &format!("  {ALLOW}\n  validations:")),
+        WRONG.replace("validations:", &format!("validations: {ALLOW}")),
+        format!("{ALLOW}\n{WRONG}"),
+        format!("{ALLOW}\n---\n{WRONG}"),
+        WRONG.replace(
+            "object.spec.replica",
+            &format!(">- {ALLOW}\n      object.metadata.name != ''\n      && object.spec.replica"),
+        ),
+        WRONG
+            .replace(
+                "object.spec.replica",
+                "|\n      object.metadata.name != ''\n      && object.spec.replica",
+            )
+            .replace("  - message", &format!("  {ALLOW}\n  - message")),
+        WRONG.replace(
+            "<= 50",
+            &format!("<= 50\n      && object.spec.replicas > 1 {ALLOW}"),
+        ),
+        WRONG
+            .replace('\n', "\r\n")
+            .replace("<= 50", &format!("<= 50 {ALLOW}")),
+        format!(
+            "\u{feff}{}",
+            WRONG.replace("<= 50", &format!("<= 50 {ALLOW}"))
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(
+            check_text(&format!("comment-{n}"), &text, &[]),
+            allowed,
+            "{text}"
+        );
+        // The level of the rule does not make the comment useless.
+        let (found, _) = check_text(
+            &format!("comment-{n}"),
+            &text,
+            &["--allow", "undefined-field"],
+        );
+        assert!(found.is_empty(), "{found:?}");
+    }
+}
+
+#[test]
+fn comments_that_allow_nothing_are_found() {
+    let warning = |rule: &str, line: usize| format!("warning {rule} {line}");
+    let wrong = |line| warning("undefined-field", line);
+    for (n, (comment, wanted)) in [
+        (
+            "# vap: allow absent-key, why",
+            vec![warning("unused-suppression", 10), wrong(11)],
+        ),
+        (
+            "# vap: allow undefined-field",
+            vec![warning("invalid-suppression", 10), wrong(11)],
+        ),
+        (
+            "# vap: allow undefined-feild, why",
+            vec![warning("invalid-suppression", 10), wrong(11)],
+        ),
+        (
+            "# vap: ignore undefined-field, why",
+            vec![warning("invalid-suppression", 10), wrong(11)],
+        ),
+        ("# allow undefined-field, why", vec![wrong(11)]),
+        ("# vap: the limit", vec![wrong(11)]),
+        (
+            "# vap: allow undefined-field, why\n    # vap: allow absent-key, why",
+            vec![warning("unused-suppression", 11)],
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let text = WRONG.replace("    expression", &format!("    {comment}\n    expression"));
+        let (found, _) = check_text(&format!("unused-{n}"), &text, &[]);
+        assert_eq!(found, wanted, "{comment}");
+    }
+    // What is text allows nothing, and is no comment that could be unused.
+    for expression in [
+        "'# vap: allow undefined-field, a' != object.spec.replica",
+        "|\n      // vap: allow undefined-field, a\n      object.spec.replica == 1\n      # vap: allow absent-key, a",
+    ] {
+        let text = WRONG.replace(
+            "object.spec.replica <= 50",
+            &serde_json::to_string(expression).unwrap(),
+        );
+        let text = if expression.starts_with('|') {
+            WRONG.replace("object.spec.replica <= 50", expression)
+        } else {
+            text
+        };
+        let (found, suppressed) = check_text("text", &text, &[]);
+        assert!(
+            found.iter().all(|found| !found.contains("suppression")),
+            "{found:?}"
+        );
+        assert!(suppressed.is_empty() && !found.is_empty());
+    }
+}
+
+#[test]
+fn no_comment_hides_what_is_refused() {
+    let text = WRONG.replace(
+        "  validations:",
+        "  # vap: allow invalid-value, why\n  failurePolicy: Never\n  validations:",
+    );
+    let (found, _) = check_text("refused-comment", &text, &["--note", "unused-suppression"]);
+    let wanted = [
+        "note unused-suppression 8",
+        "error invalid-value 9",
+        "warning undefined-field 12",
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn suppressed_findings_are_told() {
+    let text = WRONG.replace(
+        "<= 50",
+        "<= 50 # vap: allow undefined-field, a webhook adds it",
+    );
+    let root = directory("told", &[("p.yaml", &text)]);
+    let path = root.join("p.yaml");
+    let path = path.to_str().unwrap();
+    let (out, _, exit) = vap(&[path]);
+    assert_eq!(
+        (out.as_str(), exit),
+        (
+            "1 policy in 1 file checked for Kubernetes 1.36: nothing found (1 suppressed: 1 by comments)\n",
+            Exit::Clean
+        )
+    );
+    let (out, _, _) = vap(&[path, "-o", "sarif"]);
+    let sarif: Value = serde_json::from_str(&out).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(result["suppressions"][0]["kind"], "inSource");
+    assert_eq!(
+        result["suppressions"][0]["justification"],
+        "a webhook adds it"
+    );
+    let (out, _, _) = vap(&[path, "-o", "github"]);
+    assert_eq!(out, "");
+    let (report, _) = json(&root, &[]);
+    assert_eq!(report["suppressed"][0]["reason"], "a webhook adds it");
+    assert_eq!(report["summary"]["suppressed"], 1);
+}
+
+#[test]
+fn a_configuration_file_is_found_above_the_paths() {
+    let levels = "levels: {undefined-field: note}\n";
+    let root = directory(
+        "config",
+        &[
+            (".vap.yaml", levels),
+            ("a/b/p.yaml", WRONG),
+            ("c/.vap.yaml", "levels:\n  undefined-field: error\n"),
+            ("c/p.yaml", WRONG),
+            ("d/.git/x", ""),
+            ("d/p.yaml", WRONG),
+        ],
+    );
+    let told = |path: &str, args: &[&str]| {
+        let (report, exit) = json(&root.join(path), args);
+        (findings(&report).join(","), exit)
+    };
+    let with = |severity: &str, exit: Exit| (format!("{severity} undefined-field 10"), exit);
+    assert_eq!(told("a/b/p.yaml", &[]), with("note", Exit::Clean));
+    assert_eq!(told("a", &[]), with("note", Exit::Clean));
+    assert_eq!(told("c/p.yaml", &[]), with("error", Exit::Findings));
+    // The root of a repository ends the search.
+    assert_eq!(told("d", &[]), with("warning", Exit::Findings));
+    let flag = ["--no-config"];
+    assert_eq!(told("c", &flag), with("warning", Exit::Findings));
+    let config = root.join("c/.vap.yaml");
+    let config = config.to_str().unwrap();
+    let flag = ["--config", config];
+    assert_eq!(told("a", &flag), with("error", Exit::Findings));
+    let over = ["--config", config, "--allow", "all"];
+    assert_eq!(told("a", &over), (String::new(), Exit::Clean));
+
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let (_, err, exit) = vap(&[&path("a"), &path("c")]);
+    assert_eq!(exit, Exit::WrongUse);
+    assert!(
+        err.starts_with("error: the paths have different configuration files, ")
+            && err.ends_with("name one with --config, or use --no-config\n"),
+        "{err}"
+    );
+    let (_, err, exit) = vap(&[&path("a"), "--config", &path("none.yaml")]);
+    assert!(err.starts_with("error: cannot read ") && exit == Exit::WrongUse);
+}
+
+#[test]
+fn a_configuration_file_leaves_out_paths_and_sets_defaults() {
+    let crd = fs::read_to_string("config/samples/late/replica_limit_crd.yaml").unwrap();
+    let policy = fs::read_to_string("config/samples/missing_param_kind.yaml").unwrap();
+    let sort = WRONG.replace("object.spec.replica <= 50", "[1, 2].sort() == [1, 2]");
+    let config =
+        "exclude: [vendor, '*.gen.yaml']\ncrds: [crds]\nkubernetesVersion: 1.30\nstrict: true\n";
+    let files = [
+        (".vap.yaml", config),
+        ("p/p.yaml", policy.as_str()),
+        ("crds/crd.yaml", &crd),
+        ("p/vendor/w.yaml", WRONG),
+        ("p/w.gen.yaml", WRONG),
+        ("q/sort.yaml", &sort),
+    ];
+    let root = directory("defaults", &files);
+    let (report, exit) = json(&root.join("p"), &["--allow", "unwatched-subresource"]);
+    assert_eq!((findings(&report), exit), (Vec::new(), Exit::Clean));
+    assert_eq!(report["summary"]["excluded"], 2);
+    assert!(
+        report["configuration"]
+            .as_str()
+            .unwrap()
+            .ends_with(".vap.yaml")
+    );
+    // Also where it is named.
+    let (report, _) = json(&root.join("p/w.gen.yaml"), &[]);
+    assert_eq!(report["summary"]["excluded"], 1);
+    let (out, _, _) = vap(&[root.join("p").to_str().unwrap()]);
+    assert!(
+        out.contains("1 policy in 1 file (2 excluded) checked"),
+        "{out}"
+    );
+    // Strict: without the CRD the note counts.
+    fs::remove_file(root.join("crds/crd.yaml")).unwrap();
+    assert_eq!(json(&root.join("p"), &[]).1, Exit::Findings);
+    let (report, _) = json(&root.join("q"), &[]);
+    assert!(findings(&report).contains(&"error newer-function 10".to_owned()));
+    let (report, _) = json(&root.join("q"), &["--kubernetes-version", "1.36"]);
+    assert!(!findings(&report).contains(&"error newer-function 10".to_owned()));
+}
+
+#[test]
+fn a_wrong_configuration_file_is_wrong_use() {
+    let root = directory(
+        "wrong-config",
+        &[(".vap.yaml", "\nlevel: {}\n"), ("p.yaml", WRONG)],
+    );
+    let (out, err, exit) = vap(&[root.to_str().unwrap()]);
+    assert_eq!((out.as_str(), exit), ("", Exit::WrongUse));
+    assert!(
+        err.ends_with(".vap.yaml:2:1: unknown key `level`; did you mean `levels`?\n"),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_baseline_hides_what_was_there_and_tells_what_is_gone() {
+    let root = directory(
+        "baseline",
+        &[
+            ("p/p.yaml", WRONG),
+            ("p/q.yaml", &WRONG.replace("name: p", "name: q")),
+        ],
+    );
+    let baseline = root.join("b.json");
+    let baseline = baseline.to_str().unwrap();
+    let all = root.join("p");
+    let (out, err, exit) = vap(&[all.to_str().unwrap(), "--write-baseline", baseline]);
+    assert_eq!(exit, Exit::Clean);
+    assert!(err.ends_with("b.json: 2 findings written\n"), "{err}");
+    assert!(
+        out.ends_with("nothing found (2 suppressed: 2 by the baseline)\n"),
+        "{out}"
+    );
+    let written = fs::read_to_string(baseline).unwrap();
+    assert!(written.contains("\"file\": \"p/p.yaml\""), "{written}");
+
+    let told = |path: &Path| {
+        let (report, exit) = json(path, &["--baseline", baseline]);
+        (findings(&report), suppressed(&report), exit)
+    };
+    let known = |n: usize| vec!["baseline undefined-field".to_owned(); n];
+    assert_eq!(told(&all), (Vec::new(), known(2), Exit::Clean));
+    // Lines move, and a finding of the same rule comes; another is mended.
+    let moved = WRONG
+        .replace("spec:\n  match", "spec:\n\n  # more\n  match")
+        .replace(
+            "  - message",
+            "  - expression: object.spec.template.speck == null\n  - message",
+        );
+    fs::write(root.join("p/p.yaml"), moved).unwrap();
+    fs::write(
+        root.join("p/q.yaml"),
+        WRONG
+            .replace("name: p", "name: q")
+            .replace("replica ", "replicas "),
+    )
+    .unwrap();
+    let wanted = vec![
+        "note stale-baseline null".to_owned(),
+        "warning undefined-field 11".to_owned(),
+    ];
+    assert_eq!(told(&all), (wanted, known(1), Exit::Findings));
+    // Of files that are not checked nothing is said, but for those that are gone.
+    let (found, _, _) = told(&root.join("p/p.yaml"));
+    assert_eq!(found, ["warning undefined-field 11"]);
+    fs::remove_file(root.join("p/q.yaml")).unwrap();
+    let (found, _, _) = told(&root.join("p/p.yaml"));
+    assert_eq!(found.len(), 2);
+    let (found, _, _) = told(&root.join("p/p.yaml"));
+    assert!(found[0].starts_with("note stale-baseline"));
+    let (_, exit) = json(
+        &all,
+        &[
+            "--baseline",
+            baseline,
+            "--allow",
+            "undefined-field",
+            "--error",
+            "stale-baseline",
+        ],
+    );
+    assert_eq!(exit, Exit::Findings);
+}
+
+#[test]
+fn no_baseline_hides_what_is_refused() {
+    let text = WRONG.replace("  validations", "  failurePolicy: Never\n  validations");
+    let root = directory("baseline-refused", &[("p.yaml", &text)]);
+    let baseline = root.join("b.json");
+    let baseline = baseline.to_str().unwrap();
+    let (report, exit) = json(&root.join("p.yaml"), &["--write-baseline", baseline]);
+    assert_eq!(findings(&report), ["error invalid-value 8"]);
+    assert_eq!(exit, Exit::Findings);
+    let text = fs::read_to_string(baseline).unwrap();
+    assert!(!text.contains("invalid-value"), "{text}");
+    // Neither does one that was written by hand.
+    let fingerprint = report["findings"][0]["fingerprint"].as_str().unwrap();
+    let entry = format!(
+        "{{\"file\": \"p.yaml\", \"rule\": \"invalid-value\", \"fingerprint\": \"{fingerprint}\", \"message\": \"\"}}"
+    );
+    let text = format!(
+        "{{\"apiVersion\": \"cli.vap-status.dev/v1alpha1\", \"kind\": \"CheckBaseline\", \"findings\": [{entry}]}}"
+    );
+    fs::write(baseline, text).unwrap();
+    let (report, _) = json(&root.join("p.yaml"), &["--baseline", baseline]);
+    assert_eq!(
+        findings(&report),
+        ["error invalid-value 8", "warning undefined-field 11"]
+    );
+
+    for (text, wanted) in [
+        ("{", "EOF while parsing"),
+        (
+            "{\"apiVersion\": \"v1\", \"kind\": \"CheckBaseline\", \"findings\": []}",
+            "it is no",
+        ),
+        (
+            "{\"apiVersion\": \"\", \"kind\": \"\", \"findings\": [], \"x\": 1}",
+            "unknown field `x`",
+        ),
+    ] {
+        fs::write(baseline, text).unwrap();
+        let (_, err, exit) = vap(&[root.to_str().unwrap(), "--baseline", baseline]);
+        assert!(err.contains(wanted) && exit == Exit::WrongUse, "{err}");
+    }
+}
