@@ -351,6 +351,13 @@ rules! {
         "a finding of the baseline that there is no more",
         words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
         "Write the baseline again, so that the finding is reported if it comes back.";
+    StaticManifest "static-manifest":
+        "the directory of `--static` is not one that an API server loads when it starts",
+        words("`kubectl vap check --static manifests/`, where a policy of the directory has a paramKind, or its name does not \
+               end in `.static.k8s.io`."),
+        "Policies and bindings that an API server loads from its `staticManifestsDir` have names that end in \
+         `.static.k8s.io`, are of admissionregistration.k8s.io/v1, have no paramKind and no paramRef, and each binding has \
+         its policy in the same directory. One that does not fit keeps the API server from loading any of them.";
     Syntax "syntax":
         "the expression is not CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),
