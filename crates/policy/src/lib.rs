@@ -39,6 +39,7 @@ pub mod finding;
 pub mod lockout;
 pub mod matching;
 pub mod nearest;
+pub mod parts;
 pub mod rule;
 pub mod suspicious;
 mod variables;

@@ -36,6 +36,7 @@ pub(super) fn check(
         typed: &answers.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
+        least: &known.least,
     };
     for suspicion in absence::constant_comparisons(answers.compiled(), &context) {
         if !answers.is_told(&suspicion) {

@@ -14,7 +14,9 @@ use serde_json::Value;
 
 use crate::cli::live::{Bound, Served};
 use crate::policy;
+use crate::policy::absence::LeastObjects;
 use crate::policy::matching;
+use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
@@ -41,6 +43,8 @@ pub struct Known {
     complete: BTreeSet<String>,
     /// The APIs of a cluster, which take the place of those that are built in.
     cluster: Option<Served>,
+    /// The objects that the analysis of absence has made.
+    pub(in crate::cli) least: LeastObjects,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -124,6 +128,7 @@ impl Known {
             mapper: RestMapper::new(resources),
             complete,
             cluster,
+            least: LeastObjects::default(),
         })
     }
 
@@ -299,5 +304,12 @@ impl SchemaResolver for Known {
                 found => found,
             },
         }
+    }
+
+    fn custom(&self, gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
+        let crd = &self.crds.get(*self.crd_kinds.get(gvk)?)?.crd;
+        let mut versions = crd.versions.iter();
+        let version = versions.find(|version| version.name == gvk.version)?;
+        (crd.kind == gvk.kind).then_some((crd, version))
     }
 }

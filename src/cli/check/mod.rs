@@ -48,6 +48,7 @@ use crate::schema::SchemaError;
 use super::input::files::Reading;
 use super::input::{Input, Wanted};
 use super::live::{Asked, Served};
+use super::parallel;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
@@ -103,15 +104,23 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             settings.texts.get(&path?).cloned()
         },
     };
-    let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
-    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let (mut input, crds) = if options.crds.iter().any(is_stdin) {
+        let input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
+        (input, Input::load(&options.crds, Wanted::Crds, stdin))
+    } else {
+        parallel::both(
+            || Input::load_with(&options.paths, Wanted::Policies, stdin, &reading),
+            || Input::load(&options.crds, Wanted::Crds, &mut std::io::empty()),
+        )
+    };
     let cluster = ask(&mut input, &crds)?;
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
     let mut of_input = names::duplicates(&input, &all_crds);
     of_input.extend(names::passed_over(&input.dropped));
-    let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
+    let reads_stdin = options.paths.iter().any(is_stdin);
     of_input.extend(names::empty_input(&input, reads_stdin));
     if let Some(dir) = &settings.static_dir {
         of_input.extend(manifests::check(dir, &input));
@@ -136,10 +145,11 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         report.findings.extend(shape::invalid(invalid));
     }
     let version = version.unwrap_or(LATEST);
-    for (n, policy) in input.policies.iter().enumerate() {
+    let policies: Vec<_> = input.policies.iter().enumerate().collect();
+    let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
         // What is in a cluster was accepted, and has fields that nobody may set who creates it.
-        if asked.is_of_file(n) {
+        if asked.is_of_file(*n) {
             outcome.findings.extend(shape::check(policy));
             outcome.findings.extend(validation::policy(policy));
         }
@@ -147,6 +157,9 @@ pub(super) fn run_beside<E: From<SchemaError>>(
             outcome.findings.extend(versions::check(policy, version));
         }
         cascade::without(&mut outcome.findings);
+        outcome
+    });
+    for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
     for binding in input.bindings.iter().take(asked.n_own_bindings()) {

@@ -39,3 +39,10 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
 pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate {
     estimate::estimate(checked, sizes, COST_OPTIONS)
 }
+
+/// [`estimate`] by each of several estimators, which costs little more than one of them where they say the same of
+/// most parts.
+#[must_use]
+pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
+    estimate::estimate_each(checked, sizes, COST_OPTIONS)
+}

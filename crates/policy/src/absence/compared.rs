@@ -78,6 +78,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
             variables: variables(policy),
             constants: Vec::new(),
             known: RefCell::default(),
+            ways: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let mut judge = Judge {

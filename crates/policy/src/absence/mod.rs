@@ -8,15 +8,18 @@
 mod candidates;
 mod compared;
 mod enums;
+mod examples;
 mod facts;
 mod failures;
 mod free;
 mod goals;
 mod guard;
 mod kinds;
+mod least;
 mod need;
 mod path;
 mod roots;
+mod sample_text;
 mod scope;
 mod shape;
 mod symbol;
@@ -44,11 +47,13 @@ use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 pub use compared::constant_comparisons;
+pub use examples::{Examples, Reads, examples, reads};
 use failures::Failure;
 use kinds::kinds;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
 use kubernetes::schema::rest_mapper::RestMapper;
+pub use least::LeastObjects;
 use need::{Edit, Needs};
 use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
@@ -124,6 +129,8 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True where no binding of the policy has one, though there are some.
     pub never_has_params: bool,
+    /// The objects that were made for other policies.
+    pub least: &'a LeastObjects,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -203,6 +210,7 @@ impl<'a> Analysis<'a> {
                 operations,
                 object,
                 params.clone(),
+                context.least,
             );
             self.try_kind(maker);
         }
@@ -217,6 +225,7 @@ impl<'a> Analysis<'a> {
             variables,
             constants: maker.constants(),
             known: RefCell::default(),
+            ways: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let candidates = candidates::find(&reader);
@@ -275,16 +284,38 @@ impl<'a> Analysis<'a> {
         if self.is_told(candidate) {
             return;
         }
-        let has_soft = candidate.goals.has_soft();
-        let edits = candidate.edits(reader).into_iter();
-        let attempts = edits.flat_map(|edit| [(edit.clone(), false), (edit, true)]);
-        for (edit, with_soft) in attempts.filter(|(_, with_soft)| has_soft || !with_soft) {
+        for edit in candidate.edits(reader) {
             let mut needs = Needs::default();
-            if needs.add(&candidate.path, edit).is_none() {
-                continue;
+            if needs.add(&candidate.path, edit).is_some() {
+                self.try_edit(maker, reader, by_place, candidate, &needs);
             }
-            let goals = candidate.goals.list(with_soft);
-            for mut needs in goals::solve(reader, goals, needs.clone()) {
+        }
+    }
+
+    /// Tries to reach `candidate` by requests that fit `needs`.
+    fn try_edit(
+        &mut self,
+        maker: &mut Maker<'_>,
+        reader: &Reader<'_>,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        candidate: &Candidate,
+        needs: &Needs,
+    ) {
+        let attempts: &[bool] = if candidate.goals.has_soft() {
+            &[false, true]
+        } else {
+            &[false]
+        };
+        for with_soft in attempts {
+            if self.is_told(candidate) {
+                return;
+            }
+            let goals = candidate.goals.list(*with_soft);
+            let solved = goals::solve(reader, goals, needs.clone());
+            if solved.is_hopeless {
+                return;
+            }
+            for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
                     let failures = self.try_needs(maker, reader, by_place, &needs);
                     if self.is_told(candidate) {
@@ -312,6 +343,9 @@ impl<'a> Analysis<'a> {
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         needs: &Needs,
     ) -> Option<(Made, Vec<Failure>)> {
+        if !maker.is_new(needs) {
+            return None;
+        }
         let made = maker.make(needs)?;
         let failures = maker.evaluate(reader, &made, &mut self.budget)?;
         for failure in &failures {

@@ -70,6 +70,7 @@ pub fn scope_mismatch(
             operations(target),
             object,
             None,
+            context.least,
         );
         let Some(made) = maker.make(&Needs::default()) else {
             continue;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use super::goals::Way;
 use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
@@ -77,6 +78,11 @@ impl Scope {
         })))
     }
 
+    /// Reports whether no macro has bound a name.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     fn find(&self, name: &str) -> Option<&[Symbol]> {
         let mut scope = self.0.as_deref();
         while let Some(binding) = scope {
@@ -120,6 +126,8 @@ pub(super) struct Reader<'a> {
     pub(super) constants: Vec<(Path, Json)>,
     /// The symbols of expressions outside of macros, as far as they were asked for.
     pub(super) known: RefCell<HashMap<Place, Vec<Symbol>>>,
+    /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
+    pub(super) ways: RefCell<HashMap<(Place, bool), Rc<[Way]>>>,
     /// The steps that may still be taken.
     pub(super) left: Cell<u32>,
 }

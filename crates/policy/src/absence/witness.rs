@@ -1,5 +1,6 @@
 //! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -9,13 +10,14 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
+use super::least::LeastObjects;
 use super::need::{Edit, Need, Needs};
 use super::path::{Path, Root, Segment};
 use super::roots::{namespace_shape, request_shape};
 use super::shape::Shape;
 use super::symbol::Reader;
 use super::valid;
-use crate::admission::trace::TRACED_CALL_LIMIT;
+use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
     Surroundings, UserInfo,
@@ -121,8 +123,13 @@ pub(super) struct Maker<'a> {
     pub(super) params: Option<Params<'a>>,
     /// True of Kubernetes' own kinds.
     is_own: bool,
-    /// The least object.
-    minimal: Option<Json>,
+    /// The type of `request`.
+    request: Shape<'static>,
+    least: &'a LeastObjects,
+    /// The least object, once something is made.
+    minimal: OnceCell<Option<Json>>,
+    /// The needs that requests were made for.
+    tried: Vec<Needs>,
     /// The requests that were evaluated.
     seen: HashSet<String>,
     authorizer: Arc<AuthorizerList>,
@@ -162,17 +169,20 @@ impl<'a> Maker<'a> {
         operations: Vec<Operation>,
         object: Shape<'a>,
         params: Option<Params<'a>>,
+        least: &'a LeastObjects,
     ) -> Self {
-        let minimal = object.minimal(&Path::of(Root::Object));
         Self {
             admission,
             policy,
             resource,
             operations,
             is_own: object.is_own(),
-            minimal,
+            request: request_shape(resource),
+            least,
+            minimal: OnceCell::new(),
             object,
             params,
+            tried: Vec::new(),
             seen: HashSet::new(),
             authorizer: Arc::new(AuthorizerList::default()),
         }
@@ -183,7 +193,7 @@ impl<'a> Maker<'a> {
         let mut roots = vec![
             (Root::Object, self.object.clone()),
             (Root::OldObject, self.object.clone()),
-            (Root::Request, request_shape(self.resource)),
+            (Root::Request, self.request.clone()),
         ];
         roots.push((Root::Namespace, namespace_shape()));
         roots.extend(
@@ -257,6 +267,15 @@ impl<'a> Maker<'a> {
         self.operations.iter().find(fits).copied()
     }
 
+    /// Reports whether no request was made for `needs` before.
+    pub(super) fn is_new(&mut self, needs: &Needs) -> bool {
+        let is_new = !self.tried.contains(needs);
+        if is_new {
+            self.tried.push(needs.clone());
+        }
+        is_new
+    }
+
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
     pub(super) fn make(&self, needs: &Needs) -> Option<Made> {
         let operation = self.operation(needs)?;
@@ -316,7 +335,10 @@ impl<'a> Maker<'a> {
     }
 
     fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {
-        let mut object = self.minimal.clone()?;
+        let minimal = self
+            .minimal
+            .get_or_init(|| self.least.get(&self.resource.gvk, &self.object));
+        let mut object = minimal.clone()?;
         let fields = object.as_object_mut()?;
         fields.insert(
             "apiVersion".to_owned(),
@@ -456,9 +478,8 @@ impl<'a> Maker<'a> {
             metadata("namespace")
         };
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
-        let shape = request_shape(self.resource);
         let before = request.clone();
-        meet_all(&shape, &mut request, Root::Request, needs)?;
+        meet_all(&self.request, &mut request, Root::Request, needs)?;
         // The user alone can be chosen.
         let is_fixed = |name: &str| before.get(name) == request.get(name);
         let fixed = [
@@ -575,6 +596,12 @@ impl<'a> Maker<'a> {
         made: &Made,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
+        let steps = self.traced(made, budget)?;
+        Some(failures(reader, &steps))
+    }
+
+    /// The results of all expressions for what was made; `None` where [`Maker::evaluate`] has none.
+    pub(super) fn traced(&mut self, made: &Made, budget: &mut Budget) -> Option<Vec<Step>> {
         if budget.is_used_up() {
             return None;
         }
@@ -614,7 +641,7 @@ impl<'a> Maker<'a> {
             cost
         };
         budget.cost = budget.cost.saturating_sub(cost);
-        Some(failures(reader, &steps))
+        Some(steps)
     }
 }
 
