@@ -98,6 +98,10 @@ const TOKEN: Resource = (
 );
 
 /// The requests, the most vital first.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table, with a row for each request"
+)]
 pub(super) fn needed() -> Vec<Needed> {
     use Operation::{Create, Update};
     let lease = |namespace: &str, name: &str| {
@@ -116,32 +120,32 @@ pub(super) fn needed() -> Vec<Needed> {
         of(
             "the heartbeat of a node, UPDATE of leases in kube-node-lease",
             (LEASE, Update, Who::Node),
-            lease("kube-node-lease", "node-1"),
+            &lease("kube-node-lease", "node-1"),
         ),
         of(
             "the heartbeat of a node, UPDATE of nodes/status",
             (NODE_STATUS, Update, Who::Node),
-            node(),
+            &node(),
         ),
         of(
             "the election of the scheduler, UPDATE of leases in kube-system",
             (LEASE, Update, Who::Scheduler),
-            lease("kube-system", "kube-scheduler"),
+            &lease("kube-system", "kube-scheduler"),
         ),
         of(
             "the election of the controller manager, UPDATE of leases in kube-system",
             (LEASE, Update, Who::ControllerManager),
-            lease("kube-system", "kube-controller-manager"),
+            &lease("kube-system", "kube-controller-manager"),
         ),
         of(
             "a node that joins, CREATE of nodes",
             (NODE, Create, Who::Node),
-            node(),
+            &node(),
         ),
         of(
             "the scheduling of a pod, CREATE of pods/binding",
             (BINDING, Create, Who::Scheduler),
-            object(
+            &object(
                 BINDING,
                 "kube-system",
                 "example",
@@ -151,12 +155,12 @@ pub(super) fn needed() -> Vec<Needed> {
         of(
             "the state of a pod, UPDATE of pods/status",
             (POD_STATUS, Update, Who::Node),
-            pod(),
+            &pod(),
         ),
         of(
             "the token of a pod, CREATE of serviceaccounts/token",
             (TOKEN, Create, Who::Node),
-            object(
+            &object(
                 TOKEN,
                 "kube-system",
                 "example",
@@ -170,7 +174,7 @@ pub(super) fn needed() -> Vec<Needed> {
         of(
             "the endpoints of a service, UPDATE of endpointslices",
             (SLICE, Update, Who::Controller("endpointslice-controller")),
-            object(
+            &object(
                 SLICE,
                 "default",
                 "example",
@@ -184,7 +188,7 @@ pub(super) fn needed() -> Vec<Needed> {
         of(
             "an event of the scheduler, CREATE of events",
             (EVENT, Create, Who::Scheduler),
-            object(
+            &object(
                 EVENT,
                 "kube-system",
                 "example",
@@ -202,7 +206,7 @@ pub(super) fn needed() -> Vec<Needed> {
             ..of(
                 "a pod of the cluster's own network, CREATE of pods in kube-system",
                 (POD, Create, Who::Controller("daemon-set-controller")),
-                pod(),
+                &pod(),
             )
         },
     ]
@@ -211,14 +215,14 @@ pub(super) fn needed() -> Vec<Needed> {
 fn of(
     name: &'static str,
     (resource, operation, who): (Resource, Operation, Who),
-    object: Json,
+    object: &Json,
 ) -> Needed {
     let (group, version, kind, plural, subresource) = resource;
     let text = |field: &str| {
         let value = object.pointer(&format!("/metadata/{field}"));
         value.and_then(Json::as_str).unwrap_or_default().to_owned()
     };
-    let old_object = (operation == Operation::Update).then(|| Object::new(&object));
+    let old_object = (operation == Operation::Update).then(|| Object::new(object));
     Needed {
         request: AdmissionRequest {
             operation,
@@ -232,7 +236,7 @@ fn of(
             subresource: subresource.to_owned(),
             name: text("name"),
             namespace: text("namespace"),
-            object: Some(Object::new(&object)),
+            object: Some(Object::new(object)),
             old_object,
             user_info: who.user(),
             ..AdmissionRequest::default()
