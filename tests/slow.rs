@@ -20,3 +20,4 @@ mod offline;
 mod schema_golden;
 #[cfg(unix)]
 mod terminal;
+mod static_manifests;

@@ -226,6 +226,10 @@ pub struct CheckArgs {
     /// the input are used in any case
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
+    /// Check the manifests in the directory as an API server loads them by `staticManifestsDir`: names,
+    /// params, versions, and that the set is whole
+    #[arg(long = "static", value_name = "DIR")]
+    pub static_dir: Option<PathBuf>,
     /// Whose answers: `truthful` warns of what may fail when evaluated; `upstream` gives the answers
     /// of kube-controller-manager, quirks included [default: truthful]
     #[arg(long, value_enum, value_name = "PROFILE")]

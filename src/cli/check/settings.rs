@@ -84,6 +84,8 @@ pub struct Settings {
     pub baseline: Option<Baseline>,
     /// The name of the configuration file, if there is one.
     pub config: Option<String>,
+    /// The directory whose manifests an API server is to load when it starts.
+    pub static_dir: Option<PathBuf>,
     /// Texts that count instead of those of files, by their paths without links.
     pub texts: HashMap<PathBuf, String>,
 }
