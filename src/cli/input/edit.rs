@@ -288,9 +288,8 @@ fn within_style(style: Style, new: &str) -> Option<String> {
     Some(match style {
         Style::SingleQuoted => new.replace('\'', "''"),
         Style::DoubleQuoted | Style::Json => new.replace('\\', "\\\\").replace('"', "\\\""),
-        Style::Plain => new.to_owned(),
         Style::Literal { .. } | Style::Folded { .. } if new.is_empty() => return None,
-        Style::Literal { .. } | Style::Folded { .. } => new.to_owned(),
+        Style::Plain | Style::Literal { .. } | Style::Folded { .. } => new.to_owned(),
     })
 }
 
@@ -319,7 +318,7 @@ mod tests {
         let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));
         let mut found = Vec::new();
         documents(&source, &mut Copies::default(), &mut |it| {
-            found.extend(it.ok())
+            found.extend(it.ok());
         });
         Object::new(found.pop().unwrap(), &source, ())
     }
