@@ -113,6 +113,14 @@ run *args:
 image *args:
     @./dev image {{args}}
 
+# the plugin for a platform, in target/archives: `archive [TARGET]`
+archive *args:
+    @./dev archive {{args}}
+
+# the manifest for krew, of the archives in target/archives: `krew URL`
+krew *args:
+    @./dev krew {{args}}
+
 # all that must pass; the corpus of real policies too where `VAP_CORPUS_DIR` names it
 ci *args:
     @./dev ci {{args}}

@@ -12,10 +12,12 @@
 //!
 //! - [`probe`]: sample requests with what a policy must decide.
 //! - [`status`]: findings as conditions and warnings.
+//! - [`cluster`]: requests to an API server.
 //! - [`controller`], [`server`], [`telemetry`]: the process in the cluster.
 //! - [`cli`]: the kubectl plugin.
 
 pub mod cli;
+pub mod cluster;
 pub mod controller;
 pub mod probe;
 pub mod server;

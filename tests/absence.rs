@@ -23,7 +23,7 @@ use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::schema::{Gvk, Gvr};
 
 /// The findings about absence in `manifest`, and the whole report.
-fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
+pub(crate) fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let options = Options {
         paths: vec![PathBuf::from("-")],
         crds: crds.to_vec(),
@@ -42,7 +42,11 @@ fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
 }
 
 /// A policy of `resource` in group and version, with `operations` and the rest of its spec.
-fn policy((group, version, resource): (&str, &str, &str), operations: &str, spec: &str) -> String {
+pub(crate) fn policy(
+    (group, version, resource): (&str, &str, &str),
+    operations: &str,
+    spec: &str,
+) -> String {
     format!(
         "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
          matchConstraints:\n    resourceRules:\n    - apiGroups: ['{group}']\n      apiVersions: ['{version}']\n      \
@@ -50,16 +54,20 @@ fn policy((group, version, resource): (&str, &str, &str), operations: &str, spec
     )
 }
 
-const POD: (&str, &str, &str) = ("", "v1", "pods");
-const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
+pub(crate) const POD: (&str, &str, &str) = ("", "v1", "pods");
+pub(crate) const DEPLOYMENT: (&str, &str, &str) = ("apps", "v1", "deployments");
 
 /// The findings about a validation alone: rule, and what is absent.
-fn of_validation(resource: (&str, &str, &str), operations: &str, expression: &str) -> Vec<String> {
+pub(crate) fn of_validation(
+    resource: (&str, &str, &str),
+    operations: &str,
+    expression: &str,
+) -> Vec<String> {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
     shown(&absences(&policy(resource, operations, &spec), &[]))
 }
 
-fn shown(findings: &[Value]) -> Vec<String> {
+pub(crate) fn shown(findings: &[Value]) -> Vec<String> {
     let text = |found: &Value| {
         let message = found["message"].as_str().unwrap();
         let subject = message.split('`').nth(1).unwrap();
@@ -69,13 +77,18 @@ fn shown(findings: &[Value]) -> Vec<String> {
 }
 
 #[track_caller]
-fn fails(resource: (&str, &str, &str), operations: &str, expression: &str, expected: &[&str]) {
+pub(crate) fn fails(
+    resource: (&str, &str, &str),
+    operations: &str,
+    expression: &str,
+    expected: &[&str],
+) {
     let found = of_validation(resource, operations, expression);
     assert_eq!(found, expected, "{expression}");
 }
 
 #[track_caller]
-fn holds(resource: (&str, &str, &str), operations: &str, expression: &str) {
+pub(crate) fn holds(resource: (&str, &str, &str), operations: &str, expression: &str) {
     fails(resource, operations, expression, &[]);
 }
 

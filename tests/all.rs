@@ -8,6 +8,7 @@
 mod golden;
 
 mod absence;
+mod advice;
 mod cases;
 mod check_fix;
 mod check_management;
@@ -26,3 +27,4 @@ mod syntax_error_words;
 mod truthful;
 mod tuples;
 mod typed_values;
+mod unfit_values;

@@ -362,7 +362,7 @@ fn wrong_use_is_2_and_help_tells_the_exit_statuses() {
         &[][..],
         &["statsu"],
         &["status", "-o", "xml"],
-        &["status", "a", "b"],
+        &["status", "a", "-l", "team=b"],
     ] {
         assert_eq!(
             run(&config, arguments).status.code(),

@@ -46,8 +46,8 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
-use vap_status_controller::library::cost::COST_OPTIONS;
 use vap_status_controller::library::environment::base_env;
+use vap_status_controller::library::estimate::COST_OPTIONS;
 use vap_status_controller::schema::{DeclType, DeclaredSizes, OpenApiDocument};
 
 #[test]

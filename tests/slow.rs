@@ -11,6 +11,7 @@ mod support;
 mod cli_binary;
 mod cli_check_binary;
 mod cli_test;
+mod distribution;
 mod docs;
 mod hostile;
 mod hostile_eval;

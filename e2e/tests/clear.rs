@@ -201,7 +201,9 @@ async fn clear_does_nothing_beside_a_leader() {
     let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         complaint.contains("nothing was cleared: a controller runs")
-            && complaint.contains("scale deployment vap-status-controller --replicas=0"),
+            && complaint.contains(
+                "scale deployment -l app.kubernetes.io/name=vap-status-controller --replicas=0"
+            ),
         "{complaint}"
     );
     let sound = policies(&client).get("sound").await.unwrap();

@@ -6,19 +6,26 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use super::check::settings::FindingArgs;
 use super::check::versions;
+use super::connection::Connection;
 use crate::cel::decls::Version;
 use crate::status::lease;
 
 /// Meanings of the exit statuses, for `--help`.
 const EXIT_HELP: &str = "\
+Examples:
+  kubectl vap status
+  kubectl vap status vap/replica-limit
+  kubectl vap status -l team=platform -w
+  kubectl vap status -o json
+
+A policy of which vap-status-controller has written no status, or one that is older
+than its spec, is judged by the plugin against the cluster's schemas; the column BY
+says who has judged. With --no-judge such policies are NoStatus and Stale.
+
 Exit status:
   0  every policy listed is Ready (or --exit-zero)
-  1  some policy is not: Ready is False or Unknown, its status is older than its
-     spec, or vap-status-controller has written none
-  2  wrong use, no such policy, or the cluster cannot be read
-
-A policy marked Stale has been changed since its status was written. NoStatus means
-that no condition Ready has ever been written: is vap-status-controller running?";
+  1  some policy is not: Ready is False or Unknown, or nobody has judged it
+  2  wrong use, no such policy, or something of the cluster cannot be read";
 
 /// Examples and exit statuses of `check`.
 const CHECK_HELP: &str = "\
@@ -26,7 +33,10 @@ Examples:
   kubectl vap check policies/
   kubectl vap check policy.yaml --crds crds/
   kustomize build . | kubectl vap check -
-  kubectl get validatingadmissionpolicies -o yaml | kubectl vap check -
+  kubectl vap check policies/ --context staging
+  kubectl vap check --live
+  kubectl vap check vap/replica-limit vap/image-registry
+  kubectl vap check -l team=platform
   kubectl vap check policies/ --kubernetes-version 1.33
   kubectl vap check policies/ -o sarif > vap.sarif
   kubectl vap check policies/ --allow unbound-policy --error absent-field
@@ -36,7 +46,7 @@ Examples:
 Exit status:
   0  no errors and no warnings (or --exit-zero); notes do not count without --strict
   1  errors or warnings
-  2  wrong use, or something of the input could not be read";
+  2  wrong use, or something of the input or of the cluster could not be read";
 
 /// Examples and exit statuses of `test`.
 const TEST_HELP: &str = "\
@@ -80,6 +90,13 @@ Exit status:
   0  the rule is explained, or all are listed
   2  wrong use, or no such rule";
 
+/// Examples of `completion`.
+const COMPLETION_HELP: &str = "\
+Examples:
+  kubectl vap completion kubectl > ~/.local/bin/kubectl_complete-vap
+  chmod +x ~/.local/bin/kubectl_complete-vap
+  kubectl vap completion bash > /etc/bash_completion.d/kubectl-vap";
+
 /// Reads and explains ValidatingAdmissionPolicies and their status.
 #[derive(Debug, Parser)]
 #[command(name = "kubectl-vap", bin_name = "kubectl vap", version)]
@@ -94,14 +111,16 @@ pub struct Args {
 pub enum Command {
     /// Show which policies work, which do not, and why
     ///
-    /// Without NAME: a table, with a line for each condition that is not True. With NAME: all
-    /// conditions of one policy, and the warnings about its expressions.
+    /// A table, with a line for each condition that is not True. With one name: all conditions of that
+    /// policy, and the warnings about its expressions.
     #[command(after_help = EXIT_HELP)]
     Status(StatusArgs),
-    /// Check policies in files, without a cluster
+    /// Check policies in files, without a cluster or against the schemas of one, or those of a cluster
     ///
     /// Policies are compiled and type-checked as vap-status-controller does it, against Kubernetes
-    /// 1.36's own APIs and the CustomResourceDefinitions of the input.
+    /// 1.36's own APIs and the CustomResourceDefinitions of the input. With --live, -l, a flag that names a cluster or
+    /// user, or a policy as vap/NAME, the APIs, schemas, bindings and version are those of a cluster. Without files,
+    /// all its policies are checked.
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
     /// Run the cases of PolicyProbes in files, without a cluster
@@ -116,14 +135,27 @@ pub enum Command {
     /// Without RULE: all rules, one a line.
     #[command(after_help = EXPLAIN_HELP)]
     Explain(ExplainArgs),
+    /// Write a completion script for a shell, or for kubectl
+    ///
+    /// With `kubectl` it is what kubectl asks for completions of a plugin: save it as `kubectl_complete-vap` in a
+    /// directory of PATH, executable, and `kubectl vap <TAB>` works in each shell that completes kubectl. The others
+    /// complete the program `kubectl-vap` itself.
+    #[command(after_help = COMPLETION_HELP)]
+    Completion(CompletionArgs),
+    /// Completions of the last of these words, in the form that kubectl reads
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(CompleteArgs),
 }
 
 /// `status`.
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
-    /// The policy to show in full
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
+    /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it
+    #[arg(value_name = "NAME|vap/NAME")]
+    pub names: Vec<String>,
+    /// Show the policies whose labels the selector selects
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
     /// The form of the output: `wide` is the table with all its columns, whatever the width; `json`
     /// and `yaml` are stable
     #[arg(
@@ -134,6 +166,15 @@ pub struct StatusArgs {
         hide_default_value = true
     )]
     pub output: Output,
+    /// After the list, show each policy whose status changes, until Ctrl-C
+    #[arg(short, long)]
+    pub watch: bool,
+    /// Print rows alone: no headings, no notes, no summary
+    #[arg(long)]
+    pub no_headers: bool,
+    /// Show what the controller has written, and judge nothing
+    #[arg(long)]
+    pub no_judge: bool,
     /// End with 0 also when some policy is not Ready
     #[arg(long)]
     pub exit_zero: bool,
@@ -159,9 +200,16 @@ impl StatusArgs {
 /// `check`.
 #[derive(Debug, clap::Args)]
 pub struct CheckArgs {
-    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
-    #[arg(required = true, value_name = "PATH")]
+    /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input; vap/NAME is a policy
+    /// of a cluster, unless there is a file of that name
+    #[arg(value_name = "PATH|vap/NAME")]
     pub paths: Vec<PathBuf>,
+    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    #[arg(long)]
+    pub live: bool,
+    /// Check the policies of the cluster whose labels the selector selects
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
     /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
     /// the input are used in any case
     #[arg(long, value_name = "PATH")]
@@ -194,6 +242,9 @@ pub struct CheckArgs {
     /// The flags about findings.
     #[command(flatten)]
     pub findings: FindingArgs,
+    /// Which cluster to ask.
+    #[command(flatten)]
+    pub connection: Connection,
 }
 
 /// `test`.
@@ -219,6 +270,37 @@ pub struct TestArgs {
     /// Say of each case what was decided, why, and what that cost
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// `completion`.
+#[derive(Debug, clap::Args)]
+pub struct CompletionArgs {
+    /// What the script is for
+    #[arg(value_name = "SHELL")]
+    pub shell: CompletionShell,
+}
+
+/// `__complete`.
+#[derive(Debug, clap::Args)]
+pub struct CompleteArgs {
+    /// Words behind `kubectl vap`
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<String>,
+}
+
+/// What a completion script is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompletionShell {
+    /// Bash.
+    Bash,
+    /// Zsh.
+    Zsh,
+    /// Fish.
+    Fish,
+    /// PowerShell.
+    Powershell,
+    /// Kubectl, which completes its plugins by programs of their own.
+    Kubectl,
 }
 
 /// `explain`.
@@ -293,18 +375,4 @@ pub enum Output {
     Json,
     /// For programs.
     Yaml,
-}
-
-/// Which cluster to read, and as whom: the flags that kubectl itself has.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Connection {
-    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig [default: its current one]
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
-    /// Seconds to wait for the API server
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..))]
-    pub request_timeout: u64,
 }

@@ -46,6 +46,17 @@ pub(crate) enum CliError {
     /// No policy has this name.
     #[error("no ValidatingAdmissionPolicy `{0}`; `kubectl vap status` lists all")]
     NotFound(String),
+    /// A policy of the cluster that cannot be read as one.
+    #[error("the ValidatingAdmissionPolicy `{name}` cannot be read: {reason}")]
+    Undecodable {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The arguments do not go together, or name nothing.
+    #[error("{0}")]
+    Usage(String),
     /// No rule has this id.
     #[error("no rule `{id}`; {hint}`kubectl vap explain` lists all")]
     NoSuchRule {

@@ -1,16 +1,22 @@
 //! The kubectl plugin: what a person reads of the statuses, and how.
 //!
 //! Takes the command line and the terminal, gives text, JSON or YAML and an exit status. Only
-//! [`status`] talks to a cluster, and only [`input`] reads files; everything else is pure.
+//! [`connection`], [`status`] and `live` talk to a cluster, and only [`input`] reads files; everything else is pure.
 
 pub mod age;
 pub mod args;
+mod changes;
 pub mod check;
+pub mod completion;
+pub mod connection;
 pub mod controller;
 mod error;
 pub mod exit;
 pub mod explain;
 pub mod input;
+mod live;
+pub mod names;
+mod parallel;
 pub mod render;
 pub mod report;
 pub mod status;
@@ -24,15 +30,12 @@ use std::io::{self, Write};
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, Output, StatusArgs,
-    TestArgs, TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, TestArgs, TestOutput,
 };
 use check::command;
 use check::finding::Finding;
-use controller::ControllerReport;
 use error::CliError;
 use exit::Exit;
-use report::StatusReport;
 use terminal::Terminal;
 
 /// Runs one command of the plugin, and says with which exit status to end.
@@ -41,10 +44,16 @@ use terminal::Terminal;
 /// the output, not the meaning of the exit status.
 pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let outcome = match &args.command {
-        Command::Status(status) => run_status(status, terminal, out, err),
+        Command::Status(args) => status::run(args, terminal, out, err),
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
         Command::Explain(explain) => run_explain(explain, terminal, out),
+        Command::Completion(args) => {
+            write(out, &completion::script(args.shell)).map(|()| Exit::Clean)
+        }
+        Command::Complete(args) => {
+            write(out, &completion::complete(&args.words)).map(|()| Exit::Clean)
+        }
     };
     match outcome {
         Ok(exit) => exit,
@@ -56,44 +65,6 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
     }
 }
 
-/// `kubectl vap status`.
-fn run_status(
-    args: &StatusArgs,
-    terminal: Terminal,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, CliError> {
-    let read = status::read(args)?;
-    let now = status::now();
-    let controller = ControllerReport::of(&args.lease(), &read.lease, now);
-    let report = StatusReport {
-        controller: Some(controller),
-        ..StatusReport::beside(&read.policies, &read.lease.exclusion())
-    };
-    let exit = if args.exit_zero {
-        Exit::Clean
-    } else {
-        report.exit()
-    };
-    let text = match args.output {
-        Output::Json => report.to_json()?,
-        Output::Yaml => report.to_yaml()?,
-        Output::Table | Output::Wide if report.policies.is_empty() => {
-            let _ = writeln!(err, "no ValidatingAdmissionPolicies found");
-            return Ok(exit);
-        }
-        Output::Table | Output::Wide => {
-            let is_wide = args.output == Output::Wide;
-            let text = match (args.name.as_deref(), report.policies.as_slice()) {
-                (Some(_), [policy]) => render::details(policy, now, terminal),
-                _ => render::table(&report, now, terminal, is_wide),
-            };
-            render::controller(&report, terminal, is_wide) + &text
-        }
-    };
-    write(out, &text).map(|()| exit)
-}
-
 /// `kubectl vap check`.
 fn run_check(
     args: &CheckArgs,
@@ -101,8 +72,18 @@ fn run_check(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    let plan = command::plan(args)?;
-    let (report, told) = command::run(args, &plan, &mut io::stdin())?;
+    let subjects = live::Plan::of(args)?;
+    let plan = command::plan(args, &subjects.paths)?;
+    let (report, told) = command::run(args, &plan, &mut io::stdin(), |input, crds| {
+        if !subjects.is_live {
+            return Ok(None);
+        }
+        connection::block_on(async {
+            let connected = args.connection.connect().await?;
+            let asked = live::read(&connected, subjects.selection.as_ref(), input, crds);
+            asked.await.map(Some)
+        })
+    })?;
     let text = match args.output {
         CheckOutput::Text if args.findings.diff => command::diffs(&report),
         CheckOutput::Text if args.findings.explain => {
@@ -119,7 +100,12 @@ fn run_check(
     }
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
     if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
-        let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy among the input");
+        let place = if subjects.selection.is_some() {
+            "in the cluster, of those asked for"
+        } else {
+            "among the input"
+        };
+        let _ = writeln!(err, "warning: no ValidatingAdmissionPolicy {place}");
         if args.paths.iter().any(|path| path.as_os_str() == "-") {
             // Most likely the command before the pipe has failed.
             return Ok(Exit::WrongUse);
@@ -183,8 +169,13 @@ fn json(value: &impl serde::Serialize) -> Result<String, CliError> {
 
 /// Writes all of `text`; a reader that has gone away is no failure.
 fn write(out: &mut dyn Write, text: &str) -> Result<(), CliError> {
+    write_open(out, text).map(|_| ())
+}
+
+/// Writes all of `text`; the answer is false where the reader has gone away.
+fn write_open(out: &mut dyn Write, text: &str) -> Result<bool, CliError> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Write(error)),
-        Ok(()) | Err(_) => Ok(()),
+        outcome => Ok(outcome.is_ok()),
     }
 }

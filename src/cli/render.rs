@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::age;
 use super::report::{
-    ConditionReport, PolicyReport, State, StatusReport, Summary, WarningReport, place,
+    ConditionReport, Judge, PolicyReport, State, StatusReport, Summary, WarningReport, place,
 };
 use super::terminal::Terminal;
 use super::text::{clean, cut, point, width, wrap};
@@ -28,6 +28,18 @@ const MIN_NAME: usize = 16;
 /// Condition columns are there if they fit; with `is_wide` every column is, fitting or not.
 #[must_use]
 pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide: bool) -> String {
+    parts(report, now, terminal, is_wide, Parts::All)
+}
+
+/// The [`table`], or parts of it.
+#[must_use]
+pub fn parts(
+    report: &StatusReport,
+    now: Timestamp,
+    terminal: Terminal,
+    is_wide: bool,
+    parts: Parts,
+) -> String {
     let columns = columns(report, now, terminal, is_wide);
     let mut out = String::new();
     let names: Vec<_> = report
@@ -36,9 +48,9 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
         .map(|policy| clean(&policy.name))
         .collect();
     let others: usize = columns.iter().map(|column| column.width + GAP).sum();
-    let budget = terminal
-        .width
-        .map_or(usize::MAX, |max| max.saturating_sub(others).max(MIN_NAME));
+    // A script reads a row as one line.
+    let limit = terminal.width.filter(|_| parts != Parts::Rows);
+    let budget = limit.map_or(usize::MAX, |max| max.saturating_sub(others).max(MIN_NAME));
     let name_width = names
         .iter()
         .map(|name| width(name))
@@ -49,7 +61,9 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
     let headings = columns
         .iter()
         .map(|column| (Cell::plain(&column.heading), column.width));
-    line(&mut out, "NAME", name_width, headings, terminal);
+    if parts == Parts::All {
+        line(&mut out, "NAME", name_width, headings, terminal);
+    }
     for (row, (policy, name)) in report.policies.iter().zip(&names).enumerate() {
         let cells = columns.iter().map(|column| {
             let cell = column.cells.get(row).cloned().unwrap_or_default();
@@ -61,7 +75,12 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
             let _ = writeln!(out, "{name}");
             line(&mut out, "", name_width, cells, terminal);
         }
-        for note in notes(policy) {
+        let notes = if parts == Parts::Rows {
+            Vec::new()
+        } else {
+            notes(policy)
+        };
+        for note in notes {
             let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
             let max_lines = terminal.width.map_or(usize::MAX, |_| MAX_MESSAGE_LINES);
             for text in wrap(&note, max, max_lines, "  ") {
@@ -69,8 +88,40 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
             }
         }
     }
-    let _ = write!(out, "\n{}\n", summary(&report.summary));
+    if parts == Parts::All {
+        let _ = write!(out, "\n{}\n", summary(&report.summary));
+        if let Some(text) = judged_note(&report.summary) {
+            let max = terminal.width.unwrap_or(usize::MAX);
+            out.push_str(&wrap(&text, max, usize::MAX, "").join("\n"));
+            out.push('\n');
+        }
+    }
     out
+}
+
+/// The parts of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// Headings, rows, notes, and the summary.
+    All,
+    /// Rows, each with its notes: changes below a table.
+    Changes,
+    /// Rows alone, for scripts.
+    Rows,
+}
+
+/// Who has judged, where the plugin has.
+fn judged_note(summary: &Summary) -> Option<String> {
+    let n = summary.judged_by_plugin;
+    (n > 0).then(|| {
+        format!(
+            "{} judged by kubectl vap, against the schemas of the cluster: vap-status-controller has written no status \
+             of {} as {}",
+            count(n, "policy was", "policies were"),
+            if n == 1 { "it" } else { "them" },
+            if n == 1 { "it is" } else { "they are" },
+        )
+    })
 }
 
 /// A paragraph above all else where the statuses may be old, or no Lease tells; that the Lease may not be read is
@@ -78,14 +129,26 @@ pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide:
 #[must_use]
 pub fn controller(report: &StatusReport, terminal: Terminal, is_wide: bool) -> String {
     let controller = report.controller.as_ref();
+    // Where the plugin has judged all, no status is old.
+    let by_plugin = |policy: &PolicyReport| policy.judged_by == Some(Judge::Plugin);
+    let needs_lease = report.policies.is_empty() || !report.policies.iter().all(by_plugin);
     let told = controller.filter(|controller| {
-        controller.current == Some(false) || !controller.is_lease_there || is_wide
+        controller.current == Some(false) || !controller.is_lease_there && needs_lease || is_wide
     });
     let Some(note) = told.and_then(|controller| controller.note.as_ref()) else {
         return String::new();
     };
     let max = terminal.width.unwrap_or(usize::MAX);
     wrap(&clean(note), max, usize::MAX, "  ").join("\n") + "\n\n"
+}
+
+/// A line for each policy that was deleted, below a table whose changes are watched.
+#[must_use]
+pub fn deleted(names: &[String]) -> String {
+    let lines = names
+        .iter()
+        .map(|name| format!("{}  Deleted\n", clean(name)));
+    lines.collect()
 }
 
 /// Everything about one policy.
@@ -105,14 +168,20 @@ pub fn details(policy: &PolicyReport, now: Timestamp, terminal: Terminal) -> Str
         .param_kind
         .as_deref()
         .map_or_else(|| "-".to_owned(), clean);
-    for (label, value) in [
+    let judged_by = match policy.judged_by {
+        Some(Judge::Plugin) => "kubectl vap, against the schemas of the cluster".to_owned(),
+        Some(Judge::Controller) | None => String::new(),
+    };
+    let fields = [
         ("Name", clean(&policy.name)),
         ("Ready", state),
+        ("Judged by", judged_by),
         ("Age", age(policy.created, now)),
         ("Generation", format!("{}{observed}", policy.generation)),
         ("Failure policy", clean(&policy.failure_policy)),
         ("Param kind", param_kind),
-    ] {
+    ];
+    for (label, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
         let _ = writeln!(out, "{:<16}{value}", format!("{label}:"));
     }
 
@@ -352,14 +421,21 @@ fn columns(
         .map(|policy| width(&clean(&policy.name)))
         .max()
         .unwrap_or(0);
+    // Where the controller has judged all, its name says nothing.
+    let shows_judge = is_wide || report.summary.judged_by_plugin > 0;
+    let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
         .into_iter()
+        .chain(shows_judge.then_some(&by))
         .chain(&by_type)
         .map(|column| column.width + GAP)
         .sum();
     let fits = terminal.width.is_none_or(|max| widest_name + needed <= max);
 
     let mut columns = vec![ready, reason];
+    if shows_judge {
+        columns.push(by);
+    }
     if fits || is_wide {
         columns.extend(by_type);
     }
@@ -443,6 +519,9 @@ fn condition_note(condition: &ConditionReport) -> String {
 
 /// Why the conditions, or the lack of them, say nothing about the policy as it stands.
 fn state_note(policy: &PolicyReport) -> Option<String> {
+    if policy.judged_by == Some(Judge::Plugin) {
+        return None;
+    }
     match policy.state {
         State::NoStatus if policy.type_checking_completed => Some(format!(
             "no status from vap-status-controller; kube-controller-manager alone has checked types: {}",
@@ -459,6 +538,15 @@ fn state_note(policy: &PolicyReport) -> Option<String> {
             policy.generation
         )),
         State::Ready | State::NotReady | State::Unknown => None,
+    }
+}
+
+/// Who has judged the policy.
+fn judge(policy: &PolicyReport) -> &'static str {
+    match policy.judged_by {
+        Some(Judge::Controller) => "controller",
+        Some(Judge::Plugin) => "kubectl-vap",
+        None => "-",
     }
 }
 
@@ -516,7 +604,7 @@ fn ages<'a>(
     now: Timestamp,
 ) -> Vec<Cell> {
     conditions
-        .map(|condition| Cell::plain(&age(condition.map(|it| it.last_transition_time), now)))
+        .map(|condition| Cell::plain(&age(condition.and_then(|it| it.last_transition_time), now)))
         .collect()
 }
 

@@ -3,6 +3,8 @@
 //! Takes API objects; knows no cluster, no clock and no terminal. What the status of a policy is
 //! worth is decided here, once, for the table, for programs and for the exit status alike.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     ParamKind, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyStatus,
@@ -13,6 +15,7 @@ use serde::Serialize;
 use super::controller::ControllerReport;
 use super::error::CliError;
 use super::exit::Exit;
+use crate::status::compute::DesiredStatus;
 use crate::status::exclusion::Exclusion;
 
 /// The condition that sums up the others; only vap-status-controller writes it.
@@ -48,8 +51,14 @@ pub struct StatusReport {
     pub controller: Option<ControllerReport>,
     /// How many policies are in which state.
     pub summary: Summary,
-    /// In order of name; just one where a name was given.
+    /// In order of name, or of the names that were given.
     pub policies: Vec<PolicyReport>,
+    /// What of the cluster could not be read, although a judgement needs it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gaps: Vec<String>,
+    /// The policies that were deleted, while changes are watched.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<String>,
 }
 
 /// How many policies are in which state.
@@ -70,6 +79,19 @@ pub struct Summary {
     pub no_status: usize,
     /// Those of [`State::Excluded`].
     pub excluded: usize,
+    /// Those that were judged by the plugin.
+    pub judged_by_plugin: usize,
+}
+
+/// Who has judged a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Judge {
+    /// vap-status-controller, by what it has written.
+    #[serde(rename = "controller")]
+    Controller,
+    /// The plugin, against the cluster's schemas.
+    #[serde(rename = "kubectl-vap")]
+    Plugin,
 }
 
 /// One policy.
@@ -78,8 +100,12 @@ pub struct Summary {
 pub struct PolicyReport {
     /// `metadata.name`.
     pub name: String,
-    /// State that the status reports, unless it is outdated.
+    /// State that the status reports, unless it is outdated, or that the plugin has found.
     pub state: State,
+    /// Who has found the state; null where nobody has.
+    pub judged_by: Option<Judge>,
+    /// State by what the controller has written.
+    pub written_state: State,
     /// `metadata.generation`.
     pub generation: i64,
     /// The generation that the conditions are about; null without a status.
@@ -116,6 +142,17 @@ pub enum State {
     Excluded,
 }
 
+impl State {
+    /// The state that the condition `Ready` reports.
+    fn of(ready: &ConditionReport) -> Self {
+        match ready.status.as_str() {
+            "True" => Self::Ready,
+            "False" => Self::NotReady,
+            _ => Self::Unknown,
+        }
+    }
+}
+
 /// One condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -129,8 +166,8 @@ pub struct ConditionReport {
     pub reason: String,
     /// For people.
     pub message: String,
-    /// Since when `status` is what it is.
-    pub last_transition_time: Timestamp,
+    /// Since when `status` is what it is; null where the plugin has judged.
+    pub last_transition_time: Option<Timestamp>,
     /// The generation it is about.
     pub observed_generation: Option<i64>,
 }
@@ -159,15 +196,46 @@ impl StatusReport {
             let mut report = PolicyReport::of(policy);
             if report.state == State::NoStatus && exclusion.excludes(&policy.metadata) {
                 report.state = State::Excluded;
+                report.written_state = State::Excluded;
             }
             report
         };
-        let policies: Vec<_> = policies.iter().map(report).collect();
+        Self::new(policies.iter().map(report).collect())
+    }
+
+    /// The names of the policies that the controller has not judged as they are, although it may be meant to.
+    pub fn unjudged(&self) -> impl Iterator<Item = &str> {
+        let policies = self.policies.iter();
+        let unjudged =
+            policies.filter(|policy| matches!(policy.state, State::NoStatus | State::Stale));
+        unjudged.map(|policy| policy.name.as_str())
+    }
+
+    /// The report with what the plugin has found of policies, by name.
+    #[must_use]
+    pub fn judged(mut self, judged: &BTreeMap<String, DesiredStatus>) -> Self {
+        for policy in &mut self.policies {
+            if let Some(status) = judged.get(&policy.name) {
+                policy.judge(status);
+            }
+        }
+        let summary = Self::new(std::mem::take(&mut self.policies));
+        Self {
+            controller: self.controller,
+            gaps: self.gaps,
+            deleted: self.deleted,
+            ..summary
+        }
+    }
+
+    /// The report about policies of which reports were made.
+    pub(super) fn new(policies: Vec<PolicyReport>) -> Self {
         let mut summary = Summary {
             total: policies.len(),
             ..Summary::default()
         };
         for policy in &policies {
+            summary.judged_by_plugin += usize::from(policy.judged_by == Some(Judge::Plugin));
             *match policy.state {
                 State::Ready => &mut summary.ready,
                 State::NotReady => &mut summary.not_ready,
@@ -183,13 +251,17 @@ impl StatusReport {
             controller: None,
             summary,
             policies,
+            gaps: Vec::new(),
+            deleted: Vec::new(),
         }
     }
 
     /// A finding is every policy that is not known to be Ready as it stands, but for those that nobody is to judge.
     #[must_use]
     pub fn exit(&self) -> Exit {
-        if self.summary.ready + self.summary.excluded == self.summary.total {
+        if !self.gaps.is_empty() {
+            Exit::WrongUse
+        } else if self.summary.ready + self.summary.excluded == self.summary.total {
             Exit::Clean
         } else {
             Exit::Findings
@@ -243,16 +315,15 @@ impl PolicyReport {
             Some(_) if observed_generation.is_some_and(|observed| observed < generation) => {
                 State::Stale
             }
-            Some(ready) => match ready.status.as_str() {
-                "True" => State::Ready,
-                "False" => State::NotReady,
-                _ => State::Unknown,
-            },
+            Some(ready) => State::of(ready),
         };
+        let is_judged = matches!(state, State::Ready | State::NotReady | State::Unknown);
 
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             state,
+            judged_by: is_judged.then_some(Judge::Controller),
+            written_state: state,
             generation,
             observed_generation,
             created: metadata.creation_timestamp.as_ref().map(|time| time.0),
@@ -275,6 +346,30 @@ impl PolicyReport {
                 })
                 .collect(),
         }
+    }
+
+    /// Takes what the plugin has found in the place of what the controller has written, or has not. Conditions of
+    /// others stay.
+    fn judge(&mut self, status: &DesiredStatus) {
+        let is_other = |condition: &ConditionReport| !ORDER.contains(&condition.type_.as_str());
+        self.conditions.retain(is_other);
+        let found = status.conditions.iter().map(|condition| ConditionReport {
+            last_transition_time: None,
+            ..ConditionReport::of(condition)
+        });
+        self.conditions.extend(found);
+        self.conditions
+            .sort_by(|left, right| left.place().cmp(&right.place()));
+        self.observed_generation = Some(self.generation);
+        self.judged_by = Some(Judge::Plugin);
+        self.state = self.ready().map_or(State::Unknown, State::of);
+        self.type_checking_completed = true;
+        let warnings = status.expression_warnings.iter();
+        let warnings = warnings.map(|warning| WarningReport {
+            field_ref: warning.field_ref.clone(),
+            warning: warning.warning.clone(),
+        });
+        self.expression_warnings = warnings.collect();
     }
 
     /// The condition of this type.
@@ -300,7 +395,7 @@ impl ConditionReport {
             status: condition.status.clone(),
             reason: condition.reason.clone(),
             message: condition.message.clone(),
-            last_transition_time: condition.last_transition_time.0,
+            last_transition_time: Some(condition.last_transition_time.0),
             observed_generation: condition.observed_generation,
         }
     }

@@ -1,28 +1,239 @@
-//! Reads policies from a cluster: the only file of the plugin that does input and output there.
+//! `kubectl vap status`: what the controller has written of policies, and for the others what the plugin finds.
 //!
-//! Takes the connection flags, gives the API objects, and turns what goes wrong into one line.
+//! Takes the arguments; asks the cluster by `live` and `watch`, and hands plain structs to [`super::render`].
 
-use std::error::Error as _;
+use std::collections::BTreeMap;
+use std::io::Write;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, ListParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
+use kube::api::Api;
+use serde_json::Value;
 
-use super::args::{Connection, StatusArgs};
-use super::controller::{LeaseFacts, Seen};
+use super::args::{Output, StatusArgs};
+use super::changes::{Change, Watch, interrupted};
+use super::connection::{self, Connected, innermost, one_line};
+use super::controller::{ControllerReport, LeaseFacts, Seen};
 use super::error::CliError;
+use super::exit::Exit;
+use super::live::objects::{self, Listed};
+use super::live::{self, Gap, Selection};
+use super::names;
+use super::render::{self, Parts};
+use super::report::{PolicyReport, StatusReport};
+use super::terminal::Terminal;
 use crate::status::exclusion::Exclusion;
 use crate::status::lease;
 
-/// Policies asked for at once, so that a large cluster is read in bounded pieces.
-const PAGE_SIZE: u32 = 500;
-
 /// The longest wait for the Lease, which is the lesser thing to know.
 const MAX_LEASE_WAIT: Duration = Duration::from_secs(5);
+
+/// Runs the command.
+///
+/// # Errors
+/// Wrong use, no usable kubeconfig, no answer in time, an answer that refuses, or no such policy.
+pub(super) fn run(
+    args: &StatusArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let selection = Selection {
+        names: names::parse(&args.names).map_err(CliError::Usage)?,
+        selector: args.selector.clone(),
+    };
+    let selection = selection.checked()?;
+    let exit = connection::block_on(async {
+        let connected = args.connection.connect().await?;
+        let (report, exclusion, listed) = first(&connected, args, &selection).await?;
+        let shown = Shown { args, terminal };
+        let mut is_open = shown.first(&report, &selection, out, err)?;
+        tell(&report.gaps, err);
+        if !args.watch {
+            return Ok(report.exit());
+        }
+        let mut gaps = report.gaps;
+        let policies = report.policies.into_iter();
+        let mut known: BTreeMap<String, PolicyReport> = policies
+            .map(|policy| (policy.name.clone(), policy))
+            .collect();
+        let mut watch = Watch::new(&connected, &selection, &listed);
+        let mut stop = std::pin::pin!(interrupted());
+        while is_open {
+            let changes = tokio::select! {
+                changes = watch.next(err) => changes?,
+                () = &mut stop => break,
+            };
+            let (put, deleted) = split(changes);
+            let mut report = judged(&connected, args, put, &exclusion).await?;
+            tell(&report.gaps, err);
+            report
+                .policies
+                .retain(|policy| known.get(&policy.name) != Some(policy));
+            for policy in &report.policies {
+                known.insert(policy.name.clone(), policy.clone());
+            }
+            gaps = std::mem::take(&mut report.gaps);
+            report.deleted = deleted;
+            report.deleted.retain(|name| known.remove(name).is_some());
+            is_open = shown.change(&report, out)?;
+        }
+        let mut last = StatusReport::new(known.into_values().collect());
+        last.gaps = gaps;
+        Ok(last.exit())
+    })?;
+    Ok(if args.exit_zero && exit == Exit::Findings {
+        Exit::Clean
+    } else {
+        exit
+    })
+}
+
+/// The policies that are asked for as they are now, which the controller leaves alone, and where a watch begins.
+async fn first(
+    connected: &Connected,
+    args: &StatusArgs,
+    selection: &Selection,
+) -> Result<(StatusReport, Exclusion, Listed), CliError> {
+    let mut gaps = Vec::new();
+    let policies = live::policies(connected, selection, &mut gaps);
+    let (policies, lease) = tokio::join!(policies, lease(connected, args));
+    let policies = policies?;
+    let controller = ControllerReport::of(&args.lease(), &lease, now());
+    let exclusion = lease.exclusion();
+    let mut report = judged(connected, args, policies.items.clone(), &exclusion).await?;
+    report.controller = Some(controller);
+    report
+        .gaps
+        .splice(0..0, gaps.into_iter().map(|gap| said(&gap)));
+    Ok((report, exclusion, policies))
+}
+
+/// The report about `policies`; those that the controller has not judged are judged here, unless the arguments say
+/// otherwise.
+async fn judged(
+    connected: &Connected,
+    args: &StatusArgs,
+    policies: Vec<Value>,
+    exclusion: &Exclusion,
+) -> Result<StatusReport, CliError> {
+    let decoded: Vec<_> = policies
+        .iter()
+        .cloned()
+        .map(decoded)
+        .collect::<Result<_, _>>()?;
+    let mut report = StatusReport::beside(&decoded, exclusion);
+    let unjudged: Vec<String> = report.unjudged().map(str::to_owned).collect();
+    if args.no_judge || unjudged.is_empty() {
+        return Ok(report);
+    }
+    let mut policies = policies;
+    policies.retain(|policy| unjudged.iter().any(|name| name == objects::name(policy)));
+    match live::judge(connected, policies.into_iter()).await {
+        Ok((judged, gaps)) => {
+            let mut report = report.judged(&judged);
+            let fatal = gaps.iter().filter(|gap| gap.is_fatal);
+            report.gaps = fatal.map(said).collect();
+            Ok(report)
+        }
+        Err(error) => {
+            report.gaps.push(format!(
+                "policies without a status cannot be judged: {error}"
+            ));
+            Ok(report)
+        }
+    }
+}
+
+/// A gap in one line.
+fn said(gap: &Gap) -> String {
+    format!("{}; {}", gap.message, gap.help)
+}
+
+/// Complains of what could not be read.
+fn tell(gaps: &[String], err: &mut dyn Write) {
+    for gap in gaps {
+        // With standard error gone as well, the exit status alone must tell.
+        let _ = writeln!(err, "error: {gap}");
+    }
+}
+
+/// The changed policies, and the names of those that are gone.
+fn split(changes: Vec<Change>) -> (Vec<Value>, Vec<String>) {
+    let (mut put, mut gone) = (Vec::new(), Vec::new());
+    for change in changes {
+        match change {
+            Change::Put(policy) => put.push(policy),
+            Change::Gone(name) => gone.push(name),
+        }
+    }
+    (put, gone)
+}
+
+/// The way that reports are shown.
+struct Shown<'a> {
+    args: &'a StatusArgs,
+    terminal: Terminal,
+}
+
+impl Shown<'_> {
+    /// Writes the first report; the answer is false where nobody reads any more.
+    fn first(
+        &self,
+        report: &StatusReport,
+        selection: &Selection,
+        out: &mut dyn Write,
+        err: &mut dyn Write,
+    ) -> Result<bool, CliError> {
+        let is_wide = self.args.output == Output::Wide;
+        let terminal = self.terminal;
+        let is_one = selection.names.len() == 1 && !self.args.watch && !self.args.no_headers;
+        let text = match (self.args.output, report.policies.as_slice()) {
+            (Output::Json, _) => report.to_json()?,
+            (Output::Yaml, _) => report.to_yaml()?,
+            (Output::Table | Output::Wide, []) => {
+                let _ = writeln!(err, "no ValidatingAdmissionPolicies found");
+                return Ok(true);
+            }
+            (Output::Table | Output::Wide, [policy]) if is_one => {
+                render::controller(report, terminal, is_wide)
+                    + &render::details(policy, now(), terminal)
+            }
+            (Output::Table | Output::Wide, _) if self.args.no_headers => {
+                render::parts(report, now(), terminal, is_wide, Parts::Rows)
+            }
+            (Output::Table | Output::Wide, _) => {
+                render::controller(report, terminal, is_wide)
+                    + &render::table(report, now(), terminal, is_wide)
+            }
+        };
+        super::write_open(out, &text)
+    }
+
+    /// Writes what has changed; the answer is false where nobody reads any more.
+    fn change(&self, report: &StatusReport, out: &mut dyn Write) -> Result<bool, CliError> {
+        if report.policies.is_empty() && report.deleted.is_empty() {
+            return Ok(true);
+        }
+        let is_wide = self.args.output == Output::Wide;
+        let text = match self.args.output {
+            Output::Json => report.to_json()?,
+            Output::Yaml => format!("---\n{}", report.to_yaml()?),
+            Output::Table | Output::Wide => {
+                let parts = if self.args.no_headers {
+                    Parts::Rows
+                } else {
+                    Parts::Changes
+                };
+                let changed = render::parts(report, now(), self.terminal, is_wide, parts);
+                changed + &render::deleted(&report.deleted)
+            }
+        };
+        super::write_open(out, &text)
+    }
+}
 
 /// The present moment, against which ages are told.
 #[must_use]
@@ -30,48 +241,19 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Objects read from a cluster.
-#[derive(Debug)]
-pub(crate) struct Read {
-    /// All policies in order of name, or the one that was asked for.
-    pub(crate) policies: Vec<ValidatingAdmissionPolicy>,
-    /// The controller's Lease.
-    pub(crate) lease: Seen,
-}
-
-/// The policies of the cluster, or the one that is named, and the controller's Lease.
-///
-/// # Errors
-/// No usable kubeconfig, no answer in time, an answer that refuses, or no such policy.
-pub(crate) fn read(args: &StatusArgs) -> Result<Read, CliError> {
-    let (connection, name) = (&args.connection, args.name.as_deref());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(CliError::Runtime)?;
-    runtime.block_on(async {
-        let config = config(connection).await?;
-        let server = server(&config);
-        let timeout = Duration::from_secs(connection.request_timeout);
-        let client =
-            Client::try_from(config).map_err(|error| explain(&error, server.clone(), name))?;
-        let policies = tokio::time::timeout(timeout, fetch(client.clone(), name));
-        let (policies, lease) = tokio::join!(policies, lease(client, args));
-        match policies {
-            Ok(Ok(policies)) => Ok(Read { policies, lease }),
-            Ok(Err(error)) => Err(explain(&error, server, name)),
-            Err(_) => Err(CliError::Unreachable {
-                server,
-                reason: format!("no answer within {} s", timeout.as_secs()),
-            }),
-        }
+/// A policy out of JSON.
+fn decoded(policy: Value) -> Result<ValidatingAdmissionPolicy, CliError> {
+    let name = objects::name(&policy).to_owned();
+    serde_json::from_value(policy).map_err(|error| CliError::Undecodable {
+        name,
+        reason: error.to_string(),
     })
 }
 
 /// Reads the controller's Lease. A failure here is no reason not to show the policies.
-async fn lease(client: Client, args: &StatusArgs) -> Seen {
-    let leases: Api<Lease> = Api::namespaced(client, &args.controller_namespace);
-    let limit = MAX_LEASE_WAIT.min(Duration::from_secs(args.connection.request_timeout));
+async fn lease(connected: &Connected, args: &StatusArgs) -> Seen {
+    let leases: Api<Lease> = Api::namespaced(connected.client.clone(), &args.controller_namespace);
+    let limit = MAX_LEASE_WAIT.min(connected.timeout);
     match tokio::time::timeout(limit, leases.get_opt(&args.lease_name)).await {
         Ok(Ok(Some(lease))) => {
             let annotations = lease.metadata.annotations.unwrap_or_default();
@@ -95,148 +277,5 @@ async fn lease(client: Client, args: &StatusArgs) -> Seen {
         Ok(Err(kube::Error::Api(status))) => Seen::Unreadable(one_line(&status.message)),
         Ok(Err(error)) => Seen::Unreadable(innermost(&error)),
         Err(_) => Seen::Unreadable(format!("no answer within {} s", limit.as_secs())),
-    }
-}
-
-/// The requests themselves.
-async fn fetch(
-    client: Client,
-    name: Option<&str>,
-) -> Result<Vec<ValidatingAdmissionPolicy>, kube::Error> {
-    let api = Api::<ValidatingAdmissionPolicy>::all(client);
-    if let Some(name) = name {
-        return Ok(vec![api.get(name).await?]);
-    }
-    let mut policies = Vec::new();
-    let mut params = ListParams::default().limit(PAGE_SIZE);
-    loop {
-        let page = api.list(&params).await?;
-        policies.extend(page.items);
-        match page.metadata.continue_ {
-            Some(token) if !token.is_empty() => params = params.continue_token(&token),
-            _ => break,
-        }
-    }
-    policies.sort_by(|left, right| left.metadata.name.cmp(&right.metadata.name));
-    Ok(policies)
-}
-
-/// The connection that the flags, the environment or the pod name, in this order.
-async fn config(connection: &Connection) -> Result<Config, CliError> {
-    let options = KubeConfigOptions {
-        context: connection.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    let loaded = match &connection.kubeconfig {
-        Some(path) => match Kubeconfig::read_from(path) {
-            Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
-            Err(error) => Err(error),
-        },
-        None if options.context.is_some() => Config::from_kubeconfig(&options).await,
-        None => {
-            return Config::infer().await.map_err(|error| {
-                let reason = error
-                    .source()
-                    .map_or_else(|| error.to_string(), ToString::to_string);
-                CliError::Kubeconfig(one_line(&reason))
-            });
-        }
-    };
-    loaded.map_err(|error| CliError::Kubeconfig(one_line(&error.to_string())))
-}
-
-/// The server's address without the slash that every URI ends in.
-fn server(config: &Config) -> String {
-    config
-        .cluster_url
-        .to_string()
-        .trim_end_matches('/')
-        .to_owned()
-}
-
-/// Explains an error of the client to the person at the terminal.
-fn explain(error: &kube::Error, server: String, name: Option<&str>) -> CliError {
-    let kube::Error::Api(status) = error else {
-        return CliError::Unreachable {
-            server,
-            reason: innermost(error),
-        };
-    };
-    let reason = one_line(&status.message);
-    match (status.code, name) {
-        (401, _) => CliError::Unauthorized { server, reason },
-        (403, _) => CliError::Forbidden(reason),
-        // A policy that does not exist is named in the answer's details; a resource that is not
-        // served has none.
-        (404, Some(name)) if status.details.as_ref().is_some_and(|it| it.name == name) => {
-            CliError::NotFound(name.to_owned())
-        }
-        (404, _) => CliError::NotServed(server),
-        _ => CliError::Api { server, reason },
-    }
-}
-
-/// The last cause of an error: "connection refused" and not that a service failed.
-fn innermost(error: &kube::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    one_line(&cause.to_string())
-}
-
-/// A text of others in one line.
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use kube::core::Status;
-    use kube::core::response::StatusDetails;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(status: Status, name: Option<&str>, expect: &str) {
-        let error = kube::Error::Api(Box::new(status));
-        assert_eq!(
-            explain(&error, "https://host:6443".to_owned(), name).to_string(),
-            expect
-        );
-    }
-
-    #[test]
-    fn a_missing_policy_is_told_from_a_missing_api() {
-        let missing = Status::failure("not found", "NotFound").with_code(404);
-        let details = StatusDetails {
-            name: "a".to_owned(),
-            group: String::new(),
-            kind: String::new(),
-            uid: String::new(),
-            causes: Vec::new(),
-            retry_after_seconds: 0,
-        };
-        check(
-            missing.clone().with_details(details),
-            Some("a"),
-            "no ValidatingAdmissionPolicy `a`; `kubectl vap status` lists all",
-        );
-        check(
-            missing,
-            Some("a"),
-            "the API server at https://host:6443 does not serve admissionregistration.k8s.io/v1 \
-             ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later",
-        );
-    }
-
-    #[test]
-    fn refusals_say_what_to_ask_for() {
-        check(
-            Status::failure("user \"ann\"\ncannot list", "Forbidden").with_code(403),
-            None,
-            "user \"ann\" cannot list; ask for `get` and `list` on \
-             validatingadmissionpolicies.admissionregistration.k8s.io",
-        );
     }
 }

@@ -10,10 +10,9 @@ use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::params::{Listing, Objects, Referrer};
 use crate::policy;
-use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
-use crate::status::bindings::{BindingFacts, BindingsState};
-use crate::status::compute::{MissingParams, ParamsState};
+use crate::status::bindings::BindingsState;
+use crate::status::compute::{ParamsState, Sought};
 use crate::telemetry::metrics::Source;
 
 /// The bindings of a policy.
@@ -49,39 +48,8 @@ pub(crate) fn bindings_state(
     params: Option<&ApiResource>,
 ) -> BindingsState {
     let has_param_kind = policy::param_kind(policy).is_some();
-    let facts = |binding: &Arc<ValidatingAdmissionPolicyBinding>| {
-        let spec = &binding.spec;
-        let reference = spec.param_ref.as_ref().filter(|_| has_param_kind);
-        BindingFacts {
-            name: binding.metadata.name.clone().unwrap_or_default(),
-            actions: spec.validation_actions.clone(),
-            problem: reference.and_then(|reference| problem(reference, params)),
-            gives_no_params: has_param_kind && reference.is_none(),
-        }
-    };
-    BindingsState::Known(bindings.iter().map(facts).collect())
-}
-
-/// Why the API server cannot use a reference to params.
-fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String> {
-    let has_name = reference.name.as_ref().is_some_and(|name| !name.is_empty());
-    let has_namespace = reference
-        .namespace
-        .as_ref()
-        .is_some_and(|namespace| !namespace.is_empty());
-    match (has_name, &reference.selector) {
-        (true, Some(_)) => return Some("paramRef has both name and selector".into()),
-        (false, None) => return Some("paramRef has neither name nor selector".into()),
-        (false, Some(selector)) => {
-            if let Err(error) = Selector::new(selector) {
-                return Some(format!("paramRef.selector is invalid: {error}"));
-            }
-        }
-        (true, None) => {}
-    }
-    let is_cluster_scoped = params.is_some_and(|served| !served.namespaced);
-    (has_namespace && is_cluster_scoped)
-        .then(|| "paramRef.namespace is given, and objects of paramKind have no namespace".into())
+    let bindings = bindings.iter().map(AsRef::as_ref);
+    BindingsState::of(bindings, has_param_kind, params)
 }
 
 /// Returns the state of the params that the bindings refer to, as the status reports it.
@@ -114,49 +82,12 @@ pub(crate) fn params_state(
 }
 
 /// Looks for the params of each reference.
-///
-/// A reference without a namespace, to objects that have one, means those in the namespace of the
-/// request: that there are some in any namespace is all that can be told.
 fn examine(bindings: &Bindings, resource: &ApiResource, known: &Objects) -> ParamsState {
-    let mut n_found = 0;
-    let mut missing = Vec::new();
-    for binding in bindings {
-        let Some(reference) = &binding.spec.param_ref else {
-            continue;
-        };
-        let namespace = reference
-            .namespace
-            .as_deref()
-            .filter(|namespace| resource.namespaced && !namespace.is_empty());
-        let (exists, what) = match (&reference.name, &reference.selector) {
-            (Some(name), None) => (known.has(name, namespace), name.clone()),
-            (_, Some(selector)) => {
-                let Ok(selector) = Selector::new(selector) else {
-                    continue;
-                };
-                (
-                    known.has_selected(namespace, &selector),
-                    "any that the selector selects".to_owned(),
-                )
-            }
-            (None, None) => continue,
-        };
-        if exists {
-            n_found += 1;
-            continue;
-        }
-        let place = match (namespace, resource.namespaced) {
-            (Some(namespace), _) => format!(" in namespace {namespace}"),
-            (None, true) => " in any namespace".to_owned(),
-            (None, false) => String::new(),
-        };
-        missing.push(MissingParams {
-            binding: binding.metadata.name.clone().unwrap_or_default(),
-            what: format!("{what}{place}"),
-            denies: reference.parameter_not_found_action.as_deref() == Some("Deny"),
-        });
-    }
-    ParamsState::Examined { n_found, missing }
+    let bindings = bindings.iter().map(AsRef::as_ref);
+    ParamsState::examine(bindings, resource, |_, sought| match sought {
+        Sought::Named(name, namespace) => known.has(name, namespace),
+        Sought::Selected(selector, namespace) => known.has_selected(namespace, &selector),
+    })
 }
 
 #[cfg(test)]
@@ -166,6 +97,7 @@ mod tests {
     use super::*;
     use crate::controller::cluster_snapshot::tests::resource;
     use crate::controller::params::Meta;
+    use crate::status::compute::MissingParams;
 
     fn bindings(references: &[Value]) -> Bindings {
         let binding = |(n, reference): (usize, &Value)| {
@@ -230,32 +162,5 @@ mod tests {
             };
             assert_eq!(state, expect, "{reference}");
         }
-    }
-
-    #[test]
-    fn what_the_api_server_cannot_use_is_said() {
-        let mut served = resource("example.com/v1", "limits", "Limit");
-        let of = |reference: Value, served: &ApiResource| {
-            problem(&serde_json::from_value(reference).unwrap(), Some(served))
-        };
-        assert_eq!(of(json!({"name": "a", "namespace": "b"}), &served), None);
-        assert!(
-            of(json!({}), &served)
-                .unwrap()
-                .contains("neither name nor selector")
-        );
-        assert!(
-            of(json!({"name": "a", "selector": {}}), &served)
-                .unwrap()
-                .contains("both")
-        );
-        let bad = json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Bad"}]}});
-        assert!(of(bad, &served).unwrap().contains("invalid"));
-        served.namespaced = false;
-        assert!(
-            of(json!({"name": "a", "namespace": "b"}), &served)
-                .unwrap()
-                .contains("no namespace")
-        );
     }
 }

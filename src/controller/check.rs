@@ -12,9 +12,9 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use tokio::time::Instant;
 
+use super::admission_cache::AdmissionCache;
 use super::blocking;
 use super::cluster_snapshot::ClusterSnapshot;
-use super::compiled_policies::CompiledPolicies;
 use super::generation::Generation;
 use super::openapi::Index;
 use super::schemas::{Asked, Missing, SchemaCache};
@@ -112,7 +112,7 @@ struct TypeChecked(Option<Typed>);
 
 /// Checks `policy` in `snapshot`.
 ///
-/// Where `compiled_policies` are given, the policy is made ready there too, unless it is: it has probes, and need
+/// Where `admissions` are given, the policy is made ready there too, unless it is: it has probes, and need
 /// not be parsed once more for them.
 ///
 /// The answer is `None` where schemas are on their way; the policy is put into the queue when they are there.
@@ -122,9 +122,9 @@ pub(crate) async fn check(
     schemas: &SchemaCache,
     profile: Profile,
     metrics: &Metrics,
-    compiled_policies: Option<Arc<CompiledPolicies>>,
+    admissions: Option<Arc<AdmissionCache>>,
 ) -> Result<Option<CheckResult>, Interrupted> {
-    let record = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
+    let result = |group_versions: BTreeSet<GroupVersion>, missing, outcome| CheckResult {
         generation: Generation::of_policy(policy),
         revision: snapshot.revision,
         addresses: addresses(&group_versions, &snapshot.index),
@@ -139,10 +139,10 @@ pub(crate) async fn check(
     metrics.policy_compiled();
     let examined = guard(name, metrics, move || {
         let compiled = CompiledPolicy::new(&subject);
-        if let Some(compiled_policies) = compiled_policies
-            && compiled_policies.get(&subject).is_none()
+        if let Some(admissions) = admissions
+            && admissions.get(&subject).is_none()
         {
-            compiled_policies.put(&subject, Admission::from_compiled(&compiled));
+            admissions.put(&subject, Admission::from_compiled(&compiled));
         }
         let matches = matching::resolve(&subject, &mapper);
         let kinds = kinds_to_check(&compiled, &mapper, profile);
@@ -178,7 +178,7 @@ pub(crate) async fn check(
     }) = examined.await?
     else {
         let outcome = Outcome::Panicked { matched: None };
-        return Ok(Some(record(BTreeSet::new(), Vec::new(), outcome)));
+        return Ok(Some(result(BTreeSet::new(), Vec::new(), outcome)));
     };
     let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
 
@@ -215,7 +215,7 @@ pub(crate) async fn check(
             matched: Some(matched),
         },
     };
-    Ok(Some(record(group_versions, missing, outcome)))
+    Ok(Some(result(group_versions, missing, outcome)))
 }
 
 /// A hash of the addresses of documents.

@@ -1,4 +1,4 @@
-//! Served resources of the cluster, as one consistent picture, and the changes from one picture to the next.
+//! Served resources of the cluster, as one consistent snapshot, and the changes from one snapshot to the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct ClusterSnapshot {
     pub(crate) crds: Arc<Crds>,
 }
 
-/// Differences between two pictures.
+/// Differences between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Group versions whose resources are others, or are known now, or are not known any more.

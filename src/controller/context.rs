@@ -10,15 +10,15 @@ use k8s_openapi::jiff::Timestamp;
 use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 
+use super::admission_cache::AdmissionCache;
 use super::by_policy::{Bindings, Probes};
 use super::cluster_snapshot::ClusterSnapshot;
-use super::compiled_policies::CompiledPolicies;
 use super::events::Events;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
 use super::pace::Pace;
 use super::params::Params;
-use super::probe_runner::Prober;
+use super::probe_runner::ProbeRunner;
 use super::queue::Queue;
 use super::readiness::Readiness;
 use super::schemas::SchemaCache;
@@ -71,8 +71,8 @@ pub(crate) struct Context {
     pub(crate) bindings: Bindings,
     pub(crate) params: Params,
     pub(crate) probes: Probes,
-    pub(crate) prober: Prober,
-    pub(crate) compiled_policies: Arc<CompiledPolicies>,
+    pub(crate) probe_runner: ProbeRunner,
+    pub(crate) admissions: Arc<AdmissionCache>,
     pub(crate) queue: Arc<Queue>,
     pub(crate) schemas: SchemaCache,
     pub(crate) metrics: Arc<Metrics>,
@@ -102,7 +102,7 @@ impl Context {
     pub(crate) fn new(client: Client, settings: Settings, metrics: Arc<Metrics>) -> Self {
         let queue: Arc<Queue> = Arc::default();
         let backlog = Arc::clone(&queue);
-        metrics.set_queue_probe(Arc::new(move || backlog.backlog()));
+        metrics.set_queue_gauge(Arc::new(move || backlog.backlog()));
         let store = Store::new(settings.exclusion.clone());
         Self {
             schemas: SchemaCache::new(client.clone(), Arc::clone(&metrics), Arc::clone(&queue)),
@@ -114,8 +114,8 @@ impl Context {
             bindings: Bindings::default(),
             params: Params::default(),
             probes: Probes::default(),
-            prober: Prober::default(),
-            compiled_policies: Arc::default(),
+            probe_runner: ProbeRunner::default(),
+            admissions: Arc::default(),
             queue,
             metrics,
             readiness: Readiness::default(),
@@ -138,7 +138,7 @@ impl Context {
         Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts a new picture in the place of the latest.
+    /// Puts a new snapshot in the place of the latest.
     pub(crate) fn set_snapshot(&self, snapshot: ClusterSnapshot) {
         *self
             .snapshot
@@ -147,12 +147,12 @@ impl Context {
         self.known.send_modify(|known| known.snapshot = true);
     }
 
-    /// Notifies of new pictures of the cluster, among other things.
+    /// Notifies of new snapshots of the cluster, among other things.
     pub(crate) fn changes(&self) -> watch::Receiver<impl Sized + use<>> {
         self.known.subscribe()
     }
 
-    /// Reports whether the cluster serves probes; `None` before the first picture.
+    /// Reports whether the cluster serves probes; `None` before the first snapshot.
     pub(crate) fn serves_probes(&self) -> Option<bool> {
         let gvr = Gvr::new(
             PolicyProbe::group(&()),

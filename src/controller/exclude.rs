@@ -14,7 +14,7 @@ use super::apply::Written;
 use super::clear;
 use super::context::Context;
 use super::event_source::EventSource;
-use super::reconcile::{Action, Failure};
+use super::reconcile::{Failure, Reconciled};
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::metrics::Outcome;
 
@@ -53,12 +53,12 @@ pub(crate) async fn leave(
     context: &Arc<Context>,
     policy: &ValidatingAdmissionPolicy,
     excluded: Excluded,
-) -> Result<Action, Failure> {
+) -> Result<Reconciled, Failure> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
     context.metrics.remove_policy(name);
-    context.compiled_policies.forget(name);
+    context.admissions.forget(name);
     // Its probes are told so.
-    context.prober.add(name);
+    context.probe_runner.add(name);
     let outcome = if !excluded.has_ours {
         Outcome::Unchanged
     } else if let Some(deadline) = context.leadership.may_write() {
@@ -77,9 +77,9 @@ pub(crate) async fn leave(
     } else {
         Outcome::Observed
     };
-    Ok(Action {
+    Ok(Reconciled {
         outcome,
-        is_waiting: outcome == Outcome::Conflict,
+        retries_with_backoff: outcome == Outcome::Conflict,
     })
 }
 

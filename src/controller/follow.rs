@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::backoff::Backoff;
 use super::context::Context;
 use super::error::Error;
-use super::list_watch::{ListWatch, Plan, Sign, full_name};
+use super::list_watch::{ListWatch, Plan, WatchSignal, full_name};
 use super::supervisor::WATCH_LIMIT;
 use super::unreadable::UnreadableObjects;
 
@@ -66,38 +66,38 @@ pub(super) async fn follow<K>(
         let sign = watch.next().await;
         heartbeat.beat();
         match sign {
-            Sign::Init => {
+            WatchSignal::Init => {
                 is_listing = true;
                 unreadable.begin_list();
                 follower.event(Event::Init);
             }
-            Sign::InitApply(object) => follower.event(Event::InitApply(object)),
-            Sign::InitDone => {
+            WatchSignal::InitApply(object) => follower.event(Event::InitApply(object)),
+            WatchSignal::InitDone => {
                 is_listing = false;
                 unreadable.end_list();
                 follower.event(Event::InitDone);
             }
-            Sign::Apply(object) => {
+            WatchSignal::Apply(object) => {
                 unreadable.forget(&name_of(&object));
                 follower.event(Event::Apply(object));
                 follower.alive();
             }
-            Sign::Delete(object) => {
+            WatchSignal::Delete(object) => {
                 unreadable.forget(&name_of(&object));
                 follower.event(Event::Delete(object));
             }
-            Sign::Alive => follower.alive(),
-            Sign::Unreadable(object) => {
+            WatchSignal::Alive => follower.alive(),
+            WatchSignal::Unreadable(object) => {
                 if is_listing {
                     follower.event(Event::InitKeep(object.name.clone()));
                 }
                 unreadable.note(context, object);
             }
-            Sign::Expired => {
+            WatchSignal::Expired => {
                 tracing::debug!(what = task, "the resource version expired, relisting");
                 backoff.rest(&context.readiness).await;
             }
-            Sign::Failed(error) => {
+            WatchSignal::Failed(error) => {
                 follower.failed(&error);
                 backoff.rest(&context.readiness).await;
             }

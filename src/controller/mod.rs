@@ -1,38 +1,32 @@
-//! The controller: the only place that talks to the cluster.
+//! The controller: what it watches, decides and writes in a cluster.
 //!
 //! Watches and looks (`watch`, `refresh`) tell which policies a change touches (`mapper`).
 //! Each of these is observed (`observe`), its status computed ([`crate::status`], pure) and
 //! applied if it says something else than the one that is there (`apply`).
 
+mod admission_cache;
 mod apply;
 pub mod args;
 mod backoff;
 mod binding_state;
-pub mod blocking;
 mod by_policy;
 mod check;
 pub mod clear;
-mod client;
 mod cluster_snapshot;
-mod compiled_policies;
 mod context;
 mod crds;
-mod discovery;
+mod dependencies;
 mod discovery_lag;
-pub mod error;
 mod event_source;
 mod events;
 mod exclude;
 mod follow;
 mod generation;
-mod http;
 mod leadership;
 mod lease;
 mod list_watch;
 mod log_throttle;
-mod mapper;
 mod observe;
-mod openapi;
 mod pace;
 mod packed;
 mod params;
@@ -52,8 +46,6 @@ mod unreadable;
 mod watch;
 
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
@@ -72,6 +64,9 @@ pub use self::lease::Timing;
 pub use self::readiness::Readiness;
 use self::refresh::Refresher;
 pub use self::supervisor::Supervisor;
+#[cfg(test)]
+use crate::cluster::testing;
+use crate::cluster::{blocking, client, discovery, error, http, openapi};
 use crate::telemetry::Metrics;
 
 /// A controller that is ready to run.
@@ -164,7 +159,7 @@ impl Controller {
         let work = supervisor.contained("workers", work);
         let writing = async {
             unless_lost(&supervisor, work).await?;
-            let n_unfinished = context.prober.n_unfinished();
+            let n_unfinished = context.probe_runner.n_unfinished();
             if n_unfinished > 0 {
                 tracing::info!(
                     policies = n_unfinished,

@@ -13,6 +13,7 @@ use super::crds::{self, Crds};
 use super::probe_runner::{self, Probed};
 use super::store::Entry;
 use crate::policy;
+use crate::policy::nearest::is_respelt;
 use crate::schema::rest_mapper::{ApiResource, RestMapper};
 use crate::schema::{Gvk, Gvr};
 use crate::status::bindings::BindingsState;
@@ -27,7 +28,7 @@ use crate::telemetry::metrics;
 #[derive(Debug)]
 pub(crate) struct Facts {
     policy: Arc<ValidatingAdmissionPolicy>,
-    record: Arc<CheckResult>,
+    result: Arc<CheckResult>,
     params: ParamKindState,
     bindings: BindingsState,
     probes: Result<Probed, ProbesState>,
@@ -44,11 +45,11 @@ pub(crate) async fn observe(
 ) -> Result<Option<Facts>, Interrupted> {
     let policy = Arc::clone(&entry.policy);
     let known = entry
-        .record
+        .result
         .as_ref()
-        .filter(|record| record.holds_for(&policy, snapshot));
-    let record = if let Some(record) = known {
-        Arc::clone(record)
+        .filter(|result| result.holds_for(&policy, snapshot));
+    let result = if let Some(result) = known {
+        Arc::clone(result)
     } else {
         let Context {
             schemas,
@@ -62,26 +63,26 @@ pub(crate) async fn observe(
             .probes
             .of(name)
             .is_some_and(|probes| !probes.is_empty());
-        let compiled_policies = has_probes.then(|| Arc::clone(&context.compiled_policies));
-        let record = check(
+        let admissions = has_probes.then(|| Arc::clone(&context.admissions));
+        let result = check(
             &policy,
             snapshot,
             schemas,
             settings.profile,
             metrics,
-            compiled_policies,
+            admissions,
         )
         .await?;
-        let Some(record) = record else {
+        let Some(result) = result else {
             return Ok(None);
         };
-        let record = Arc::new(record);
-        store.note(name, &record);
+        let result = Arc::new(result);
+        store.note(name, &result);
         // What changed during the check touched nobody, as it was not known what the policy depends on.
-        if !record.is_current_in(&context.snapshot()) {
+        if !result.is_current_in(&context.snapshot()) {
             context.queue.add(name);
         }
-        record
+        result
     };
     let bindings = binding_state::bindings_of(context, &policy);
     let params = params_of(context, &policy, snapshot, bindings.as_ref());
@@ -95,7 +96,7 @@ pub(crate) async fn observe(
     let probes = probe_runner::run_probes(context, &policy, snapshot).await;
     Ok(Some(Facts {
         policy,
-        record,
+        result,
         params,
         bindings,
         probes,
@@ -163,7 +164,7 @@ impl Facts {
         &'a self,
         ready_requires: &'a BTreeSet<ConditionType>,
     ) -> Observed<'a> {
-        let (compiled, matches, types) = match &self.record.outcome {
+        let (compiled, matches, types) = match &self.result.outcome {
             Outcome::Done {
                 findings,
                 n_expressions,
@@ -263,16 +264,10 @@ fn param_kind_state(
             why: NotServed::OtherVersions(versions),
         };
     }
-    let similar = names(&|kind| is_similar(&kind.kind, &gvk.kind), &|kind| {
+    let similar = names(&|kind| is_respelt(&kind.kind, &gvk.kind), &|kind| {
         format!("{} {}", kind.api_version(), kind.kind)
     });
     ParamKindState::NotFound { gvk, similar }
-}
-
-/// Reports whether a kind may have been meant: it is the same but for case or a final `s`.
-fn is_similar(served: &str, named: &str) -> bool {
-    let plain = |kind: &str| kind.to_lowercase().trim_end_matches('s').to_owned();
-    plain(served) == plain(named)
 }
 
 #[cfg(test)]

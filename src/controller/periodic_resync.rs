@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::context::Context;
-use super::probe_runner::stale::{chores, see_to};
+use super::probe_runner::stale::{see_to, tasks};
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// The shortest pause between two chores: where there are very many, a round takes longer than a minute.
+/// The shortest pause between two tasks: where there are very many, a round takes longer than a minute.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
 /// Ends watches of params that no policy needs any more, and sees to probes that depend on namespaces or
@@ -28,12 +28,12 @@ pub(crate) async fn run(context: Arc<Context>) {
         context
             .params
             .retain(&context, &context.store.param_kinds());
-        let chores = chores(&context);
-        let n_chores = u32::try_from(chores.len()).unwrap_or(u32::MAX);
+        let tasks = tasks(&context);
+        let n_chores = u32::try_from(tasks.len()).unwrap_or(u32::MAX);
         let pause = (INTERVAL / n_chores.max(1)).max(MIN_PAUSE);
         let mut due = begin;
-        for chore in chores {
-            see_to(&context, chore).await;
+        for task in tasks {
+            see_to(&context, task).await;
             heartbeat.beat();
             due += pause;
             tokio::time::sleep_until(due).await;

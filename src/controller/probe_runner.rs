@@ -24,7 +24,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use self::evaluate::{Evaluated, Lane, Places, Subject, evaluate};
+use self::evaluate::{Evaluated, EvaluationSlots, Lane, Subject, evaluate};
 use self::inputs::Inputs;
 use self::namespaces::{Given, Namespaces, Version};
 use super::cluster_snapshot::ClusterSnapshot;
@@ -104,7 +104,7 @@ fn name_of(probe: &Probe) -> &str {
 
 /// State of the probes of all policies, and the queue of those to be evaluated.
 #[derive(Debug)]
-pub(crate) struct Prober {
+pub(crate) struct ProbeRunner {
     /// Policies whose probes are to be evaluated.
     quick: Queue,
     /// Those of them whose probes take long.
@@ -113,11 +113,11 @@ pub(crate) struct Prober {
     /// Tells of each outcome.
     finished: Notify,
     patience: Semaphore,
-    places: Places,
+    slots: EvaluationSlots,
     namespaces: Namespaces,
 }
 
-impl Default for Prober {
+impl Default for ProbeRunner {
     fn default() -> Self {
         Self {
             quick: Queue::default(),
@@ -125,7 +125,7 @@ impl Default for Prober {
             known: Mutex::default(),
             finished: Notify::default(),
             patience: Semaphore::new(MAX_PATIENT),
-            places: Places::default(),
+            slots: EvaluationSlots::default(),
             namespaces: Namespaces::default(),
         }
     }
@@ -159,7 +159,7 @@ struct Finished {
     took: Duration,
 }
 
-impl Prober {
+impl ProbeRunner {
     /// Lets the probes of a policy be looked at.
     pub(crate) fn add(&self, policy: &str) {
         let is_slow = self.is_slow(policy);
@@ -255,22 +255,25 @@ impl Prober {
 
 /// A reconciliation that waits for an outcome.
 struct Waiting<'a> {
-    prober: &'a Prober,
+    probe_runner: &'a ProbeRunner,
     policy: &'a str,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(prober: &'a Prober, policy: &'a str, inputs: &Inputs) -> Self {
-        let mut known = prober.lock();
+    fn new(probe_runner: &'a ProbeRunner, policy: &'a str, inputs: &Inputs) -> Self {
+        let mut known = probe_runner.lock();
         known.entry(policy.to_owned()).or_default().awaited = Some(inputs.clone());
         drop(known);
-        Self { prober, policy }
+        Self {
+            probe_runner,
+            policy,
+        }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(known) = self.prober.lock().get_mut(self.policy) {
+        if let Some(known) = self.probe_runner.lock().get_mut(self.policy) {
             known.awaited = None;
         }
     }
@@ -305,28 +308,28 @@ pub(crate) async fn run_probes(
     snapshot: &ClusterSnapshot,
 ) -> Result<Probed, ProbesState> {
     let name = policy.metadata.name.as_deref().unwrap_or_default();
-    let prober = &context.prober;
+    let probe_runner = &context.probe_runner;
     let probes = probes_of(context, name)?;
     let groups = probes.iter().flat_map(|probe| run::groups(&probe.spec));
     context.store.note_probe_groups(name, groups.collect());
     if probes.is_empty() {
-        context.compiled_policies.forget(name);
-        prober.forget(name);
+        context.admissions.forget(name);
+        probe_runner.forget(name);
         return Ok(Probed::default());
     }
     let inputs = Inputs::new(context, policy, &probes, snapshot);
-    if let Some(outcome) = prober.current(name, &inputs) {
+    if let Some(outcome) = probe_runner.current(name, &inputs) {
         let generation = Some(policy.metadata.generation.unwrap_or_default());
         let now = (context.now)();
         if !statuses::behind(context, name, &outcome.probed, generation, now).is_empty() {
-            prober.add(name);
+            probe_runner.add(name);
         }
         return Ok(outcome.probed.clone());
     }
-    prober.add(name);
-    prober.wait(name, &inputs).await;
+    probe_runner.add(name);
+    probe_runner.wait(name, &inputs).await;
     // An outcome of the same generations with other inputs stands until there is another.
-    Ok(match prober.latest(name, &inputs) {
+    Ok(match probe_runner.latest(name, &inputs) {
         Some(outcome) => outcome.probed.clone(),
         None => Probed::pending(probes, "it is not evaluated yet", true),
     })
@@ -351,7 +354,7 @@ async fn work_lane(context: &Arc<Context>, lane: Lane) {
             biased;
             Some(_) = tasks.join_next() => heartbeat.beat(),
             _ = idle.tick(), if tasks.is_empty() => heartbeat.beat(),
-            name = context.prober.queue(lane).next(), if has_room => {
+            name = context.probe_runner.queue(lane).next(), if has_room => {
                 let context = Arc::clone(context);
                 tasks.spawn(async move { process(&context, &name, lane).await });
             }
@@ -372,7 +375,7 @@ async fn process(context: &Arc<Context>, name: &str, lane: Lane) {
         );
         true
     });
-    let queue = context.prober.queue(lane);
+    let queue = context.probe_runner.queue(lane);
     if is_waiting {
         queue.failed(name, super::reconcile::random());
     } else {
@@ -383,7 +386,7 @@ async fn process(context: &Arc<Context>, name: &str, lane: Lane) {
 /// Evaluates the probes of a policy, if that is due, and writes what they came to; whether to come back
 /// after a pause.
 async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
-    let prober = &context.prober;
+    let probe_runner = &context.probe_runner;
     // Why they are not known is in the policy's status, and what ends that touches the policy.
     let Ok(probes) = probes_of(context, name) else {
         return false;
@@ -398,35 +401,35 @@ async fn look(context: &Arc<Context>, name: &str, lane: Lane) -> bool {
         return not_evaluated(context, name, probes, why, generation).await;
     }
     if probes.is_empty() {
-        prober.forget(name);
+        probe_runner.forget(name);
         return false;
     }
     let policy = entry.policy;
     let snapshot = context.snapshot();
     let inputs = Inputs::new(context, &policy, &probes, &snapshot);
     let is_due = {
-        let mut known = prober.lock();
+        let mut known = probe_runner.lock();
         let known = known.entry(name.to_owned()).or_default();
         std::mem::take(&mut known.is_due)
     };
-    let known = prober.current(name, &inputs).filter(|_| !is_due);
+    let known = probe_runner.current(name, &inputs).filter(|_| !is_due);
     let outcome = match known {
         Some(outcome) => outcome,
         None => {
             let finished = run(context, &policy, probes, &snapshot, inputs.clone(), lane).await;
             if finished.is_late && lane == Lane::Quick {
-                let mut known = prober.lock();
+                let mut known = probe_runner.lock();
                 let known = known.entry(name.to_owned()).or_default();
                 known.is_slow = true;
                 known.is_due = true;
-                prober.slow.add(name);
+                probe_runner.slow.add(name);
                 return false;
             }
-            let is_slow = finished.took >= prober.places.quick.limit;
-            if prober.finish(name, finished) {
+            let is_slow = finished.took >= probe_runner.slots.quick.limit;
+            if probe_runner.finish(name, finished) {
                 context.queue.add(name);
             }
-            let Some(known) = prober.lock().get_mut(name).map(|known| {
+            let Some(known) = probe_runner.lock().get_mut(name).map(|known| {
                 known.is_slow = is_slow;
                 known.outcome.clone()
             }) else {
@@ -459,13 +462,13 @@ async fn run(
     lane: Lane,
 ) -> Finished {
     let begin = Instant::now();
-    let prober = &context.prober;
+    let probe_runner = &context.probe_runner;
     let bindings = inputs.bindings().iter().map(|binding| &**binding);
     let needed = namespaces::needed(policy, bindings, &probes);
     let (params, namespaces) = tokio::join!(
         inputs.read_params(context, policy, snapshot),
         Given::read(
-            &prober.namespaces,
+            &probe_runner.namespaces,
             &context.client,
             needed,
             MAX_NAMESPACE_AGE
@@ -487,7 +490,7 @@ async fn run(
         is_late,
         has_asked,
         took,
-    } = evaluate(context, subject, prober.places.of(lane)).await;
+    } = evaluate(context, subject, probe_runner.slots.of(lane)).await;
     Finished {
         inputs,
         probed: Probed::new(probes, cases, is_transient),
@@ -507,8 +510,8 @@ async fn not_evaluated(
     why: &str,
     generation: Option<i64>,
 ) -> bool {
-    context.prober.forget(name);
-    context.compiled_policies.forget(name);
+    context.probe_runner.forget(name);
+    context.admissions.forget(name);
     let probed = Probed::pending(probes, why, false);
     statuses::write(context, name, &probed, generation).await
 }

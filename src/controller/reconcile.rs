@@ -30,10 +30,10 @@ const MAX_ENDING: Duration = Duration::from_secs(5);
 
 /// How a reconciliation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Action {
+pub(crate) struct Reconciled {
     pub(crate) outcome: Outcome,
     /// True if something is unavailable that has to be requested again.
-    pub(crate) is_waiting: bool,
+    pub(crate) retries_with_backoff: bool,
 }
 
 /// Why a reconciliation failed.
@@ -55,18 +55,18 @@ impl Failure {
 }
 
 /// Brings the status of the policy `name` up to date.
-pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Action, Failure> {
+pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reconciled, Failure> {
     let Some(entry) = context.store.get(name) else {
-        context.compiled_policies.forget(name);
+        context.admissions.forget(name);
         context.params.forget(name, Referrer::Bindings);
         context.params.forget(name, Referrer::Probes);
         context
             .metrics
             .set_missing_policy(name, probe_runner::names(context, name));
-        context.prober.add(name);
-        return Ok(Action {
+        context.probe_runner.add(name);
+        return Ok(Reconciled {
             outcome: Outcome::Deleted,
-            is_waiting: false,
+            retries_with_backoff: false,
         });
     };
     if let Some(excluded) = entry.excluded {
@@ -74,16 +74,16 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
     }
     let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
         // Schemas are on their way, which gives a sign.
-        return Ok(Action {
+        return Ok(Reconciled {
             outcome: Outcome::Unchanged,
-            is_waiting: false,
+            retries_with_backoff: false,
         });
     };
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.
-        return Ok(Action {
+        return Ok(Reconciled {
             outcome: Outcome::Unchanged,
-            is_waiting: false,
+            retries_with_backoff: false,
         });
     }
     let now = (context.now)();
@@ -93,16 +93,16 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
         .metrics
         .set_policy(name, sample(&facts, &desired, probes));
     if desired.is_met_by(entry.policy.status.as_ref()) {
-        return Ok(Action {
+        return Ok(Reconciled {
             outcome: Outcome::Unchanged,
-            is_waiting: false,
+            retries_with_backoff: false,
         });
     }
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
-        return Ok(Action {
+        return Ok(Reconciled {
             outcome: Outcome::Observed,
-            is_waiting: false,
+            retries_with_backoff: false,
         });
     };
     if !context.pace.may_write(name) {
@@ -113,25 +113,25 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
                  vap-status-controller write it, of another version or with other flags? Backing off"
             );
         }
-        return Ok(Action {
+        return Ok(Reconciled {
             outcome: Outcome::Conflict,
-            is_waiting: true,
+            retries_with_backoff: true,
         });
     }
     let written = match apply(context, &deadline, &entry.policy, &desired).await? {
         Written::Applied(written) => *written,
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
-            return Ok(Action {
+            return Ok(Reconciled {
                 outcome: Outcome::Conflict,
-                is_waiting: true,
+                retries_with_backoff: true,
             });
         }
         // The watch will say so.
         Written::Gone => {
-            return Ok(Action {
+            return Ok(Reconciled {
                 outcome: Outcome::Deleted,
-                is_waiting: false,
+                retries_with_backoff: false,
             });
         }
     };
@@ -142,9 +142,9 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Acti
     if context.store.put(written, EventSource::Answered) && is_other {
         context.queue.add(name);
     }
-    Ok(Action {
+    Ok(Reconciled {
         outcome: Outcome::Applied,
-        is_waiting: false,
+        retries_with_backoff: false,
     })
 }
 
@@ -231,11 +231,11 @@ async fn process(context: &Arc<Context>, name: &str) {
         .await;
     let seconds = start.elapsed().as_secs_f64();
     let outcome = match done {
-        Ok(Ok(Action {
+        Ok(Ok(Reconciled {
             outcome,
-            is_waiting,
+            retries_with_backoff,
         })) => {
-            if is_waiting {
+            if retries_with_backoff {
                 context.queue.failed(name, random());
             } else {
                 context.queue.done(name);

@@ -9,10 +9,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::check::CheckResult;
 use super::cluster_snapshot::Change;
+use super::dependencies::Dependencies;
 use super::event_source::EventSource;
 use super::exclude::{self, Excluded};
 use super::generation::Generation;
-use super::mapper::Dependencies;
 use super::packed::{Identity, Packed};
 use crate::policy::analysis::Profile;
 use crate::schema::{GroupVersion, Gvk};
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
     /// The policy, as far as it is needed: half of an object is bookkeeping of others.
     pub(crate) policy: Arc<ValidatingAdmissionPolicy>,
     /// Result of its last check, if it was checked before.
-    pub(crate) record: Option<Arc<CheckResult>>,
+    pub(crate) result: Option<Arc<CheckResult>>,
     /// Exclusion, if the policy is left alone.
     pub(crate) excluded: Option<Excluded>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 struct Kept {
     policy: Arc<PackedPolicy>,
-    record: Option<Arc<CheckResult>>,
+    result: Option<Arc<CheckResult>>,
     excluded: Option<Excluded>,
     dependencies: Arc<Dependencies>,
 }
@@ -109,7 +109,7 @@ impl Store {
         let Some(known) = entries.get_mut(&name) else {
             let kept = Kept {
                 policy: packed,
-                record: None,
+                result: None,
                 excluded,
                 dependencies: Arc::new(Dependencies::new(&policy)),
             };
@@ -124,7 +124,7 @@ impl Store {
                 .clone_from(&known.dependencies.probe_groups);
             known.dependencies = Arc::new(dependencies);
             // Also at the same generation: what was read before was not what is stored.
-            known.record = None;
+            known.result = None;
         }
         known.policy = packed;
         known.excluded = excluded;
@@ -152,15 +152,15 @@ impl Store {
 
     /// The policy of that name.
     pub(crate) fn get(&self, name: &str) -> Option<Entry> {
-        let (packed, record, excluded) = {
+        let (packed, result, excluded) = {
             let entries = self.lock();
             let kept = entries.get(name)?;
-            let record = kept.record.clone();
-            (Arc::clone(&kept.policy), record, kept.excluded)
+            let result = kept.result.clone();
+            (Arc::clone(&kept.policy), result, kept.excluded)
         };
         Some(Entry {
             policy: Arc::new(packed.unpack()),
-            record,
+            result,
             excluded,
         })
     }
@@ -171,22 +171,22 @@ impl Store {
     }
 
     /// Notes what was found out about a policy, unless it is another by now.
-    pub(crate) fn note(&self, name: &str, record: &Arc<CheckResult>) {
+    pub(crate) fn note(&self, name: &str, result: &Arc<CheckResult>) {
         let mut entries = self.lock();
         let Some(entry) = entries.get_mut(name) else {
             return;
         };
         let PackedPolicy { identity, spec, .. } = &*entry.policy;
-        if !record.is_of(&Generation::of_packed(identity, spec)) {
+        if !result.is_of(&Generation::of_packed(identity, spec)) {
             return;
         }
         let mut dependencies = Dependencies::clone(&entry.dependencies);
-        dependencies.schemas = Arc::clone(record.group_versions());
-        dependencies.has_suggestions = record.has_suggestions();
+        dependencies.schemas = Arc::clone(result.group_versions());
+        dependencies.has_suggestions = result.has_suggestions();
         if dependencies != *entry.dependencies {
             entry.dependencies = Arc::new(dependencies);
         }
-        entry.record = Some(Arc::clone(record));
+        entry.result = Some(Arc::clone(result));
     }
 
     /// Notes the groups of the kinds that the probes of a policy name.

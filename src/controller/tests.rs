@@ -14,7 +14,7 @@ use super::cluster_snapshot::tests::snapshot;
 use super::cluster_snapshot::{Change, ClusterSnapshot};
 use super::context::{Context, Settings};
 use super::event_source::EventSource;
-use super::reconcile::{Action, reconcile, work};
+use super::reconcile::{Reconciled, reconcile, work};
 use super::testing::{Log, Reply, Seen, client};
 use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
@@ -118,10 +118,10 @@ fn writes(log: &Log) -> Vec<Seen> {
 
 const SOUND: &str = "object.spec.replicas <= 5";
 
-fn action(outcome: Outcome) -> Action {
-    Action {
+fn action(outcome: Outcome) -> Reconciled {
+    Reconciled {
         outcome,
-        is_waiting: false,
+        retries_with_backoff: false,
     }
 }
 
@@ -281,9 +281,9 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
         }
         _ => healthy(request),
     });
-    let again = Action {
+    let again = Reconciled {
         outcome: Outcome::Conflict,
-        is_waiting: true,
+        retries_with_backoff: true,
     };
     assert_eq!(reconcile(&context, "a").await.unwrap(), again);
     let mut changed = policy("object.spec.replicas <= 6");
@@ -335,8 +335,8 @@ async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
     let (context, _) = context(SOUND, healthy);
     let late = loop {
         reconcile(&context, "a").await.unwrap();
-        if let Some(record) = context.store.get("a").unwrap().record {
-            break record;
+        if let Some(result) = context.store.get("a").unwrap().result {
+            break result;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
@@ -344,7 +344,7 @@ async fn a_result_about_another_spec_of_the_same_generation_is_not_kept() {
     whole.metadata.resource_version = Some("9".to_owned());
     assert!(context.store.put(whole, EventSource::Watched));
     context.store.note("a", &late);
-    assert!(context.store.get("a").unwrap().record.is_none());
+    assert!(context.store.get("a").unwrap().result.is_none());
 }
 
 #[tokio::test(start_paused = true)]

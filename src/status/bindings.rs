@@ -4,9 +4,13 @@
 //! `validateValidatingAdmissionPolicyBindingSpec`; `k8s.io/apiserver`
 //! `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `CollectParams`.
 
+use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicyBinding};
+
 use super::compute::{Lacks, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use crate::policy::admission::Selector;
+use crate::schema::rest_mapper::ApiResource;
 
 /// State of a policy's bindings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,50 @@ pub struct BindingFacts {
     pub problem: Option<String>,
     /// True if it leaves `params` null, although the policy has a paramKind.
     pub gives_no_params: bool,
+}
+
+impl BindingsState {
+    /// The state of `bindings`, which are all of a policy; `params` is the resource of its paramKind.
+    #[must_use]
+    pub fn of<'a>(
+        bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
+        has_param_kind: bool,
+        params: Option<&ApiResource>,
+    ) -> Self {
+        let facts = |binding: &ValidatingAdmissionPolicyBinding| {
+            let spec = &binding.spec;
+            let reference = spec.param_ref.as_ref().filter(|_| has_param_kind);
+            BindingFacts {
+                name: binding.metadata.name.clone().unwrap_or_default(),
+                actions: spec.validation_actions.clone(),
+                problem: reference.and_then(|reference| problem(reference, params)),
+                gives_no_params: has_param_kind && reference.is_none(),
+            }
+        };
+        Self::Known(bindings.map(facts).collect())
+    }
+}
+
+/// Why the API server cannot use a reference to params.
+fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String> {
+    let has_name = reference.name.as_ref().is_some_and(|name| !name.is_empty());
+    let has_namespace = reference
+        .namespace
+        .as_ref()
+        .is_some_and(|namespace| !namespace.is_empty());
+    match (has_name, &reference.selector) {
+        (true, Some(_)) => return Some("paramRef has both name and selector".into()),
+        (false, None) => return Some("paramRef has neither name nor selector".into()),
+        (false, Some(selector)) => {
+            if let Err(error) = Selector::new(selector) {
+                return Some(format!("paramRef.selector is invalid: {error}"));
+            }
+        }
+        (true, None) => {}
+    }
+    let is_cluster_scoped = params.is_some_and(|served| !served.namespaced);
+    (has_namespace && is_cluster_scoped)
+        .then(|| "paramRef.namespace is given, and objects of paramKind have no namespace".into())
 }
 
 /// The condition `Bound`.
@@ -118,4 +166,44 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         text,
         Lacks::Nothing,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::schema::{Gvk, Gvr};
+
+    #[test]
+    fn what_the_api_server_cannot_use_is_said() {
+        let mut served = ApiResource {
+            gvr: Gvr::new("example.com", "v1", "limits"),
+            gvk: Gvk::new("example.com", "v1", "Limit"),
+            singular: String::new(),
+            namespaced: true,
+        };
+        let of = |reference: Value, served: &ApiResource| {
+            problem(&serde_json::from_value(reference).unwrap(), Some(served))
+        };
+        assert_eq!(of(json!({"name": "a", "namespace": "b"}), &served), None);
+        assert!(
+            of(json!({}), &served)
+                .unwrap()
+                .contains("neither name nor selector")
+        );
+        assert!(
+            of(json!({"name": "a", "selector": {}}), &served)
+                .unwrap()
+                .contains("both")
+        );
+        let bad = json!({"selector": {"matchExpressions": [{"key": "a", "operator": "Bad"}]}});
+        assert!(of(bad, &served).unwrap().contains("invalid"));
+        served.namespaced = false;
+        assert!(
+            of(json!({"name": "a", "namespace": "b"}), &served)
+                .unwrap()
+                .contains("no namespace")
+        );
+    }
 }

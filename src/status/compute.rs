@@ -18,7 +18,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::bindings::BindingsState;
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub(crate) use super::params::unserved;
-pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState};
+pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
 use super::stalled::{self, Remedy};
 use super::type_checked::{type_checked, uncompiled};

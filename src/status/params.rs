@@ -7,10 +7,14 @@
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_source.go`,
 //! `ensureParamsForPolicyLocked`; `plugin/policy/validating/dispatcher.go`, `Dispatch`.
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+
 use super::compute::{Lacks, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use crate::policy::admission::Selector;
 use crate::schema::Gvk;
+use crate::schema::rest_mapper::ApiResource;
 
 /// State of a policy's paramKind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +66,67 @@ pub enum ParamsState {
         /// The references that lead to none.
         missing: Vec<MissingParams>,
     },
+}
+
+/// The params that a reference of a binding means.
+#[derive(Clone, Debug)]
+pub enum Sought<'a> {
+    /// Those of that name, in that namespace or, where it is `None`, in any.
+    Named(&'a str, Option<&'a str>),
+    /// Those that the selector selects, in that namespace or in any.
+    Selected(Selector, Option<&'a str>),
+}
+
+impl ParamsState {
+    /// Looks for the params of each binding by `exists`; `resource` is that of the paramKind.
+    ///
+    /// A reference without a namespace, to objects that have one, means those in the namespace of the
+    /// request: that there are some in any namespace is all that can be told.
+    pub fn examine<'a>(
+        bindings: impl Iterator<Item = &'a ValidatingAdmissionPolicyBinding>,
+        resource: &ApiResource,
+        mut exists: impl FnMut(&'a ValidatingAdmissionPolicyBinding, Sought<'a>) -> bool,
+    ) -> Self {
+        let mut n_found = 0;
+        let mut missing = Vec::new();
+        for binding in bindings {
+            let Some(reference) = &binding.spec.param_ref else {
+                continue;
+            };
+            let namespace = reference
+                .namespace
+                .as_deref()
+                .filter(|namespace| resource.namespaced && !namespace.is_empty());
+            let (sought, what) = match (&reference.name, &reference.selector) {
+                (Some(name), None) => (Sought::Named(name, namespace), name.clone()),
+                (_, Some(selector)) => {
+                    let Ok(selector) = Selector::new(selector) else {
+                        continue;
+                    };
+                    (
+                        Sought::Selected(selector, namespace),
+                        "any that the selector selects".to_owned(),
+                    )
+                }
+                (None, None) => continue,
+            };
+            if exists(binding, sought) {
+                n_found += 1;
+                continue;
+            }
+            let place = match (namespace, resource.namespaced) {
+                (Some(namespace), _) => format!(" in namespace {namespace}"),
+                (None, true) => " in any namespace".to_owned(),
+                (None, false) => String::new(),
+            };
+            missing.push(MissingParams {
+                binding: binding.metadata.name.clone().unwrap_or_default(),
+                what: format!("{what}{place}"),
+                denies: reference.parameter_not_found_action.as_deref() == Some("Deny"),
+            });
+        }
+        Self::Examined { n_found, missing }
+    }
 }
 
 /// A reference of a binding that leads to no params.

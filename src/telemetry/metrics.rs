@@ -269,8 +269,8 @@ impl Metrics {
     }
 
     /// Has the queue's length and the age of its oldest item told at each scrape.
-    pub fn set_queue_probe(&self, probe: QueueProbe) {
-        self.scraped.set_queue_probe(probe);
+    pub fn set_queue_gauge(&self, probe: QueueProbe) {
+        self.scraped.set_queue_gauge(probe);
     }
 
     /// Counts a reconciliation that took `seconds`.

@@ -25,7 +25,7 @@ use cel::env::Env;
 use cel::eval::Program;
 use cel::stack::run_on_deep_stack;
 use cel::types::Type;
-use kubernetes::library::cost;
+use kubernetes::library::estimate;
 use kubernetes::library::runtime::KubernetesRuntime;
 use kubernetes::library::version::{self, TooNew};
 
@@ -233,7 +233,7 @@ impl CompiledPolicy {
     ) -> Vec<(CompiledExpression, Option<CostEstimate>)> {
         let mut compiled = Vec::with_capacity(self.expressions.len());
         self.compile_each(mode, Words::Upstream, |expression, sound| {
-            let cost = sound.map(|sound| cost::estimate(&sound.checked, sizes));
+            let cost = sound.map(|sound| estimate::estimate(&sound.checked, sizes));
             compiled.push((expression, cost));
         });
         compiled

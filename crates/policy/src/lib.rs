@@ -37,6 +37,7 @@ pub mod exempt;
 pub mod expressions;
 pub mod finding;
 pub mod matching;
+pub mod nearest;
 pub mod rule;
 pub mod suspicious;
 mod variables;

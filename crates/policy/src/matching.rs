@@ -11,6 +11,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use super::exempt;
+use super::nearest::nearest;
 use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
 use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
 use kubernetes::schema::{Gvk, Gvr};
@@ -32,7 +33,7 @@ pub(super) struct Operations(u8);
 
 impl Operations {
     /// The names of the operations, in the order in which they are looked at.
-    pub(super) const NAMES: [&'static str; 4] = ["UPDATE", "CREATE", "DELETE", "CONNECT"];
+    pub(crate) const NAMES: [&'static str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
     fn bit(name: &str) -> u8 {
         match Self::NAMES.iter().position(|known| *known == name) {
@@ -397,7 +398,8 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
         for name in list(rule.spec.resources.as_ref()) {
             // Of a name that is given twice it is said once.
             if found.insert(name.clone()) {
-                let unserved = unserved(n, rule.spec, name, mapper);
+                let is_looked_at = matches.unserved.len() < MAX_LOOKED_AT;
+                let unserved = unserved(n, rule.spec, name, mapper, is_looked_at);
                 matches.unserved.push(unserved);
             }
         }
@@ -466,6 +468,9 @@ impl<'a> Incomplete<'a> {
     }
 }
 
+/// For how many names that nothing serves one is looked for that is written almost alike.
+const MAX_LOOKED_AT: usize = 20;
+
 /// The most values of a list that are told of a rule.
 const MAX_TOLD: usize = 10;
 
@@ -498,6 +503,7 @@ fn unserved(
     rule: &NamedRuleWithOperations,
     name: &str,
     mapper: &RestMapper,
+    is_looked_at: bool,
 ) -> UnservedResource {
     let groups = list(rule.api_groups.as_ref());
     let versions = joined(list(rule.api_versions.as_ref()));
@@ -506,17 +512,35 @@ fn unserved(
         groups => format!("{groups}/{versions}"),
     };
     let respelt = suggestion(groups, name, mapper);
+    let is_misspelt = respelt.as_ref().is_some_and(|(group, _)| group.is_none());
+    let suggestion = match respelt {
+        Some((Some(group), name)) => Some(format!("{group} {name}")),
+        Some((None, name)) => Some(name),
+        // In a group that is not known as a whole there may be such a resource.
+        None if is_looked_at => near(groups, name, mapper),
+        None => None,
+    };
     UnservedResource {
         field_ref: field_ref(n),
         index: n,
         rule: format!("{group_version} {name}"),
         name: name.to_owned(),
-        is_misspelt: respelt.as_ref().is_some_and(|(group, _)| group.is_none()),
-        suggestion: respelt.map(|(group, name)| match group {
-            Some(group) => format!("{group} {name}"),
-            None => name,
-        }),
+        is_misspelt,
+        suggestion,
     }
+}
+
+/// The served resource of one of `groups` whose name is written almost as `name` is; a subresource of the same
+/// resource where it names one.
+fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
+    let main = |name: &str| name.split_once('/').map(|(main, _)| main.to_owned());
+    let names = mapper
+        .resources
+        .iter()
+        .filter(|r| groups.contains(&r.gvr.group))
+        .map(|r| r.gvr.resource.as_str())
+        .filter(|known| main(known) == main(name));
+    nearest(name, names).map(str::to_owned)
 }
 
 /// The served resource that a rule probably means: another spelling first, one of another group after, with that

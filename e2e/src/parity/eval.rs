@@ -25,8 +25,8 @@ use vap_status_controller::cel::value::{Timestamp, Value};
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
-use vap_status_controller::library::cost;
 use vap_status_controller::library::environment::base_env;
+use vap_status_controller::library::estimate;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::schema::decl_type::DeclType;
@@ -207,7 +207,7 @@ fn plan(case: &EvalCase, line: &mut EvalLine) -> Result<Option<ReadyExpression>>
         return Ok(None);
     }
     line.output_type = Some(checked.output_type().declared_string());
-    line.cost = Some(cost::estimate(&checked, &UnknownSizes).into());
+    line.cost = Some(estimate::estimate(&checked, &UnknownSizes).into());
     let program = Program::plan(&checked, &env, &KubernetesRuntime)?;
     let limit = case.cost_limit.unwrap_or(PER_CALL_LIMIT);
     Ok(Some(ReadyExpression {

@@ -35,6 +35,7 @@ pub(super) fn check(
         typed: &answers.typed.findings,
         without_params,
         never_has_params: with.is_empty() && without_params.is_some(),
+        least: &known.least,
     };
     for absence in absence::analyse(answers.compiled(), &context) {
         let severity = match severity(absence.consequence) {

@@ -8,48 +8,112 @@ use serde_json::{Map, Value, json};
 
 use super::finding::{Finding, Severity};
 use super::report::{CheckReport, Suppressed, SuppressedBy};
+use crate::cli::explain;
+use crate::cli::terminal::Terminal;
 use crate::cli::text::clean;
 use crate::policy::rule::Rule;
 
+/// The most annotations of each level that GitHub shows of a step.
+///
+/// Source: GitHub documentation, "Workflow commands for GitHub Actions"; `actions/toolkit`, `docs/problem-matchers.md`,
+/// "Limitations".
+const MAX_ANNOTATIONS: usize = 10;
+
+/// The most results of a file that GitHub stores; beyond five times as many it takes nothing of the file.
+///
+/// Source: GitHub documentation, "SARIF results exceed one or more limits".
+const MAX_RESULTS: usize = 5_000;
+
 /// Workflow commands, one a line, which GitHub shows beside the lines of a pull request.
+///
+/// GitHub shows a few of each level. Where there are more, the last one says how many are left out, and these are
+/// lines of the log.
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions", "Setting an error message".
 #[must_use]
 pub fn github(report: &CheckReport) -> String {
     let mut out = String::new();
-    for found in &report.findings {
-        let command = match found.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "notice",
+    let mut left_out: Vec<&Finding> = Vec::new();
+    for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+        let of_level = || {
+            report
+                .findings
+                .iter()
+                .filter(|found| found.severity == severity)
         };
-        let location = &found.location;
-        let _ = write!(out, "::{command} file={}", property(&location.file));
-        if let Some(place) = location.place {
-            let end = place.column + location.length;
-            let (line, column) = (place.line, place.column);
-            let _ = write!(
-                out,
-                ",line={line},endLine={line},col={column},endColumn={end}"
-            );
+        let n = of_level().count();
+        let n_shown = if n > MAX_ANNOTATIONS {
+            MAX_ANNOTATIONS - 1
+        } else {
+            n
+        };
+        for found in of_level().take(n_shown) {
+            annotation(&mut out, found);
         }
-        let title = format!(
-            "{} ({})",
+        if n > n_shown {
+            let command = command(severity);
+            let (n_more, noun) = (n - n_shown, severity.as_str());
+            let _ = writeln!(
+                out,
+                "::{command} title=kubectl vap::{n_more} more {noun}s than GitHub shows of a step; the log has them"
+            );
+            left_out.extend(of_level().skip(n_shown));
+        }
+    }
+    for found in left_out {
+        let location = &found.location;
+        let place = location
+            .place
+            .map(|place| format!(":{}:{}", place.line, place.column));
+        let line = format!(
+            "{}{}: {}[{}]: {}",
+            location.file,
+            place.unwrap_or_default(),
+            found.severity.as_str(),
             found.rule.id(),
-            found
-                .policy
-                .as_deref()
-                .or(found.binding.as_deref())
-                .unwrap_or("kubectl vap")
+            full_message(found)
         );
-        let _ = writeln!(
-            out,
-            ",title={}::{}",
-            property(&title),
-            data(&full_message(found))
-        );
+        // A line of the log that begins with `::` would be a command.
+        let _ = writeln!(out, "  {}", clean(&line));
     }
     out
+}
+
+fn command(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Note => "notice",
+    }
+}
+
+fn annotation(out: &mut String, found: &Finding) {
+    let location = &found.location;
+    let command = command(found.severity);
+    let _ = write!(out, "::{command} file={}", property(&location.file));
+    if let Some(place) = location.place {
+        let end = place.column + location.length;
+        let (line, column) = (place.line, place.column);
+        let _ = write!(
+            out,
+            ",line={line},endLine={line},col={column},endColumn={end}"
+        );
+    }
+    let title = format!(
+        "{} ({})",
+        found.rule.id(),
+        found
+            .policy
+            .as_deref()
+            .or(found.binding.as_deref())
+            .unwrap_or("kubectl vap")
+    );
+    let _ = writeln!(
+        out,
+        ",title={}::{}",
+        property(&title),
+        data(&full_message(found))
+    );
 }
 
 /// The message with what it is about.
@@ -85,12 +149,23 @@ pub fn sarif(report: &CheckReport) -> Value {
     let all = report.findings.iter();
     let all = all.chain(suppressed.clone().map(|of| &of.finding));
     let used: BTreeSet<Rule> = all.map(|found| found.rule).collect();
-    let rules: Vec<Value> = used
-        .iter()
-        .map(|rule| json!({"id": rule.id(), "shortDescription": {"text": rule.summary()}}))
-        .collect();
-    let results = report.findings.iter().map(sarif_result);
-    let results: Vec<Value> = results.chain(suppressed.map(sarif_suppressed)).collect();
+    let rules: Vec<Value> = used.iter().map(|rule| sarif_rule(*rule)).collect();
+    let (kept, n_left_out) = most_severe(&report.findings, MAX_RESULTS);
+    let room = MAX_RESULTS - kept.len();
+    let n_left_out = n_left_out + report.suppressed.len().saturating_sub(room);
+    let results = kept.into_iter().map(sarif_result);
+    let suppressed = suppressed.take(room).map(sarif_suppressed);
+    let results: Vec<Value> = results.chain(suppressed).collect();
+    let mut invocation = json!({"executionSuccessful": report.summary.unreadable == 0});
+    if n_left_out > 0 {
+        let text = format!(
+            "{n_left_out} results are left out, the least severe ones: GitHub stores {MAX_RESULTS} of a file"
+        );
+        let told = json!([{"level": "warning", "message": {"text": text}}]);
+        if let Value::Object(fields) = &mut invocation {
+            fields.insert("toolExecutionNotifications".to_owned(), told);
+        }
+    }
     json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -101,9 +176,38 @@ pub fn sarif(report: &CheckReport) -> Value {
                 "rules": rules,
             }},
             "columnKind": "unicodeCodePoints",
+            "invocations": [invocation],
             "results": results,
         }],
     })
+}
+
+/// A rule with what it means, and what to do about it.
+fn sarif_rule(rule: Rule) -> Value {
+    let terminal = Terminal {
+        width: None,
+        color: false,
+    };
+    let entry = rule.entry();
+    json!({
+        "id": rule.id(),
+        "shortDescription": {"text": rule.summary()},
+        "fullDescription": {"text": entry.mend},
+        "help": {"text": explain::text(rule, terminal)},
+    })
+}
+
+/// The findings in their order, without the least severe where there are more than `max`; and how many are left out.
+fn most_severe(findings: &[Finding], max: usize) -> (Vec<&Finding>, usize) {
+    let mut kept: Vec<(usize, &Finding)> = findings.iter().enumerate().collect();
+    kept.sort_by_key(|(n, found)| (found.severity, *n));
+    kept.truncate(max);
+    kept.sort_by_key(|(n, _)| *n);
+    let n_left_out = findings.len() - kept.len();
+    (
+        kept.into_iter().map(|(_, found)| found).collect(),
+        n_left_out,
+    )
 }
 
 /// A result with what suppresses it.
@@ -179,7 +283,10 @@ fn uri(file: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::Location;
     use super::*;
+    use crate::cli::input::Input;
+    use crate::policy::analysis::Profile;
 
     #[test]
     fn what_would_end_a_command_is_escaped() {
@@ -191,5 +298,73 @@ mod tests {
     fn paths_are_uris() {
         assert_eq!(uri("./a b/é.yaml"), "a%20b/%C3%A9.yaml");
         assert_eq!(uri("/x.yaml"), "file:///x.yaml");
+    }
+
+    fn report(counts: [usize; 3]) -> CheckReport {
+        let severities = [Severity::Note, Severity::Warning, Severity::Error];
+        let mut report = CheckReport::new("1.36", Profile::Truthful, &Input::default());
+        for (severity, n) in severities.into_iter().zip(counts) {
+            let found = (0..n).map(|n| {
+                let location = Location::of_file("::error::f");
+                Finding::new(severity, Rule::NotChecked, format!("{n}"), location)
+            });
+            report.findings.extend(found);
+        }
+        report
+    }
+
+    #[test]
+    fn annotations_stay_within_the_limits_of_github() {
+        let all = github(&report([0, 10, 2]));
+        assert_eq!(all.lines().count(), 12, "{all}");
+        let text = github(&report([11, 30, 10]));
+        let n = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
+        assert_eq!(
+            (n("::error "), n("::warning "), n("::notice ")),
+            (10, 10, 10),
+            "{text}"
+        );
+        assert!(
+            text.contains("::warning title=kubectl vap::21 more warnings than"),
+            "{text}"
+        );
+        assert!(
+            text.contains("::notice title=kubectl vap::2 more notes than"),
+            "{text}"
+        );
+        // What is left out is told in the log, and is no command.
+        assert_eq!(n("  ::error::f: warning[not-checked]: "), 21, "{text}");
+        assert_eq!(text.lines().count(), 30 + 21 + 2);
+    }
+
+    #[test]
+    fn results_stay_within_the_limits_of_github() {
+        let sarif = sarif(&report([10, 4_990, 5]));
+        let results = sarif["runs"][0]["results"].as_array().unwrap();
+        assert_eq!(results.len(), MAX_RESULTS);
+        let n_errors = results
+            .iter()
+            .filter(|result| result["level"] == "error")
+            .count();
+        let n_notes = results
+            .iter()
+            .filter(|result| result["level"] == "note")
+            .count();
+        assert_eq!((n_errors, n_notes), (5, 5));
+        let told = &sarif["runs"][0]["invocations"][0]["toolExecutionNotifications"][0]["message"];
+        assert!(
+            told["text"]
+                .as_str()
+                .unwrap()
+                .starts_with("5 results are left out")
+        );
+        let rule = &sarif["runs"][0]["tool"]["driver"]["rules"][0];
+        assert!(
+            rule["help"]["text"]
+                .as_str()
+                .unwrap()
+                .starts_with("not-checked"),
+            "{rule}"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The settings of a check out of its flags and its configuration file.
 
 use std::io::Read;
+use std::path::PathBuf;
 
 use super::baseline::{Baseline, write_baseline};
 use super::config::{self, Config};
@@ -8,9 +9,11 @@ use super::fix::{self, FixReport};
 use super::render::count;
 use super::report::CheckReport;
 use super::settings::Settings;
-use super::{Options, run_with};
+use super::{Options, run_beside};
 use crate::cli::args::{CheckArgs, CheckProfile};
 use crate::cli::error::CliError;
+use crate::cli::input::Input;
+use crate::cli::live::{Asked, Served};
 use crate::cli::text::clean;
 use crate::policy::analysis::Profile;
 
@@ -23,16 +26,16 @@ pub(in crate::cli) struct Plan {
     pub(in crate::cli) is_strict: bool,
 }
 
-/// The check that the flags ask for, with what the configuration file says where they say nothing.
+/// The check of `paths` that the flags ask for, with what the configuration file says where they say nothing.
 ///
 /// # Errors
 /// The configuration or the baseline cannot be read, or a level cannot be set.
-pub(in crate::cli) fn plan(args: &CheckArgs) -> Result<Plan, CliError> {
+pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, CliError> {
     let flags = &args.findings;
     let config = match &flags.config {
         Some(path) => Some(config::read(path)?),
         None if flags.no_config => None,
-        None => config::find(&args.paths)?,
+        None => config::find(paths)?,
     };
     let name = config.as_ref().map(|config| config::shown(&config.path));
     let config = config.unwrap_or_default();
@@ -57,7 +60,7 @@ pub(in crate::cli) fn plan(args: &CheckArgs) -> Result<Plan, CliError> {
     };
     Ok(Plan {
         options: Options {
-            paths: args.paths.clone(),
+            paths: paths.to_vec(),
             crds: args.crds.iter().cloned().chain(more_crds).collect(),
             profile,
             version: args.kubernetes_version.or(kubernetes_version),
@@ -73,24 +76,30 @@ pub(in crate::cli) fn plan(args: &CheckArgs) -> Result<Plan, CliError> {
     })
 }
 
-/// Makes the check of a plan, with the mends and the baseline that the flags ask for; returns the report, and what is
-/// to be said besides.
+/// Makes the check of a plan, beside a cluster where `ask` has one, with the mends and the baseline that the flags ask
+/// for; returns the report, and what is to be said besides.
 ///
 /// # Errors
-/// Standard input is to be mended, the baseline cannot be written, or the build is broken.
+/// Standard input is to be mended, the cluster cannot be asked, the baseline cannot be written, or the build is broken.
 pub(in crate::cli) fn run(
     args: &CheckArgs,
     plan: &Plan,
     stdin: &mut dyn Read,
+    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(Asked, Served)>, CliError>,
 ) -> Result<(CheckReport, Vec<String>), CliError> {
     let flags = &args.findings;
     let is_fixing = flags.fix || flags.diff;
     if is_fixing && args.paths.iter().any(|path| path.as_os_str() == "-") {
         return Err(CliError::FixOfStdin);
     }
-    let mut report = run_with(&plan.options, &plan.settings, stdin)?;
+    let mut report = run_beside(&plan.options, &plan.settings, stdin, ask)?;
     let mut told = Vec::new();
     if is_fixing {
+        if report.cluster.is_some() {
+            let what =
+                "--fix and --diff check files by the built-in schemas: leave the cluster out";
+            return Err(CliError::Usage(what.to_owned()));
+        }
         report = fix::fix(&plan.options, &plan.settings, report, flags.diff)?;
         told = report.fixes.iter().map(|of| said(of, flags.diff)).collect();
         if told.is_empty() {

@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
+use super::advice;
 use super::finding::{ConsequenceReport, Finding, Severity};
 use super::mend;
 use super::policy::{Answers, finding};
 use super::suggestion::{self, Suggestions};
+use crate::cel::ast::Expr;
 use crate::cel::diagnostic::{self, Hint};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
@@ -26,6 +28,7 @@ pub(super) fn errors(
     findings: &mut Vec<Finding>,
 ) {
     let mut suggestions = Suggestions::default();
+    let failed = failed_variables(answers);
     for (n, (field_ref, kind, cause)) in answers.errors.iter().enumerate() {
         let is_refused = *kind == CompileFindingKind::Failed && n < answers.n_at_create;
         let (severity, rule, help) = match kind {
@@ -56,6 +59,10 @@ pub(super) fn errors(
         let places = policy.places_in_field(field_ref);
         for issue in cause.issues() {
             let rule = rule.unwrap_or(issue.rule);
+            // The type of a variable that does not compile is not known.
+            if rule == Rule::ResultType && expression.is_some_and(|it| reads(it, &failed)) {
+                continue;
+            }
             let message = one_line(issue.message);
             let mut found = finding(policy, severity, rule, &message, places.start());
             if let Some(text) = &text {
@@ -70,6 +77,7 @@ pub(super) fn errors(
                     suggestion::reference(name, is_match_condition)
                 }
                 (Rule::UndefinedField, Some(hint)) => {
+                    let own_name = expression.and_then(|expression| expression.name.as_deref());
                     let meant = suggestions.field(&policy.value, hint);
                     if let (Some((meant, true)), Some(text)) = (&meant, &text)
                         && meant != hint.name()
@@ -78,15 +86,21 @@ pub(super) fn errors(
                         let names = (hint.name(), meant.as_str());
                         found.fix = mend::name(policy, field_ref, marked, names);
                     }
-                    meant.as_ref().map(|(meant, _)| {
-                        if meant == hint.name() {
-                            format!("`{meant}` is declared here or below: move it up")
-                        } else {
-                            format!("did you mean `{meant}`?")
+                    match meant.map(|(meant, _)| meant) {
+                        Some(meant) if own_name == Some(&meant) && meant == hint.name() => {
+                            Some("a variable cannot read itself".to_owned())
                         }
-                    })
+                        Some(meant) if meant == hint.name() => {
+                            Some(format!("`{meant}` is declared here or below: move it up"))
+                        }
+                        Some(meant) => Some(format!("did you mean `{meant}`?")),
+                        None => None,
+                    }
                 }
-                _ => None,
+                (Rule::Required, _) => tagged(&places),
+                _ => expression.and_then(|expression| {
+                    advice::about(answers.compiled(), expression, (rule, issue.location))
+                }),
             };
             if let (Some(Hint::Name(name)), Some(text)) = (issue.hint, &text)
                 && rule == Rule::UndeclaredReference
@@ -103,6 +117,37 @@ pub(super) fn errors(
             findings.push(found);
         }
     }
+}
+
+/// The names of the variables that do not compile.
+fn failed_variables(answers: &Answers) -> HashSet<&str> {
+    let failed = answers.errors.iter().filter_map(|(field_ref, ..)| {
+        let expression = answers.expression(field_ref)?;
+        let name = expression.name.as_deref()?;
+        (expression.role == Role::Variable).then_some(name)
+    });
+    failed.collect()
+}
+
+/// Reports whether `expression` reads one of `variables`.
+fn reads(expression: &PolicyExpression, variables: &HashSet<&str>) -> bool {
+    let Ok(ast) = expression.parsed() else {
+        return false;
+    };
+    let mut nodes = ast.iter();
+    !variables.is_empty()
+        && nodes.any(|(_, expr)| match expr {
+            Expr::Select { operand, field, .. } if variables.contains(&**field) => {
+                matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables")
+            }
+            _ => false,
+        })
+}
+
+/// The advice about a value that YAML takes for a tag, since it begins with `!`.
+fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
+    let is_tag = places.text_at_start().starts_with('!');
+    is_tag.then(|| "`!` begins a tag in YAML: put the expression in quotation marks".to_owned())
 }
 
 /// Adds the expressions that may fail when they are evaluated, or hardly do what is meant.
@@ -143,16 +188,18 @@ pub(super) fn warnings(
             shown.kinds = group.kinds;
             let hint = first.hint.as_ref();
             let meant = hint.filter(|_| rule == Rule::UndefinedField);
-            let meant = meant.and_then(|hint| suggestions.field(&policy.value, hint));
-            if let (Some((meant, true)), Some(hint), Some(text)) = (&meant, hint, &text) {
+            let meant = meant.and_then(|hint| suggestions.advice(&policy.value, hint));
+            if let (Some((_, Some(meant))), Some(hint), Some(text)) = (&meant, hint, &text) {
                 let marked = text.marked(first.location);
                 let names = (hint.name(), meant.as_str());
                 shown.fix = mend::name(policy, &found.field_ref, marked, names);
             }
-            let mut helps: Vec<String> = meant
-                .map(|(meant, _)| format!("did you mean `{meant}`?"))
-                .into_iter()
-                .collect();
+            let advice = answers.expression(&found.field_ref).and_then(|expression| {
+                advice::about(answers.compiled(), expression, (rule, first.location))
+            });
+            let advice = advice.map(|advice| format!("{advice};"));
+            let meant = meant.map(|(advice, _)| advice);
+            let mut helps: Vec<String> = meant.or(advice).into_iter().collect();
             if severity == diagnostic::Severity::Error {
                 let consequence = ConsequenceReport::from(found.consequence);
                 helps.push(consequence.message.to_owned());
@@ -182,8 +229,10 @@ fn grouped<'a>(
     let mut by_place: HashMap<(Location, &str), usize> = HashMap::new();
     for (gvk, severity, found) in found.iter() {
         let key = (found.location, found.message.as_str());
+        // What is refused is told, in the words of the API server; the kind adds nothing.
+        let is_told = errors.iter().any(|(place, _)| *place == found.location);
         let is_syntax = Rule::from(found.code) == Rule::Syntax;
-        if errors.contains(&key) || is_syntax && !errors.is_empty() {
+        if is_told || is_syntax && !errors.is_empty() {
             continue;
         }
         let n = *by_place.entry(key).or_insert_with(|| {

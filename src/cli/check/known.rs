@@ -1,4 +1,7 @@
-//! Knowledge that needs no cluster: Kubernetes' own APIs, and the CRDs of the input.
+//! Knowledge of what is served and of its schemas: Kubernetes' own APIs or those of a cluster, and the CRDs of the
+//! input.
+//!
+//! A cluster was asked before; nothing is asked from here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
@@ -9,11 +12,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use serde_json::Value;
 
+use crate::cli::live::{Bound, Served};
 use crate::policy;
+use crate::policy::absence::LeastObjects;
 use crate::policy::matching;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
+use crate::status::bindings::BindingsState;
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;
 
@@ -34,6 +40,10 @@ pub struct Known {
     pub mapper: RestMapper,
     /// The groups that are Kubernetes' own.
     complete: BTreeSet<String>,
+    /// The APIs of a cluster, which take the place of those that are built in.
+    cluster: Option<Served>,
+    /// The objects that the analysis of absence has made.
+    pub(super) least: LeastObjects,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -62,12 +72,38 @@ impl Known {
         crds: impl Iterator<Item = Crd>,
         policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
     ) -> Result<Self, SchemaError> {
+        let mut known = Self::with_crds(crds, None)?;
+        known.mapper.incomplete = known.unknown_group_versions(policies);
+        Ok(known)
+    }
+
+    /// The APIs of a cluster and `crds`, which are going to be there.
+    ///
+    /// # Errors
+    /// Where the built-in schemas cannot be read.
+    pub(in crate::cli) fn of_cluster(
+        crds: impl Iterator<Item = Crd>,
+        cluster: Served,
+    ) -> Result<Self, SchemaError> {
+        let incomplete = cluster.mapper.incomplete.clone();
+        let mut known = Self::with_crds(crds, Some(cluster))?;
+        known.mapper.incomplete = incomplete;
+        Ok(known)
+    }
+
+    fn with_crds(
+        crds: impl Iterator<Item = Crd>,
+        cluster: Option<Served>,
+    ) -> Result<Self, SchemaError> {
         let builtin = Builtin::load()?;
         let mut lazy = Vec::new();
         let mut crd_kinds = HashMap::new();
-        let mut resources = builtin.resources().to_vec();
-        let own = resources.iter().map(|served| served.gvr.group.clone());
-        let complete = own.collect();
+        let mut resources = Vec::new();
+        let own = builtin.resources().iter();
+        let complete = own.map(|served| served.gvr.group.clone()).collect();
+        if cluster.is_none() {
+            resources.extend_from_slice(builtin.resources());
+        }
         for crd in crds {
             resources.extend(crd.resources());
             for version in &crd.versions {
@@ -81,29 +117,45 @@ impl Known {
                 schemas: OnceLock::new(),
             });
         }
-        let mut known = Self {
+        // Of several of one name the first counts.
+        let served = cluster.as_ref().map(|cluster| &cluster.mapper.resources);
+        resources.extend(served.into_iter().flatten().cloned());
+        Ok(Self {
             builtin,
             crds: lazy,
             crd_kinds,
             mapper: RestMapper::new(resources),
             complete,
-        };
-        known.mapper.incomplete = known.unknown_group_versions(policies);
-        Ok(known)
+            cluster,
+            least: LeastObjects::default(),
+        })
     }
 
-    /// The version of Kubernetes whose APIs are built in, `1.36`.
+    /// The version of Kubernetes whose APIs are meant, `1.36`: that of the cluster, or the one that is built in.
     #[must_use]
     pub fn kubernetes(&self) -> &str {
+        if let Some(cluster) = &self.cluster {
+            return &cluster.kubernetes;
+        }
         let version = self.builtin.kubernetes();
         version.rsplit_once('.').map_or(version, |(minor, _)| minor)
     }
 
-    /// Reports whether all that the group serves is known: it is one of Kubernetes' own. Of any other group there
-    /// may be more CRDs than the input has.
+    /// Reports whether all that the group serves is known: it is one of Kubernetes' own, or a cluster has told. Of
+    /// any other group there may be more CRDs than the input has.
     #[must_use]
     pub fn is_complete(&self, group: &str) -> bool {
-        self.complete.contains(group)
+        if self.cluster.is_none() {
+            return self.complete.contains(group);
+        }
+        let mut unknown = self.mapper.incomplete.iter();
+        !unknown.any(|(of, _)| of.split_once('/').is_some_and(|(of, _)| of == group))
+    }
+
+    /// Reports whether a cluster was asked.
+    #[must_use]
+    pub fn is_of_cluster(&self) -> bool {
+        self.cluster.is_some()
     }
 
     /// Reports whether the kind is one of Kubernetes' own.
@@ -115,7 +167,10 @@ impl Known {
     /// The schema of the kind as its CRD has it.
     #[must_use]
     pub fn written_schema(&self, gvk: &Gvk) -> Option<&Value> {
-        let crd = &self.crds.get(*self.crd_kinds.get(gvk)?)?.crd;
+        let Some(n) = self.crd_kinds.get(gvk) else {
+            return self.cluster.as_ref()?.published(gvk);
+        };
+        let crd = &self.crds.get(*n)?.crd;
         let mut versions = crd.versions.iter();
         let version = versions.find(|version| version.name == gvk.version)?;
         version.schema.as_ref().filter(|_| crd.kind == gvk.kind)
@@ -165,6 +220,18 @@ impl Known {
         unknown.into_iter().map(reason).collect()
     }
 
+    fn bound(&self, policy: &ValidatingAdmissionPolicy) -> Option<&Bound> {
+        let name = policy.metadata.name.as_deref()?;
+        self.cluster.as_ref()?.bound.get(name)
+    }
+
+    /// The known state of the bindings of `policy`: files say nothing of those that a cluster has.
+    #[must_use]
+    pub fn bindings_state(&self, policy: &ValidatingAdmissionPolicy) -> BindingsState {
+        let bound = self.bound(policy).map(|bound| bound.bindings.clone());
+        bound.unwrap_or(BindingsState::Unread)
+    }
+
     /// The known state of the paramKind of `policy`.
     #[must_use]
     pub fn param_kind_state(&self, policy: &ValidatingAdmissionPolicy) -> ParamKindState {
@@ -172,7 +239,14 @@ impl Known {
             return ParamKindState::NotRequired;
         };
         if self.mapper.resources_of_kind(&gvk).next().is_some() {
-            return ParamKindState::Served(gvk, ParamsState::NotReferred);
+            let bound = self.bound(policy).map(|bound| bound.params.clone());
+            return ParamKindState::Served(gvk, bound.unwrap_or(ParamsState::NotReferred));
+        }
+        let mut unknown = self.mapper.incomplete.iter();
+        let unknown = unknown.find(|(of, _)| *of == gvk.api_version());
+        if let (Some(_), Some((_, reason))) = (&self.cluster, unknown) {
+            let reason = reason.clone();
+            return ParamKindState::Undiscovered { gvk, reason };
         }
         let own = |served: &&ApiResource| {
             served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr)
@@ -215,12 +289,19 @@ pub fn rule(policy: &ValidatingAdmissionPolicy, n: usize) -> Option<&NamedRuleWi
 
 impl SchemaResolver for Known {
     fn resolve(&self, gvk: &Gvk) -> Resolution {
-        match self.builtin.resolve(gvk) {
-            Resolution::NotFound => match self.crd_kinds.get(gvk).and_then(|n| self.crds.get(*n)) {
-                Some(crd) => crd.schemas().resolve(gvk),
-                None => Resolution::NotFound,
+        let of_crds = || match self.crd_kinds.get(gvk).and_then(|n| self.crds.get(*n)) {
+            Some(crd) => crd.schemas().resolve(gvk),
+            None => Resolution::NotFound,
+        };
+        match &self.cluster {
+            Some(cluster) => match of_crds() {
+                Resolution::NotFound => cluster.resolve(gvk),
+                found => found,
             },
-            found => found,
+            None => match self.builtin.resolve(gvk) {
+                Resolution::NotFound => of_crds(),
+                found => found,
+            },
         }
     }
 }

@@ -1,9 +1,10 @@
-//! `kubectl vap check`: policies in files, checked without a cluster.
+//! `kubectl vap check`: policies in files, checked without a cluster, or beside one that was asked before.
 //!
 //! Takes manifests, gives findings with their places. The engine is that of the controller; what is
-//! served is Kubernetes' own APIs and the CRDs of the input.
+//! served is Kubernetes' own APIs, or those of the cluster, and the CRDs of the input.
 
 mod absence;
+mod advice;
 pub mod annotations;
 pub mod baseline;
 mod cascade;
@@ -37,11 +38,15 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use crate::cel::decls::Version;
+use crate::library::environment::is_whole_in;
+use crate::library::version::LATEST;
 use crate::policy::analysis::Profile;
 use crate::schema::SchemaError;
 
 use super::input::files::Reading;
 use super::input::{Input, Wanted};
+use super::live::{Asked, Served};
+use super::parallel;
 use known::Known;
 use report::CheckReport;
 use settings::Settings;
@@ -71,11 +76,24 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<CheckReport, Schem
 ///
 /// # Errors
 /// Where the built-in schemas cannot be read, which is an error of the build.
-pub fn run_with(
+pub(super) fn run_with(
     options: &Options,
     settings: &Settings,
     stdin: &mut dyn Read,
 ) -> Result<CheckReport, SchemaError> {
+    run_beside(options, settings, stdin, |_, _| Ok(None))
+}
+
+/// Checks all policies of the input, to which `ask` adds those of a cluster, with what that serves.
+///
+/// # Errors
+/// Where the built-in schemas cannot be read, and those of `ask`.
+pub(super) fn run_beside<E: From<SchemaError>>(
+    options: &Options,
+    settings: &Settings,
+    stdin: &mut dyn Read,
+    ask: impl FnOnce(&mut Input, &Input) -> Result<Option<(Asked, Served)>, E>,
+) -> Result<CheckReport, E> {
     let reading = Reading {
         is_excluded: &|path| settings.exclude.has(path),
         text_of: &|path| {
@@ -84,43 +102,69 @@ pub fn run_with(
             settings.texts.get(&path?).cloned()
         },
     };
-    let mut input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
-    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let (mut input, crds) = if options.crds.iter().any(is_stdin) {
+        let input = Input::load_with(&options.paths, Wanted::Policies, stdin, &reading);
+        (input, Input::load(&options.crds, Wanted::Crds, stdin))
+    } else {
+        parallel::both(
+            || Input::load_with(&options.paths, Wanted::Policies, stdin, &reading),
+            || Input::load(&options.crds, Wanted::Crds, &mut std::io::empty()),
+        )
+    };
+    let cluster = ask(&mut input, &crds)?;
     let no_crds = report::no_crds(&options.crds, &crds);
     input.problems.extend(crds.problems);
     let all_crds: Vec<_> = input.crds.iter().chain(&crds.crds).collect();
     let mut of_input = names::duplicates(&input, &all_crds);
     of_input.extend(names::passed_over(&input.dropped));
-    let reads_stdin = options.paths.iter().any(|path| path.as_os_str() == "-");
+    let reads_stdin = options.paths.iter().any(is_stdin);
     of_input.extend(names::empty_input(&input, reads_stdin));
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
-    let known = Known::new(
-        all_crds.map(|crd| crd.value),
-        input.policies.iter().map(|policy| &policy.value),
-    )?;
+    let all_crds = all_crds.map(|crd| crd.value);
+    let (asked, served) = match cluster {
+        Some((asked, served)) => (asked, Some(served)),
+        None => (Asked::default(), None),
+    };
+    let version = options
+        .version
+        .or(served.as_ref().and_then(|it| it.version));
+    let known = match served {
+        Some(served) => Known::of_cluster(all_crds, served)?,
+        None => Known::new(all_crds, input.policies.iter().map(|policy| &policy.value))?,
+    };
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }
-    for policy in &input.policies {
+    let version = version.unwrap_or(LATEST);
+    let policies: Vec<_> = input.policies.iter().enumerate().collect();
+    let outcomes = parallel::map(&policies, |(n, policy)| {
         let mut outcome = policy::check(policy, &input.bindings, &known, options.profile);
-        outcome.findings.extend(shape::check(policy));
-        outcome.findings.extend(validation::policy(policy));
-        if let Some(version) = options.version {
+        // What is in a cluster was accepted, and has fields that nobody may set who creates it.
+        if asked.is_of_file(*n) {
+            outcome.findings.extend(shape::check(policy));
+            outcome.findings.extend(validation::policy(policy));
+        }
+        if !is_whole_in(version) {
             outcome.findings.extend(versions::check(policy, version));
         }
         cascade::without(&mut outcome.findings);
+        outcome
+    });
+    for (policy, outcome) in input.policies.iter().zip(outcomes) {
         report.add(policy, outcome);
     }
-    for binding in &input.bindings {
+    for binding in input.bindings.iter().take(asked.n_own_bindings()) {
         let mut findings = shape::check(binding);
         findings.extend(validation::binding(binding));
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }
-    report.add_bindings(&input);
+    report.add_bindings(&input, &asked);
+    report.add_cluster(asked);
     report.findings.extend(no_crds);
     report.findings.extend(of_input);
     input.comments.extend(crds.comments);

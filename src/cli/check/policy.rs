@@ -23,7 +23,8 @@ use crate::policy::rule::Rule;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
-    self, Checked, Compiled, DesiredStatus, Observed, ParamKindState, Types,
+    self, Checked, Compiled, DesiredStatus, MissingParams, Observed, ParamKindState, ParamsState,
+    Types,
 };
 use crate::status::condition::{ConditionStatus, ConditionType, find};
 use crate::status::message;
@@ -135,7 +136,7 @@ pub fn check(
     expressions::warnings(policy, &answers, &mut findings);
     findings.extend(absent);
     resources(policy, known, &answers, &mut findings);
-    params(policy, &answers, &mut findings);
+    params(policy, known, &answers, &mut findings);
     suspicious::check(policy, known, &answers, &mut findings);
     suspicious::check_bindings(policy, bindings, known, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
@@ -148,6 +149,18 @@ pub fn check(
     }
 }
 
+/// The status that the controller would give a policy; `None` where the check breaks off on an error of this program.
+#[must_use]
+pub(in crate::cli) fn status(
+    policy: &ValidatingAdmissionPolicy,
+    known: &Known,
+) -> Option<DesiredStatus> {
+    let answers = AssertUnwindSafe(|| answers(policy, known, Profile::Truthful));
+    panic::catch_unwind(answers)
+        .ok()
+        .map(|answers| answers.status)
+}
+
 fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) -> Answers {
     let compiled = CompiledPolicy::new(policy);
     let matches = matching::resolve(policy, &known.mapper);
@@ -155,6 +168,7 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
     let kinds = typed.checked.iter().chain(&typed.by_wildcard.checked);
     let costs = PolicyCosts::new(&compiled, &kinds.collect::<Vec<_>>(), known);
     let params = known.param_kind_state(policy);
+    let bindings = known.bindings_state(policy);
 
     // What the API server refuses when the policy is created, and after that what it cannot use.
     let refused = compiled.compile(CompileMode::New).into_iter();
@@ -193,15 +207,18 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
             waiting: &[],
         }),
         params: params.clone(),
-        // Files say nothing of the bindings and probes that a cluster has.
-        bindings: BindingsState::Unread,
+        bindings: bindings.clone(),
+        // Files say nothing of the probes that a cluster has.
         probes: ProbesState::Unread,
         ready_requires: &ready_requires,
     };
     let mut status = compute::compute(&observed, Timestamp::UNIX_EPOCH);
     let is_told = |type_: &str| {
-        ConditionType::from_name(type_)
-            .is_some_and(|type_| type_ == ConditionType::Ready || TOLD.contains(&type_))
+        ConditionType::from_name(type_).is_some_and(|type_| match type_ {
+            ConditionType::Ready => true,
+            ConditionType::Bound => bindings != BindingsState::Unread,
+            type_ => TOLD.contains(&type_),
+        })
     };
     status
         .conditions
@@ -295,10 +312,12 @@ fn resources(
             let message = format!("nothing is known of {}", unserved.rule);
             let note = Severity::Note;
             let mut found = finding(policy, note, Rule::UnknownResource, &message, place);
-            found.help = Some(format!(
-                "for CRDs of {} name their files with --crds, or among the input",
-                unknown.join(" and ")
-            ));
+            let groups = unknown.join(" and ");
+            found.help = Some(if known.is_of_cluster() {
+                format!("the cluster does not tell what {groups} serves")
+            } else {
+                format!("for CRDs of {groups} name their files with --crds, or among the input")
+            });
             found
         };
         if let (Some(meant), true) = (&unserved.suggestion, unserved.is_misspelt)
@@ -380,21 +399,28 @@ fn exempt_resources(
 /// The paramKind.
 fn params(
     policy: &Object<ValidatingAdmissionPolicy>,
+    known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
 ) {
     let field_ref = "spec.paramKind";
     let place = policy.place_of_field("spec.paramKind.kind");
     let found = match &answers.params {
+        ParamKindState::Served(_, ParamsState::Examined { missing, .. }) => {
+            findings.extend(missing_params(policy, missing));
+            return;
+        }
         ParamKindState::NotRequired | ParamKindState::Served(..) => return,
-        ParamKindState::Undiscovered { gvk, .. } => {
+        ParamKindState::Undiscovered { gvk, reason } => {
             let message = format!("nothing is known of paramKind {}", message::kind(gvk));
             let note = Severity::Note;
             let mut found = finding(policy, note, Rule::UnknownParamKind, &message, place);
-            found.help = Some(
+            found.help = Some(if known.is_of_cluster() {
+                format!("{reason}; `params` is not checked")
+            } else {
                 "name the file of its CRD with --crds, or among the input; `params` is not checked"
-                    .to_owned(),
-            );
+                    .to_owned()
+            });
             found
         }
         ParamKindState::NotFound { .. } | ParamKindState::NotServed { .. } => {
@@ -412,6 +438,38 @@ fn params(
         field_ref: Some(field_ref.to_owned()),
         ..found
     });
+}
+
+/// Params that bindings of a cluster refer to and that are not there.
+fn missing_params(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    missing: &[MissingParams],
+) -> Vec<Finding> {
+    let fails_closed = crate::policy::fails_closed(&policy.value);
+    let found = missing.iter().map(|missing| {
+        let (severity, help) = match (missing.denies, fails_closed) {
+            (true, true) => (
+                Severity::Warning,
+                "parameterNotFoundAction Deny denies every request that the binding matches",
+            ),
+            (true, false) => (
+                Severity::Note,
+                "with failurePolicy Ignore the binding checks no request",
+            ),
+            (false, _) => (
+                Severity::Note,
+                "parameterNotFoundAction Allow passes requests over",
+            ),
+        };
+        let (what, binding) = (&missing.what, &missing.binding);
+        let message = format!("params do not exist: {what}, by binding {binding}");
+        let place = policy.place_of_field("spec.paramKind.kind");
+        let mut found = finding(policy, severity, Rule::ParamsNotFound, &message, place);
+        found.help = Some(help.to_owned());
+        found.field_ref = Some("spec.paramKind".to_owned());
+        found
+    });
+    found.collect()
 }
 
 /// Adds the findings about the parts that type checking did not see.

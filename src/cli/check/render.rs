@@ -227,6 +227,13 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         1 => "1 policy".to_owned(),
         n => format!("{n} policies"),
     };
+    // Policies of a cluster are in no file.
+    let of_files = match (&report.cluster, summary.files) {
+        (Some(_), 0) => String::new(),
+        (_, n) => format!(" in {}", count(n, "file")),
+    };
+    let cluster = report.cluster.as_deref();
+    let cluster = cluster.map(|server| format!(" at {}", clean(server)));
     let expressions = report.expressions.as_ref();
     let expressions = expressions.map(|version| format!(", with expressions for {version}"));
     let excluded = match summary.excluded {
@@ -234,9 +241,9 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         n => format!(" ({n} excluded)"),
     };
     format!(
-        "{n_policies} in {}{excluded} checked for Kubernetes {}{}: {found}{suppressed}",
-        count(summary.files, "file"),
+        "{n_policies}{of_files}{excluded} checked for Kubernetes {}{}{}: {found}{suppressed}",
         report.kubernetes,
+        cluster.unwrap_or_default(),
         expressions.unwrap_or_default()
     )
 }

@@ -15,6 +15,7 @@ use super::settings::Settings;
 use super::suggestion::{nearest, nearest_only};
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
+use crate::cli::live::Asked;
 use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 use crate::status::message;
@@ -33,6 +34,9 @@ pub struct CheckReport {
     pub kind: &'static str,
     /// The version of Kubernetes whose APIs the policies were checked against, `1.36`.
     pub kubernetes: String,
+    /// The address of the API server whose APIs they are; absent where they are those that are built in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
     /// The version of Kubernetes whose functions and macros expressions may use, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expressions: Option<String>,
@@ -178,6 +182,7 @@ impl CheckReport {
             api_version: "cli.vap-status.dev/v1alpha1",
             kind: "CheckReport",
             kubernetes: kubernetes.to_owned(),
+            cluster: None,
             expressions: None,
             profile: match profile {
                 Profile::Truthful => "truthful",
@@ -234,8 +239,29 @@ impl CheckReport {
         });
     }
 
-    /// Notes policies without a binding and bindings without a policy, where the input has bindings.
-    pub fn add_bindings(&mut self, input: &Input) {
+    /// Adds what could not be read of a cluster.
+    pub(in crate::cli) fn add_cluster(&mut self, asked: Asked) {
+        let Some(server) = asked.server else { return };
+        for gap in asked.gaps {
+            let severity = if gap.is_fatal {
+                self.summary.unreadable += 1;
+                Severity::Error
+            } else {
+                Severity::Note
+            };
+            let location = Location::of_file(server.as_str());
+            self.findings.push(Finding {
+                help: Some(gap.help),
+                ..Finding::new(severity, Rule::UnreadCluster, gap.message, location)
+            });
+        }
+        self.cluster = Some(server);
+    }
+
+    /// Notes policies without a binding and bindings without a policy, where the input has bindings, or
+    /// a cluster was asked for them.
+    pub(in crate::cli) fn add_bindings(&mut self, input: &Input, asked: &Asked) {
+        let is_live = asked.server.is_some();
         let names = |policy: &Object<ValidatingAdmissionPolicy>| policy.value.metadata.name.clone();
         let policies: BTreeSet<String> = input.policies.iter().filter_map(names).collect();
         let bound: BTreeSet<&str> = input
@@ -245,11 +271,17 @@ impl CheckReport {
             .collect();
         for binding in &input.bindings {
             let name = binding.value.spec.policy_name.as_str();
-            if !name.is_empty() && !policies.contains(name) {
-                let message = format!("the policy `{name}` is not among the input");
+            if !name.is_empty() && !policies.contains(name) && !asked.other_policies.contains(name)
+            {
+                let place = if is_live {
+                    "neither among the input nor in the cluster"
+                } else {
+                    "not among the input"
+                };
+                let message = format!("the policy `{name}` is {place}");
                 let place = binding.place_of_field("spec.policyName");
                 // Beside policies it is most likely misspelt; alone it may be bound to one of a cluster.
-                let severity = if policies.is_empty() {
+                let severity = if policies.is_empty() && !is_live {
                     Severity::Note
                 } else {
                     Severity::Warning
@@ -273,8 +305,14 @@ impl CheckReport {
         }
         for policy in &input.policies {
             let name = policy.value.metadata.name.as_deref().unwrap_or_default();
-            if !bound.is_empty() && !bound.contains(name) {
-                let message = format!("no binding among the input names the policy `{name}`");
+            let is_known = !bound.is_empty() && !is_live || asked.has_bindings;
+            if is_known && !bound.contains(name) {
+                let place = if is_live {
+                    "of the cluster"
+                } else {
+                    "among the input"
+                };
+                let message = format!("no binding {place} names the policy `{name}`");
                 let place = policy.place();
                 let mut found =
                     finding(policy, Severity::Note, Rule::UnboundPolicy, &message, place);
@@ -340,10 +378,11 @@ impl CheckReport {
 }
 
 /// The rules of notes about what could not be checked.
-pub const NOT_CHECKED: [Rule; 4] = [
+pub const NOT_CHECKED: [Rule; 5] = [
     Rule::NotChecked,
     Rule::UnknownParamKind,
     Rule::UnknownResource,
+    Rule::UnreadCluster,
     Rule::UnsupportedExpression,
 ];
 

@@ -1,14 +1,14 @@
 //! Suggestions of the name that was probably meant where nothing has the name.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::cel::diagnostic::{Candidates, Hint};
-
-/// The longest name for which a similar one is looked for, in bytes.
-const MAX_NAME_BYTES: usize = 64;
-
-/// The most names that a name is compared with.
-const MAX_NAMES: usize = 5_000;
+use crate::cel::types::{FieldTypes, Type};
+use crate::policy::nearest::nearest_of;
+pub(in crate::cli) use crate::policy::nearest::{nearest, nearest_only};
+use crate::schema::escape::unescape;
 
 /// For how many fields of a policy a similar one is looked for.
 const MAX_FIELDS: u32 = 200;
@@ -24,6 +24,23 @@ impl Default for Suggestions {
 }
 
 impl Suggestions {
+    /// The advice about a field that is not declared, while there is work left; and the field that was meant, if there
+    /// is only one.
+    pub(super) fn advice(
+        &mut self,
+        policy: &ValidatingAdmissionPolicy,
+        hint: &Hint,
+    ) -> Option<(String, Option<String>)> {
+        match self.field(policy, hint) {
+            Some((meant, is_only)) => {
+                let advice = format!("did you mean `{meant}`?");
+                Some((advice, is_only.then_some(meant)))
+            }
+            None if self.0 > 0 => elsewhere(hint).map(|advice| (advice, None)),
+            None => None,
+        }
+    }
+
     /// The field that was probably meant by one that is not declared, while there is work left; and whether no other
     /// is as near.
     pub(super) fn field(
@@ -38,8 +55,11 @@ impl Suggestions {
         match candidates {
             Candidates::Declared(_) | Candidates::Keys(_) => {
                 let names = candidates.names();
-                nearest_of(name, names.into_iter())
-                    .map(|(meant, is_only)| (meant.to_owned(), is_only))
+                let respelt = names.iter().copied().find(|known| is_respelt(name, known));
+                let near = respelt
+                    .map(|meant| (meant, true))
+                    .or_else(|| nearest_of(name, names.iter().copied()));
+                near.map(|(meant, is_only)| (meant.to_owned(), is_only))
             }
             // The variables of the policy.
             Candidates::Elsewhere => {
@@ -84,76 +104,55 @@ pub(super) fn reference(name: &str, is_match_condition: bool) -> Option<String> 
     }
 }
 
-/// The one of `names` that was probably meant by `name`.
-pub(in crate::cli) fn nearest<'a>(
-    name: &str,
-    names: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    nearest_of(name, names).map(|(meant, _)| meant)
+/// Reports whether `name` is the field `declared` but for how it is written in an expression: `x_dash` for `x-dash`,
+/// which has to be `x__dash__dash`.
+fn is_respelt(name: &str, declared: &str) -> bool {
+    let plain = |text: &str| {
+        let letters = text.chars().filter(|c| c.is_alphanumeric());
+        letters.collect::<String>().to_lowercase()
+    };
+    unescape(declared).is_some_and(|real| real != declared && plain(&real) == plain(name))
 }
 
-/// The one of `names` that was probably meant by `name`, where no other is as near.
-pub(in crate::cli) fn nearest_only<'a>(
-    name: &str,
-    names: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let (meant, is_only) = nearest_of(name, names)?;
-    is_only.then_some(meant)
-}
+/// Fields that hold the parts of an object.
+const PARTS: [&str; 4] = ["spec", "template", "jobTemplate", "metadata"];
 
-/// The first of the nearest of `names`, and whether it is the only one.
-fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
-    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+/// How deep a field is looked for below.
+const MAX_DEPTH: usize = 4;
+
+/// The path to a field of the name of the one that is not declared, below the value, or what to leave out.
+fn elsewhere(hint: &Hint) -> Option<String> {
+    let Hint::Field {
+        name,
+        candidates: Candidates::Declared(fields),
+    } = hint
+    else {
         return None;
+    };
+    if fields.field_type("", "containers").is_some()
+        && matches!(&**name, "template" | "jobTemplate")
+    {
+        return Some("the containers are here already: leave `template.spec` out".to_owned());
     }
-    let lower = name.to_lowercase();
-    let mut best: Option<(usize, &str, bool)> = None;
-    let near = names
-        .take(MAX_NAMES)
-        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
-    for known in near {
-        let distance = distance(&lower, &known.to_lowercase());
-        match &mut best {
-            Some((least, first, is_only)) if *least == distance => *is_only &= *first == known,
-            Some((least, ..)) if *least < distance => {}
-            _ => best = Some((distance, known, true)),
-        }
-    }
-    let (distance, best, is_only) = best?;
-    (distance <= name.len() / 3).then_some((best, is_only))
+    let path = below(fields, name, MAX_DEPTH)?;
+    Some(format!("did you mean `{path}`?"))
 }
 
-/// The edit distance of two names.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (n, left) in a.chars().enumerate() {
-        let mut next = vec![n + 1];
-        for (right, pair) in b.iter().zip(row.windows(2)) {
-            let [diagonal, above] = pair else { continue };
-            let before = next.last().copied().unwrap_or_default();
-            let replaced = diagonal + usize::from(left != *right);
-            next.push(replaced.min(above + 1).min(before + 1));
-        }
-        row = next;
+fn below(fields: &Arc<dyn FieldTypes>, name: &str, depth: usize) -> Option<String> {
+    let depth = depth.checked_sub(1)?;
+    let parts = || {
+        PARTS
+            .iter()
+            .filter_map(|part| match fields.field_type("", part)? {
+                Type::Struct(type_) => Some((*part, type_.fields?)),
+                _ => None,
+            })
+    };
+    let mut here = parts().filter(|(_, fields)| fields.field_type("", name).is_some());
+    if let Some((part, _)) = here.next() {
+        return Some(format!("{part}.{name}"));
     }
-    row.last().copied().unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_name_is_meant() {
-        let names = ["validations", "variables", "matchConditions"];
-        let meant = |name| nearest(name, names.into_iter());
-        assert_eq!(meant("validation"), Some("validations"));
-        assert_eq!(meant("matchconditions"), Some("matchConditions"));
-        assert_eq!(meant("replicas"), None);
-        assert_eq!(meant("x"), None);
-        assert_eq!(distance("kitten", "sitting"), 3);
-        let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());
-        assert_eq!((only("spec.c"), only("othr")), (None, Some("other")));
-    }
+    let mut deeper = parts()
+        .filter_map(|(part, fields)| Some(format!("{part}.{}", below(&fields, name, depth)?)));
+    deeper.next()
 }

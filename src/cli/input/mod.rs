@@ -163,6 +163,13 @@ impl Input {
             .filter(is_of_kind)
     }
 
+    /// Adds an object of a cluster, which counts as no file.
+    pub(in crate::cli) fn add_live(&mut self, file: ReadFile, wanted: Wanted) {
+        let n_files = self.n_files;
+        self.add_file(file, wanted);
+        self.n_files = n_files;
+    }
+
     /// Adds what is in a file.
     fn add_file(&mut self, file: ReadFile, wanted: Wanted) {
         let text = match file.text {

@@ -163,6 +163,12 @@ impl FieldPlaces<'_> {
         self.source.place(self.start)
     }
 
+    /// The source from the beginning of the field on.
+    #[must_use]
+    pub fn text_at_start(&self) -> &str {
+        self.source.text().get(self.start..).unwrap_or_default()
+    }
+
     /// The place of the code point `offset`; that of the field where it is not told by the text as written.
     #[must_use]
     pub fn of(&self, offset: usize) -> Place {

@@ -123,7 +123,7 @@ impl Leader {
     pub(super) fn remedy(&self, obstacle: &Obstacle) -> String {
         let name = self.full_name();
         let stop = format!(
-            "stop it first, as by `kubectl -n {} scale deployment vap-status-controller --replicas=0`",
+            "stop it first, as by `kubectl -n {} scale deployment -l app.kubernetes.io/name=vap-status-controller --replicas=0`",
             self.namespace
         );
         match obstacle {

@@ -144,8 +144,8 @@ async fn nothing_is_cleared_beside_a_controller_that_leads() {
     assert!(
         complaints.ends_with(
             "nothing was cleared: a controller runs, pod-a, which renews the Lease vap/lease and would write \
-             everything again; stop it first, as by `kubectl -n vap scale deployment vap-status-controller \
-             --replicas=0`, or give --force\n"
+             everything again; stop it first, as by `kubectl -n vap scale deployment \
+             -l app.kubernetes.io/name=vap-status-controller --replicas=0`, or give --force\n"
         ),
         "{complaints}"
     );

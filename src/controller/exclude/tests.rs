@@ -54,7 +54,7 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
         let patches = log.iter().filter(|seen| seen.method == Method::PATCH);
         patches.map(|seen| seen.body.clone()).collect::<Vec<_>>()
     };
-    let outcome = |done: Result<Action, Failure>| done.unwrap().outcome;
+    let outcome = |done: Result<Reconciled, Failure>| done.unwrap().outcome;
     assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);

@@ -80,7 +80,7 @@ struct BookmarkMetadata {
 }
 
 /// Content of a line of a watch.
-pub(super) enum Told<K> {
+pub(super) enum WireEvent<K> {
     Applied(Result<K, Unreadable>),
     Deleted(Result<K, Unreadable>),
     Bookmark { ends_list: bool },
@@ -120,7 +120,9 @@ pub(super) fn read_page<K: DeserializeOwned>(
 ///
 /// # Errors
 /// Where it is no event.
-pub(super) fn read<K: DeserializeOwned>(line: &[u8]) -> Result<(Told<K>, Option<String>), Error> {
+pub(super) fn read<K: DeserializeOwned>(
+    line: &[u8],
+) -> Result<(WireEvent<K>, Option<String>), Error> {
     let decode = |error: serde_json::Error| Error::Decode(error.to_string());
     let event: WatchEvent<'_> = serde_json::from_slice(line).map_err(decode)?;
     let outline = outline(event.object);
@@ -128,19 +130,19 @@ pub(super) fn read<K: DeserializeOwned>(line: &[u8]) -> Result<(Told<K>, Option<
         .resource_version
         .filter(|version| !version.is_empty());
     let told = match &*event.type_ {
-        "ADDED" | "MODIFIED" => Told::Applied(object(event.object)),
-        "DELETED" => Told::Deleted(object(event.object)),
+        "ADDED" | "MODIFIED" => WireEvent::Applied(object(event.object)),
+        "DELETED" => WireEvent::Deleted(object(event.object)),
         "BOOKMARK" => {
             let bookmark: Bookmark = serde_json::from_str(event.object.get()).unwrap_or_default();
             let annotations = bookmark.metadata.annotations.unwrap_or_default();
             let ends_list = annotations
                 .get(INITIAL_EVENTS_END)
                 .is_some_and(|value| value == "true");
-            Told::Bookmark { ends_list }
+            WireEvent::Bookmark { ends_list }
         }
         "ERROR" => {
             let status: ErrorStatus = serde_json::from_str(event.object.get()).map_err(decode)?;
-            Told::Error(Error::Status {
+            WireEvent::Error(Error::Status {
                 code: status.code.unwrap_or(500),
                 message: status.message.unwrap_or_default(),
             })

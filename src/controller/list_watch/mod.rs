@@ -1,7 +1,7 @@
 //! Listing the objects of a kind and watching what becomes of them, for as long as anybody asks.
 //!
 //! A state machine over single requests: it takes a client and the path of a kind, and gives one
-//! [`Sign`] after the other. Each request has a deadline, of its head and of the whole; each sign of
+//! [`WatchSignal`] after the other. Each request has a deadline, of its head and of the whole; each sign of
 //! life is told, bookmarks included, so that who asks knows whether the watch works, and need not
 //! guess. An object that cannot be read is a sign of its own and costs that object alone. It neither
 //! retries in silence nor waits: a failure is a sign too, after which the next call tries again from
@@ -27,7 +27,7 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
-use self::event::{Page, Told};
+use self::event::{Page, WireEvent};
 pub(crate) use self::event::{Unreadable, full_name};
 use self::lines::{Line, Lines};
 use super::error::{Error, empty_body};
@@ -92,7 +92,7 @@ pub(crate) struct Plan {
 
 /// Events of a list or a watch.
 #[derive(Debug)]
-pub(crate) enum Sign<K> {
+pub(crate) enum WatchSignal<K> {
     /// A list begins: what was listed before may be gone.
     Init,
     /// An object of the list.
@@ -171,7 +171,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
     /// The next sign, when there is one; within the deadlines of the requests there always is.
     ///
     /// Where the call is given up before it ends, what was known is given up too: a list follows.
-    pub(crate) async fn next(&mut self) -> Sign<K> {
+    pub(crate) async fn next(&mut self) -> WatchSignal<K> {
         loop {
             let state = std::mem::replace(&mut self.state, State::Empty);
             let sign = match state {
@@ -191,7 +191,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
                         end,
                         is_silent: false,
                     };
-                    Some(Sign::Alive)
+                    Some(WatchSignal::Alive)
                 }
                 State::Watching {
                     version,
@@ -208,20 +208,20 @@ impl<K: DeserializeOwned> ListWatch<K> {
     }
 
     /// Begins a list.
-    async fn start(&mut self) -> Option<Sign<K>> {
+    async fn start(&mut self) -> Option<WatchSignal<K>> {
         let Listing::Streamed(page) = self.plan.listing else {
             self.state = State::Paging {
                 items: VecDeque::new(),
                 next: Page::After(String::new()),
             };
-            return Some(Sign::Init);
+            return Some(WatchSignal::Init);
         };
         let end = self.end();
         let streamed = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         match self.watch(streamed).await {
             Ok(lines) => {
                 self.state = State::Streaming { lines, end };
-                Some(Sign::Init)
+                Some(WatchSignal::Init)
             }
             Err(error) if is_streaming_refused(&error) => {
                 tracing::debug!(
@@ -236,32 +236,36 @@ impl<K: DeserializeOwned> ListWatch<K> {
     }
 
     /// The next sign of a streamed list.
-    async fn stream(&mut self, mut lines: Lines, end: Instant) -> Option<Sign<K>> {
+    async fn stream(&mut self, mut lines: Lines, end: Instant) -> Option<WatchSignal<K>> {
         let line = match lines.next(end.min(Instant::now() + START_TIMEOUT)).await {
             Ok(Line::Whole(line)) => line,
             Ok(Line::End { .. }) => {
-                return Some(Sign::Failed(broken("the list ended before it was whole")));
+                return Some(WatchSignal::Failed(broken(
+                    "the list ended before it was whole",
+                )));
             }
-            Err(error) => return Some(Sign::Failed(error)),
+            Err(error) => return Some(WatchSignal::Failed(error)),
         };
         let (told, version) = match event::read(&line) {
             Ok(told) => told,
-            Err(error) => return Some(Sign::Failed(error)),
+            Err(error) => return Some(WatchSignal::Failed(error)),
         };
         let sign = match told {
-            Told::Error(error) => return Some(failed(error)),
-            Told::Bookmark { ends_list: true } => {
+            WireEvent::Error(error) => return Some(failed(error)),
+            WireEvent::Bookmark { ends_list: true } => {
                 // A list takes its own time from that of the watch that it began.
                 self.state = State::Begun {
                     version: version.unwrap_or_default(),
                     lines,
                     end,
                 };
-                return Some(Sign::InitDone);
+                return Some(WatchSignal::InitDone);
             }
-            Told::Bookmark { ends_list: false } => None,
-            Told::Applied(object) => Some(object.map_or_else(Sign::Unreadable, Sign::InitApply)),
-            Told::Deleted(object) => object.ok().map(Sign::Delete),
+            WireEvent::Bookmark { ends_list: false } => None,
+            WireEvent::Applied(object) => {
+                Some(object.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply))
+            }
+            WireEvent::Deleted(object) => object.ok().map(WatchSignal::Delete),
         };
         self.state = State::Streaming { lines, end };
         sign
@@ -272,16 +276,16 @@ impl<K: DeserializeOwned> ListWatch<K> {
         &mut self,
         mut items: VecDeque<Result<K, Unreadable>>,
         next: Page,
-    ) -> Option<Sign<K>> {
+    ) -> Option<WatchSignal<K>> {
         if let Some(item) = items.pop_front() {
             self.state = State::Paging { items, next };
-            return Some(item.map_or_else(Sign::Unreadable, Sign::InitApply));
+            return Some(item.map_or_else(WatchSignal::Unreadable, WatchSignal::InitApply));
         }
         let mark = match next {
             Page::After(mark) => mark,
             Page::None { version } => {
                 self.state = State::Resuming { version };
-                return Some(Sign::InitDone);
+                return Some(WatchSignal::InitDone);
             }
         };
         match self.read_page(&mark).await {
@@ -294,7 +298,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
     }
 
     /// Takes the watch up again after the state `version`.
-    async fn resume(&mut self, version: String) -> Sign<K> {
+    async fn resume(&mut self, version: String) -> WatchSignal<K> {
         let end = self.end();
         let query = format!("&resourceVersion={version}");
         match self.watch(&query).await {
@@ -306,7 +310,7 @@ impl<K: DeserializeOwned> ListWatch<K> {
                     end,
                     is_silent: true,
                 };
-                Sign::Alive
+                WatchSignal::Alive
             }
             Err(error) => {
                 if may_resume(&error) {
@@ -325,14 +329,14 @@ impl<K: DeserializeOwned> ListWatch<K> {
         since: Instant,
         end: Instant,
         is_silent: bool,
-    ) -> Option<Sign<K>> {
+    ) -> Option<WatchSignal<K>> {
         let line = match lines.next(end).await {
             Ok(Line::Whole(line)) => line,
             Ok(Line::End { is_clean }) => {
                 self.state = State::Resuming { version };
                 let is_ordinary = is_clean && !(is_silent && since.elapsed() < LEAST_LIFE);
                 return (!is_ordinary).then(|| {
-                    Sign::Failed(broken(if is_clean {
+                    WatchSignal::Failed(broken(if is_clean {
                         "the watch ended as soon as it began"
                     } else {
                         "the watch ended in the middle of an event"
@@ -341,30 +345,32 @@ impl<K: DeserializeOwned> ListWatch<K> {
             }
             Err(error) => {
                 self.state = State::Resuming { version };
-                return Some(Sign::Failed(error));
+                return Some(WatchSignal::Failed(error));
             }
         };
         let (told, new_version) = match event::read(&line) {
             Ok(told) => told,
             // Where an event was lost, only a list can tell what it was.
-            Err(error) => return Some(Sign::Failed(error)),
+            Err(error) => return Some(WatchSignal::Failed(error)),
         };
         let sign = match told {
-            Told::Error(error) => {
+            WireEvent::Error(error) => {
                 if may_resume(&error) {
                     self.state = State::Resuming { version };
                 }
                 return Some(failed(error));
             }
             // The state of the cluster was set back, as it is by a restored backup.
-            Told::Bookmark { .. } if is_older(new_version.as_deref(), &version) => {
-                return Some(Sign::Expired);
+            WireEvent::Bookmark { .. } if is_older(new_version.as_deref(), &version) => {
+                return Some(WatchSignal::Expired);
             }
-            Told::Bookmark { .. } => Sign::Alive,
-            Told::Applied(object) => object.map_or_else(Sign::Unreadable, Sign::Apply),
-            Told::Deleted(Ok(object)) => Sign::Delete(object),
+            WireEvent::Bookmark { .. } => WatchSignal::Alive,
+            WireEvent::Applied(object) => {
+                object.map_or_else(WatchSignal::Unreadable, WatchSignal::Apply)
+            }
+            WireEvent::Deleted(Ok(object)) => WatchSignal::Delete(object),
             // It cannot be read, and it is gone: a list tells which.
-            Told::Deleted(Err(_)) => return Some(Sign::Expired),
+            WireEvent::Deleted(Err(_)) => return Some(WatchSignal::Expired),
         };
         self.state = State::Watching {
             version: new_version.unwrap_or(version),
@@ -440,10 +446,10 @@ fn broken(text: &str) -> Error {
 }
 
 /// The sign of a failed request: 410 means that what was known is too old.
-fn failed<K>(error: Error) -> Sign<K> {
+fn failed<K>(error: Error) -> WatchSignal<K> {
     match error {
-        Error::Status { code: 410, .. } => Sign::Expired,
-        error => Sign::Failed(error),
+        Error::Status { code: 410, .. } => WatchSignal::Expired,
+        error => WatchSignal::Failed(error),
     }
 }
 

@@ -57,18 +57,18 @@ fn streamed(
     listing(Listing::Streamed(2), answer)
 }
 
-fn told(sign: Sign<ConfigMap>) -> String {
+fn told(sign: WatchSignal<ConfigMap>) -> String {
     let name = |map: ConfigMap| map.metadata.name.unwrap_or_default();
     match sign {
-        Sign::Init => "init".to_owned(),
-        Sign::InitApply(map) => format!("listed {}", name(map)),
-        Sign::InitDone => "done".to_owned(),
-        Sign::Apply(map) => format!("applied {}", name(map)),
-        Sign::Delete(map) => format!("deleted {}", name(map)),
-        Sign::Alive => "alive".to_owned(),
-        Sign::Unreadable(object) => format!("unreadable {}", object.name),
-        Sign::Expired => "expired".to_owned(),
-        Sign::Failed(error) => format!("failed {}", error.reason().as_str()),
+        WatchSignal::Init => "init".to_owned(),
+        WatchSignal::InitApply(map) => format!("listed {}", name(map)),
+        WatchSignal::InitDone => "done".to_owned(),
+        WatchSignal::Apply(map) => format!("applied {}", name(map)),
+        WatchSignal::Delete(map) => format!("deleted {}", name(map)),
+        WatchSignal::Alive => "alive".to_owned(),
+        WatchSignal::Unreadable(object) => format!("unreadable {}", object.name),
+        WatchSignal::Expired => "expired".to_owned(),
+        WatchSignal::Failed(error) => format!("failed {}", error.reason().as_str()),
     }
 }
 

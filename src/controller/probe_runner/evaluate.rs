@@ -53,22 +53,22 @@ impl Lane {
     }
 }
 
-/// The places: one evaluation at a time in each lane.
+/// The slots: one evaluation at a time in each lane.
 #[derive(Debug)]
-pub(super) struct Places {
-    pub(super) quick: Place,
-    pub(super) slow: Place,
+pub(super) struct EvaluationSlots {
+    pub(super) quick: EvaluationSlot,
+    pub(super) slow: EvaluationSlot,
 }
 
-/// A place where the probes of one policy are evaluated at a time.
+/// A slot in which the probes of one policy are evaluated at a time.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct EvaluationSlot {
     permit: Arc<Semaphore>,
     /// How long the evaluation of all probes of a policy may take.
     pub(super) limit: Duration,
 }
 
-impl Place {
+impl EvaluationSlot {
     pub(super) fn new(limit: Duration) -> Self {
         Self {
             permit: Arc::new(Semaphore::new(1)),
@@ -77,17 +77,17 @@ impl Place {
     }
 }
 
-impl Default for Places {
+impl Default for EvaluationSlots {
     fn default() -> Self {
         Self {
-            quick: Place::new(Duration::from_secs(1)),
-            slow: Place::new(Duration::from_secs(10)),
+            quick: EvaluationSlot::new(Duration::from_secs(1)),
+            slow: EvaluationSlot::new(Duration::from_secs(10)),
         }
     }
 }
 
-impl Places {
-    pub(super) fn of(&self, lane: Lane) -> &Place {
+impl EvaluationSlots {
+    pub(super) fn of(&self, lane: Lane) -> &EvaluationSlot {
         match lane {
             Lane::Quick => &self.quick,
             Lane::Slow => &self.slow,
@@ -125,7 +125,11 @@ pub(super) struct Evaluated {
 type Cases = Vec<Vec<Option<CaseStatus>>>;
 
 /// Evaluates all cases of `subject`.
-pub(super) async fn evaluate(context: &Arc<Context>, subject: Subject, place: &Place) -> Evaluated {
+pub(super) async fn evaluate(
+    context: &Arc<Context>,
+    subject: Subject,
+    place: &EvaluationSlot,
+) -> Evaluated {
     let is_transient = [
         subject.bindings.as_ref().err(),
         subject.params.as_ref().err(),
@@ -209,7 +213,7 @@ impl Job {
     async fn round(
         self: &Arc<Self>,
         cases: Cases,
-        place: &Place,
+        place: &EvaluationSlot,
         left: &mut Duration,
     ) -> Option<Cases> {
         // The semaphore is never closed.
@@ -335,10 +339,8 @@ impl Job {
 
 /// The policy, ready to decide: as it was made ready before, where that was of this generation.
 fn admission(context: &Context, policy: &ValidatingAdmissionPolicy) -> Arc<Admission> {
-    context.compiled_policies.get(policy).unwrap_or_else(|| {
+    context.admissions.get(policy).unwrap_or_else(|| {
         context.metrics.policy_compiled();
-        context
-            .compiled_policies
-            .put(policy, Admission::new(policy))
+        context.admissions.put(policy, Admission::new(policy))
     })
 }

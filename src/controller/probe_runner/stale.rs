@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::namespaces::Version;
-use super::{Finished, Prober};
+use super::{Finished, ProbeRunner};
 use crate::controller::context::Context;
 
 /// How old what is known of a namespace may be for it not to be read again.
@@ -15,7 +15,7 @@ const LATE_AGAIN: Duration = Duration::from_secs(600);
 
 /// Something to see to once in a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Chore {
+pub(crate) enum MaintenanceTask {
     /// To look whether a namespace has changed.
     Namespace(String),
     /// To evaluate the probes of a policy again.
@@ -24,11 +24,11 @@ pub(crate) enum Chore {
     Tell(String),
 }
 
-/// All chores.
-pub(crate) fn chores(context: &Context) -> Vec<Chore> {
+/// All tasks.
+pub(crate) fn tasks(context: &Context) -> Vec<MaintenanceTask> {
     let mut namespaces = BTreeSet::new();
     let mut policies = BTreeSet::new();
-    context.prober.for_each_outcome(|policy, outcome| {
+    context.probe_runner.for_each_outcome(|policy, outcome| {
         namespaces.extend(outcome.namespaces.keys().cloned());
         if outcome.has_asked || (outcome.is_late && outcome.at.elapsed() >= LATE_AGAIN) {
             policies.insert(policy.to_owned());
@@ -36,22 +36,22 @@ pub(crate) fn chores(context: &Context) -> Vec<Chore> {
     });
     let mut named = context.probes.policies();
     named.retain(|policy| !context.store.has(policy));
-    let namespaces = namespaces.into_iter().map(Chore::Namespace);
+    let namespaces = namespaces.into_iter().map(MaintenanceTask::Namespace);
     namespaces
-        .chain(policies.into_iter().map(Chore::Renew))
-        .chain(named.into_iter().map(Chore::Tell))
+        .chain(policies.into_iter().map(MaintenanceTask::Renew))
+        .chain(named.into_iter().map(MaintenanceTask::Tell))
         .collect()
 }
 
-/// Sees to a chore.
-pub(crate) async fn see_to(context: &Context, chore: Chore) {
-    let prober = &context.prober;
-    let namespace = match chore {
-        Chore::Namespace(namespace) => namespace,
-        Chore::Renew(policy) => return prober.renew(&policy),
-        Chore::Tell(policy) => return prober.add(&policy),
+/// Sees to a task.
+pub(crate) async fn see_to(context: &Context, task: MaintenanceTask) {
+    let probe_runner = &context.probe_runner;
+    let namespace = match task {
+        MaintenanceTask::Namespace(namespace) => namespace,
+        MaintenanceTask::Renew(policy) => return probe_runner.renew(&policy),
+        MaintenanceTask::Tell(policy) => return probe_runner.add(&policy),
     };
-    let read = prober
+    let read = probe_runner
         .namespaces
         .get(&context.client, &namespace, MAX_NAMESPACE_AGE)
         .await;
@@ -70,18 +70,18 @@ pub(crate) async fn see_to(context: &Context, chore: Chore) {
     }
     let version = Version::new(&read);
     let mut changed = BTreeSet::new();
-    prober.for_each_outcome(|policy, outcome| {
+    probe_runner.for_each_outcome(|policy, outcome| {
         let with = outcome.namespaces.get(&namespace);
         if with.is_some_and(|with| *with != version) {
             changed.insert(policy.to_owned());
         }
     });
     for policy in changed {
-        prober.renew(&policy);
+        probe_runner.renew(&policy);
     }
 }
 
-impl Prober {
+impl ProbeRunner {
     #[expect(
         clippy::iter_over_hash_type,
         reason = "what is collected is sorted by whoever asks"

@@ -20,7 +20,7 @@ use super::super::cluster_snapshot::tests::snapshot;
 use super::super::context::Context;
 use super::super::event_source::EventSource;
 use super::super::probe::Probe;
-use super::super::reconcile::{Action, reconcile};
+use super::super::reconcile::{Reconciled, reconcile};
 use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
 use super::work;
@@ -124,7 +124,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 }
 
 /// Reconciles until the schemas have been read, whose coming gives a sign.
-async fn judged(context: &Arc<Context>) -> Action {
+async fn judged(context: &Arc<Context>) -> Reconciled {
     for _ in 0..20_000 {
         let done = reconcile(context, "a").await.unwrap();
         if done.outcome != Outcome::Unchanged {
@@ -182,10 +182,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     // Nothing binds the policy, so that nothing is denied.
     assert_eq!(outcomes(&log), ["Failed"]);
     assert_compiled(&context, 1);
-    let first = context
-        .compiled_policies
-        .get(&policy(AT_MOST_FIVE))
-        .unwrap();
+    let first = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
 
     context.bindings.put(binding(), EventSource::Watched);
     reconciled(&context, &log, 2).await;
@@ -209,10 +206,7 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     ));
     reconciled(&context, &log, 5).await;
     assert_compiled(&context, 2);
-    let now = context
-        .compiled_policies
-        .get(&policy(AT_MOST_FIVE))
-        .unwrap();
+    let now = context.admissions.get(&policy(AT_MOST_FIVE)).unwrap();
     assert!(Arc::ptr_eq(&first, &now));
 
     let mut changed = policy("object.spec.replicas <= 9");
@@ -222,13 +216,8 @@ async fn a_generation_is_compiled_once_whatever_else_changes() {
     reconciled(&context, &log, 6).await;
     assert_eq!(outcomes(&log).last().unwrap(), "Failed");
     assert_compiled(&context, 3);
-    assert!(
-        context
-            .compiled_policies
-            .get(&policy(AT_MOST_FIVE))
-            .is_none()
-    );
-    assert!(context.compiled_policies.get(&changed).is_some());
+    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
+    assert!(context.admissions.get(&changed).is_some());
 }
 
 /// The spec of a received policy may have been mutilated on its way; its generation is the same.
@@ -257,12 +246,7 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     let (context, log) = context(AT_MOST_FIVE, answer);
     reconcile(&context, "a").await.unwrap();
     assert_compiled(&context, 1);
-    assert!(
-        context
-            .compiled_policies
-            .get(&policy(AT_MOST_FIVE))
-            .is_none()
-    );
+    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
     start(&context);
     context
@@ -271,40 +255,20 @@ async fn a_first_probe_is_what_a_policy_is_made_ready_for() {
     reconciled(&context, &log, 1).await;
     assert_eq!(outcomes(&log), ["Passed"], "{:#?}", log.lock().unwrap());
     assert_compiled(&context, 2);
-    assert!(
-        context
-            .compiled_policies
-            .get(&policy(AT_MOST_FIVE))
-            .is_some()
-    );
+    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
 
     context.probes.remove("p");
     reconcile(&context, "a").await.unwrap();
-    assert!(
-        context
-            .compiled_policies
-            .get(&policy(AT_MOST_FIVE))
-            .is_none()
-    );
+    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 
     context
         .probes
         .put(probe(1, 6, "Implied"), EventSource::Watched);
     reconciled(&context, &log, 2).await;
-    assert!(
-        context
-            .compiled_policies
-            .get(&policy(AT_MOST_FIVE))
-            .is_some()
-    );
+    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_some());
     context.store.remove("a");
     reconcile(&context, "a").await.unwrap();
-    assert!(
-        context
-            .compiled_policies
-            .get(&policy(AT_MOST_FIVE))
-            .is_none()
-    );
+    assert!(context.admissions.get(&policy(AT_MOST_FIVE)).is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,9 +290,9 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         context
             .probes
             .put(probe(1, 6, "Implied"), EventSource::Watched);
-        let applied = Action {
+        let applied = Reconciled {
             outcome: Outcome::Applied,
-            is_waiting: false,
+            retries_with_backoff: false,
         };
         assert_eq!(judged(&context).await, applied, "{status}");
         let written = context.store.get("a").unwrap().policy;

@@ -139,7 +139,7 @@ fn listed(crds: Crds) -> Signal {
 const SOON: Duration = Duration::from_millis(1500);
 
 #[tokio::test(start_paused = true)]
-async fn the_first_picture_waits_for_the_crds_and_queues_all() {
+async fn the_first_snapshot_waits_for_the_crds_and_queues_all() {
     let cluster = cluster();
     assert_eq!(cluster.queued(SOON).await, Vec::<String>::new());
     cluster.signal(listed(Crds::new()));

@@ -125,10 +125,10 @@ impl Cluster {
         let snapshot = self.context.snapshot();
         let is_judged = |name: &String| {
             let entry = self.context.store.get(name).unwrap();
-            let is_current = |record: &Arc<crate::controller::check::CheckResult>| {
-                record.holds_for(&entry.policy, &snapshot)
+            let is_current = |result: &Arc<crate::controller::check::CheckResult>| {
+                result.holds_for(&entry.policy, &snapshot)
             };
-            entry.record.as_ref().is_some_and(is_current)
+            entry.result.as_ref().is_some_and(is_current)
                 && entry
                     .policy
                     .status

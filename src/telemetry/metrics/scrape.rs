@@ -60,7 +60,7 @@ impl Scraped {
         }
     }
 
-    pub(super) fn set_queue_probe(&self, probe: QueueProbe) {
+    pub(super) fn set_queue_gauge(&self, probe: QueueProbe) {
         *self.queue.lock().unwrap_or_else(PoisonError::into_inner) = Some(probe);
     }
 

@@ -174,7 +174,7 @@ fn the_queue_is_looked_at_by_the_scrape() {
     assert_eq!(lines(&metrics, "vap_queue_"), Vec::<String>::new());
     let length = Arc::new(std::sync::atomic::AtomicUsize::new(1));
     let seen = Arc::clone(&length);
-    metrics.set_queue_probe(Arc::new(move || {
+    metrics.set_queue_gauge(Arc::new(move || {
         (seen.load(std::sync::atomic::Ordering::Relaxed), 2.5)
     }));
     length.store(7, std::sync::atomic::Ordering::Relaxed);

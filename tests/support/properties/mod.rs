@@ -37,8 +37,8 @@ use vap_status_controller::cel::value::Value;
 use vap_status_controller::library::authz::{
     AuthorizerAnswer, AuthorizerDecision, AuthorizerList, AuthorizerRule, AuthorizerValue, UserInfo,
 };
-use vap_status_controller::library::cost;
 use vap_status_controller::library::environment::base_env;
+use vap_status_controller::library::estimate;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::schema::{DeclaredSizes, OpenApiDocument};
 
@@ -199,7 +199,7 @@ impl World {
         });
         let may_cost_more = exceptions::may_cost_more(&checked);
         let may_lose_values = exceptions::may_lose_values(&checked);
-        let estimate = cost::estimate(&checked, &self.sizes);
+        let estimate = estimate::estimate(&checked, &self.sizes);
         let mut n_values = 0;
         for input in &self.inputs {
             let evaluation = program.eval(input, Limits::of_cost(self.cost_limit));

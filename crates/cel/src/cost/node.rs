@@ -134,6 +134,12 @@ impl CallEstimate {
 pub trait SizeEstimator: Sync {
     /// The size of `node`, or `None` where nothing is known but its type.
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate>;
+
+    /// The answer, and true if another estimator may have another one for the node: one of those that
+    /// [`estimate_each`](crate::estimate::estimate_each) gets together.
+    fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
+        (self.estimate_size(node), true)
+    }
 }
 
 /// Knows no sizes.

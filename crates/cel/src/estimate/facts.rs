@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use super::Coster;
+use super::varying::Varying;
 use crate::ast::{Expr, ExprId, Literal};
-use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate};
+use crate::cost::{AstNode, Path, PathId, PathStep, SizeEstimate, SizeEstimator};
 use crate::types::{Primitive, Type};
 
 /// Facts gathered about an expression.
@@ -47,6 +48,16 @@ pub(super) struct LocalVariable {
     pub(super) path: Option<PathId>,
     pub(super) size: Option<SizeEstimate>,
     pub(super) entry: Option<EntrySize>,
+    /// True if size and entry are not the same by all estimators.
+    pub(super) varies: bool,
+}
+
+impl LocalVariable {
+    fn count(&self, sizes: &Varying<'_>) {
+        if self.varies {
+            sizes.count();
+        }
+    }
 }
 
 impl Coster<'_> {
@@ -100,7 +111,11 @@ impl Coster<'_> {
 
     pub(super) fn entry(&self, id: ExprId) -> Option<EntrySize> {
         let own = self.facts(id).entry;
-        own.or_else(|| self.local_of(id)?.entry)
+        own.or_else(|| {
+            let local = self.local_of(id)?;
+            local.count(&self.sizes);
+            local.entry
+        })
     }
 
     pub(super) fn set_entry(&mut self, id: ExprId, entry: Option<EntrySize>) {
@@ -137,7 +152,11 @@ impl Coster<'_> {
                 self.sizes.estimate_size(&node)
             })
             .or_else(|| is_scalar(self.checked.type_at(id)).then_some(SizeEstimate::fixed(1)))
-            .or_else(|| self.local_of(id)?.size)
+            .or_else(|| {
+                let local = self.local_of(id)?;
+                local.count(&self.sizes);
+                local.size
+            })
     }
 
     pub(super) fn node(&self, id: ExprId) -> AstNode<'_> {

@@ -11,6 +11,7 @@
 mod facts;
 #[cfg(test)]
 mod tests;
+mod varying;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::decls::OverloadRow;
 use crate::stack::{SHALLOW_DEPTH, run_on_deep_stack};
 use crate::types::Type;
 use facts::{EntrySize, Facts, LocalVariable};
+use varying::Varying;
 
 /// Options of the cost model that the platform chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,18 +73,41 @@ pub fn estimate(
     sizes: &dyn SizeEstimator,
     options: CostOptions,
 ) -> CostEstimate {
+    let estimates = estimate_each(checked, &[sizes], options);
+    estimates.first().copied().unwrap_or_default()
+}
+
+/// Estimates what evaluating `checked` costs by each of several estimators, in their order.
+///
+/// The parts of which they all say the same, by [`SizeEstimator::estimate_varying_size`], are gone through once.
+#[must_use]
+pub fn estimate_each(
+    checked: &CheckedAst,
+    sizes: &[&dyn SizeEstimator],
+    options: CostOptions,
+) -> Vec<CostEstimate> {
     let ast: &Ast = checked.ast();
+    let Some((first, others)) = sizes.split_first() else {
+        return Vec::new();
+    };
     run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
+        let n_kept = if others.is_empty() { 0 } else { ast.len() };
         let mut coster = Coster {
             checked,
             ast,
-            sizes,
+            sizes: Varying::new(*first),
             options,
             paths: Paths::default(),
             facts: vec![Facts::default(); ast.len()],
             scopes: Vec::new(),
+            kept: vec![None; n_kept],
         };
-        coster.cost(ast.root())
+        let mut estimates = vec![coster.cost(ast.root())];
+        for sizes in others {
+            coster.sizes = Varying::new(*sizes);
+            estimates.push(coster.cost(ast.root()));
+        }
+        estimates
     })
 }
 
@@ -96,12 +121,14 @@ const NO_SIZE: SizeEstimate = SizeEstimate::new(u64::MAX, 0);
 struct Coster<'a> {
     checked: &'a CheckedAst,
     ast: &'a Ast,
-    sizes: &'a dyn SizeEstimator,
+    sizes: Varying<'a>,
     options: CostOptions,
     paths: Paths,
     facts: Vec<Facts>,
     /// The variables of the comprehensions around the current expression, innermost last.
     scopes: Vec<LocalVariable>,
+    /// The costs of the parts that are the same by all estimators; empty where there is but one.
+    kept: Vec<Option<CostEstimate>>,
 }
 
 /// The parts of a call whose costs are known.
@@ -113,6 +140,26 @@ struct CostedCall<'b> {
 
 impl<'a> Coster<'a> {
     fn cost(&mut self, id: ExprId) -> CostEstimate {
+        if self.kept.is_empty() {
+            return self.cost_anew(id);
+        }
+        if let Some(cost) = self.kept.get(id.index()).copied().flatten() {
+            return cost;
+        }
+        if let Some(facts) = self.facts.get_mut(id.index()) {
+            *facts = Facts::default();
+        }
+        let before = self.sizes.n_varying();
+        let cost = self.cost_anew(id);
+        if self.sizes.n_varying() == before
+            && let Some(kept) = self.kept.get_mut(id.index())
+        {
+            *kept = Some(cost);
+        }
+        cost
+    }
+
+    fn cost_anew(&mut self, id: ExprId) -> CostEstimate {
         let ast = self.ast;
         match ast.expr(id) {
             Expr::Unspecified => CostEstimate::default(),
@@ -262,7 +309,7 @@ impl<'a> Coster<'a> {
         let mut size: Option<SizeEstimate> = None;
         for overload in overloads {
             let static_cost = overload.costs.estimate;
-            let estimate = static_cost.estimate(&operands, call.arg_costs, self.sizes);
+            let estimate = static_cost.estimate(&operands, call.arg_costs, &self.sizes);
             cost = cost.union(estimate.cost);
             size = match (size, estimate.result_size) {
                 (Some(size), Some(other)) => Some(size.union(other)),
@@ -360,18 +407,24 @@ impl<'a> Coster<'a> {
     }
 
     fn push_accumulator(&mut self, fold: &Comprehension) {
+        let before = self.sizes.n_varying();
+        let size = self.size(fold.accu_init);
+        let entry = self.entry(fold.accu_init);
         let variable = LocalVariable {
             name: Arc::clone(&fold.accu_var),
             path: self.path_of(fold.accu_init),
-            size: self.size(fold.accu_init),
-            entry: self.entry(fold.accu_init),
+            size,
+            entry,
+            varies: self.varies(fold.accu_init) || self.sizes.n_varying() != before,
         };
         self.scopes.push(variable);
     }
 
     /// Source: cel-go `checker/cost.go`, `pushIterKey`, `pushIterValue`, `pushIterSingle`.
     fn push_iteration(&mut self, fold: &Comprehension) {
+        let n_before = self.sizes.n_varying();
         let entry = self.entry(fold.iter_range);
+        let varies = self.varies(fold.iter_range) || self.sizes.n_varying() != n_before;
         let is_list = match entry {
             Some(entry) => entry.is_list,
             None => matches!(self.checked.type_at(fold.iter_range), Type::List(_)),
@@ -387,8 +440,8 @@ impl<'a> Coster<'a> {
         } else {
             PathStep::Values
         };
-        let key_size = entry.map(|entry| entry.key);
-        let value_size = entry.map(|entry| entry.value);
+        let key_size = (entry.map(|entry| entry.key), varies);
+        let value_size = (entry.map(|entry| entry.value), varies);
         match &fold.iter_var2 {
             Some(var2) => {
                 self.push_variable(&fold.iter_var, before, key, key_size);
@@ -404,7 +457,7 @@ impl<'a> Coster<'a> {
         name: &Arc<str>,
         before: Option<PathId>,
         step: PathStep,
-        size: Option<SizeEstimate>,
+        (size, varies): (Option<SizeEstimate>, bool),
     ) {
         let path = Some(self.paths.add(before, step));
         self.scopes.push(LocalVariable {
@@ -412,7 +465,13 @@ impl<'a> Coster<'a> {
             path,
             size,
             entry: None,
+            varies,
         });
+    }
+
+    /// Reports whether what is known of `id`, which has its cost, is not the same by all estimators.
+    fn varies(&self, id: ExprId) -> bool {
+        self.kept.get(id.index()).is_some_and(Option::is_none)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The lists extension, up to version 3.
+//! The lists extension, up to version 3 (which adds costs, and no overload).
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The strings extension, up to version 2.
+//! The strings extension, up to version 2 (which adds no overload, and changes how `join` evaluates).
 
 pub mod format;
 mod text;

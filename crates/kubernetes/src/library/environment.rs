@@ -7,9 +7,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::version::{V1_28, V1_29, V1_32, V1_34};
+use super::version::{MACROS, V1_28, V1_29, V1_32, V1_34, usable_since};
 use super::{authz, cidr, format, ip, lists, quantity, regex, semver, strings, types, url};
-use cel::decls::{OverloadRow, Sig};
+use cel::decls::{OverloadRow, Sig, Version};
 use cel::env::{Env, Library};
 use cel::ext;
 use cel::stdlib;
@@ -98,14 +98,23 @@ fn tables() -> impl Iterator<Item = &'static [OverloadRow]> {
 
 /// The base environment of [`LATEST`](super::version::LATEST): functions and named types, without variables.
 ///
-/// The API server has two: this is `StoredExpressions`. By `NewExpressions`, which it judges by what is
-/// written, an expression may be refused that is not yet known by the version before;
-/// [`too_new`](super::version::too_new) finds what is. (1.36 and 1.35 have the same libraries.)
+/// The API server has two: this is `StoredExpressions`. With `NewExpressions`, by which it judges what is
+/// created, it also refuses what the version before its own does not have:
+/// [`too_new`](super::version::too_new) finds that, and [`is_whole_in`] tells whether there is any.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/environment/base.go`, `MustBaseEnvSet`.
 #[must_use]
 pub fn base_env() -> &'static Env {
     &BASE
+}
+
+/// Reports whether an API server of `version` takes everything of the base environment in new expressions.
+#[must_use]
+pub fn is_whole_in(version: Version) -> bool {
+    let rows = tables().flatten().map(|row| row.source.introduced);
+    let macros = MACROS.iter().map(|(.., introduced)| *introduced);
+    rows.chain(macros)
+        .all(|introduced| usable_since(introduced) <= version)
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@
 mod args;
 pub mod authz;
 pub mod cidr;
-pub mod cost;
 mod costs;
 pub mod environment;
+pub mod estimate;
 pub mod format;
 pub mod ip;
 pub mod limits;

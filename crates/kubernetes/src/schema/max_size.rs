@@ -21,7 +21,7 @@ use cel::cost::{AstNode, PathStep, SizeEstimate, SizeEstimator};
 /// of its own, and nothing is said of what no variable leads to.
 #[derive(Clone, Debug, Default)]
 pub struct DeclaredSizes {
-    variables: Vec<(Arc<str>, Arc<DeclType>)>,
+    variables: Arc<[(Arc<str>, Arc<DeclType>)]>,
     /// Where paths begin that no variable of these is the beginning of.
     otherwise: Option<Arc<DeclType>>,
     /// The objects that are supposed, if not the largest that a request can carry.
@@ -74,7 +74,7 @@ impl DeclaredSizes {
     #[must_use]
     pub fn of_rule(self_type: Arc<DeclType>) -> Self {
         Self {
-            variables: Vec::new(),
+            variables: Arc::default(),
             otherwise: Some(self_type),
             objects: None,
         }
@@ -137,9 +137,20 @@ impl Reached<'_> {
 
 impl SizeEstimator for DeclaredSizes {
     fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+        self.estimate_varying_size(node).0
+    }
+
+    /// The answer, and true if it depends on the objects that are supposed.
+    fn estimate_varying_size(&self, node: &AstNode<'_>) -> (Option<SizeEstimate>, bool) {
+        const UNKNOWN: (Option<SizeEstimate>, bool) = (None, false);
         let steps = node.path().steps();
-        let (first, steps) = steps.split_first()?;
-        let mut reached = Reached::Type(self.beginning(first)?);
+        let Some((first, steps)) = steps.split_first() else {
+            return UNKNOWN;
+        };
+        let Some(beginning) = self.beginning(first) else {
+            return UNKNOWN;
+        };
+        let mut reached = Reached::Type(beginning);
         let mut around = Around::default();
         for step in steps {
             if let Some(shape) = self.objects {
@@ -151,16 +162,18 @@ impl SizeEstimator for DeclaredSizes {
                 // A part of an object that the schema says nothing of is no larger than the object.
                 (None, Some(shape)) if is_part_of_object => {
                     let within = sizes::length_within(shape.n_bytes).max(0);
-                    return Some(SizeEstimate::new(0, within.cast_unsigned()));
+                    return (Some(SizeEstimate::new(0, within.cast_unsigned())), true);
                 }
-                (None, _) => return None,
+                (None, _) => return UNKNOWN,
             };
         }
+        let bound = reached.max_size();
         let max = match self.objects {
-            None => reached.max_size(),
+            None => bound,
             Some(shape) => around.max_size(&reached, shape),
         };
-        Some(SizeEstimate::new(0, max))
+        // At least one fits in any object.
+        (Some(SizeEstimate::new(0, max)), bound > 1)
     }
 }
 

@@ -1,13 +1,16 @@
-//! Candidates: the places of a policy that fail where something is absent, and the goals for an evaluation to get
-//! there.
+//! Candidates: the places of a policy that fail where something is absent or has an unfit value, and the goals for an
+//! evaluation to get there.
 
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use serde_json::json;
+
+use super::need::Edit;
 use super::path::{Path, Root};
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use crate::expressions::Role;
-use cel::ast::{Comprehension, Expr, ExprId};
+use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
 /// The most candidates of one policy for one kind.
 const MAX_CANDIDATES: usize = 600;
@@ -18,17 +21,59 @@ const MAX_DEPTH: usize = 150;
 /// The most ways to a variable that are followed.
 const MAX_USES: usize = 3;
 
-/// A place that fails where something is absent.
+/// A place that fails where something is absent, or has an unfit value.
 #[derive(Debug)]
 pub(super) struct Candidate {
     /// The place.
     pub(super) place: Place,
-    /// The path that has to be absent; a root that is absent is null.
-    pub(super) absent: Path,
+    /// The part of the request that makes it fail.
+    pub(super) path: Path,
+    /// The reason for which it fails there.
+    pub(super) cause: Cause,
     /// The outermost selection or index of the chain that the place is in.
     pub(super) chain: ExprId,
     /// The goals for an evaluation to come to the place.
     pub(super) goals: Goals,
+}
+
+/// The cause of a failure, at a path of the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Nothing is there; a root that is absent is null.
+    Absent,
+    /// A text that the call cannot take.
+    Text,
+    /// A text that has fewer parts than the index asks for.
+    FewParts(usize),
+    /// A list of which a macro leaves fewer elements than the index asks for.
+    FewElements(usize),
+    /// The number 0, or nothing to be counted, in a divisor.
+    Zero,
+}
+
+impl Candidate {
+    /// The needs at the path that may make the place fail, each to be tried by itself.
+    pub(super) fn edits(&self, reader: &Reader<'_>) -> Vec<Edit> {
+        let shape = reader.shape(&self.path);
+        let is_collection = shape
+            .as_ref()
+            .is_some_and(|shape| shape.is_list() || shape.is_map());
+        let is_own = shape.is_some_and(|shape| shape.is_own());
+        match self.cause {
+            Cause::Absent => vec![Edit::Absent],
+            // The text that the goals ask for is tried first.
+            Cause::Text | Cause::FewParts(_) => vec![
+                Edit::Present,
+                Edit::Equals(json!("example")),
+                Edit::Equals(json!("a")),
+            ],
+            Cause::FewElements(0) => vec![Edit::Present, Edit::Absent],
+            Cause::FewElements(n) => vec![Edit::Present, Edit::MaxLen(n), Edit::Absent],
+            Cause::Zero if is_collection && is_own => vec![Edit::Absent],
+            Cause::Zero if is_collection => vec![Edit::Absent, Edit::MaxLen(0)],
+            Cause::Zero => vec![Edit::Equals(json!(0))],
+        }
+    }
 }
 
 /// Goals, the innermost first.
@@ -266,6 +311,18 @@ impl Finder<'_, '_> {
                         self.add(place, chain, path, goals);
                     }
                 }
+                self.add_short(place, (*operand, *index), scope, goals);
+            }
+            ("_/_" | "_%_", None, [dividend, divisor]) => {
+                self.visit(here(*dividend), None, scope, goals, depth);
+                self.visit(here(*divisor), None, scope, goals, depth);
+                for symbol in self.reader.symbols(here(*divisor), scope) {
+                    if let Symbol::At { path, .. } | Symbol::Size(path) = symbol
+                        && self.reader.may_be_zero(&path)
+                    {
+                        self.add_cause(place, path, Cause::Zero, goals);
+                    }
+                }
             }
             ("value", Some(target), []) => {
                 let inner = self.reader.symbols(here(target), scope);
@@ -285,8 +342,62 @@ impl Finder<'_, '_> {
                 for id in target.iter().chain(args) {
                     self.visit(here(*id), None, scope, goals, depth);
                 }
+                if let Some(text) = taken_text(function, target, args) {
+                    for symbol in self.reader.symbols(here(text), scope) {
+                        if let Symbol::At { path, .. } = symbol
+                            && self.reader.is_free(&path)
+                        {
+                            self.add_cause(place, path, Cause::Text, goals);
+                        }
+                    }
+                }
             }
         }
+    }
+
+    /// Adds the index of a list that is made of something and may be too short.
+    fn add_short(
+        &mut self,
+        place: Place,
+        (operand, index): (ExprId, ExprId),
+        scope: &Scope,
+        goals: &Goals,
+    ) {
+        let here = |id| Place { n: place.n, id };
+        let Expr::Literal(Literal::Int(index)) = self.reader.expr(here(index)) else {
+            return;
+        };
+        let Ok(index) = usize::try_from(*index) else {
+            return;
+        };
+        for symbol in self.reader.symbols(here(operand), scope) {
+            match &symbol {
+                Symbol::Parts(path) if self.reader.is_free(path) => {
+                    self.add_cause(place, path.clone(), Cause::FewParts(index), goals);
+                }
+                Symbol::Collected(..) => {
+                    if let Some((path, excluded)) = self.reader.fewer(&symbol) {
+                        let goals = goals.with_all(excluded);
+                        self.add_cause(place, path, Cause::FewElements(index), &goals);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn add_cause(&mut self, place: Place, path: Path, cause: Cause, goals: &Goals) {
+        // What params hold is for who wrote the policy to see.
+        if path.root == Root::Params || path.segments.is_empty() {
+            return;
+        }
+        self.found.push(Candidate {
+            place,
+            path,
+            cause,
+            chain: place.id,
+            goals: goals.clone(),
+        });
     }
 
     fn visit_fold(
@@ -369,9 +480,24 @@ impl Finder<'_, '_> {
         }
         self.found.push(Candidate {
             place,
-            absent,
+            path: absent,
+            cause: Cause::Absent,
             chain,
             goals: goals.clone(),
         });
+    }
+}
+
+/// The text that a call takes, and for some texts fails.
+fn taken_text(function: &str, target: Option<ExprId>, args: &[ExprId]) -> Option<ExprId> {
+    match (function, target, args) {
+        (
+            "int" | "uint" | "double" | "bool" | "duration" | "timestamp" | "quantity" | "ip"
+            | "cidr" | "url" | "semver",
+            None,
+            [text, ..],
+        ) => Some(*text),
+        ("substring" | "charAt", Some(text), _) => Some(text),
+        _ => None,
     }
 }

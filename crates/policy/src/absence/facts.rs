@@ -92,16 +92,6 @@ const FACTS: &[Fact] = &[
     ),
     fact(SERVICE, "type", r#""ClusterIP""#),
     fact(SERVICE, "sessionAffinity", r#""None""#),
-    fact(SERVICE, "internalTrafficPolicy", r#""Cluster""#),
-    fact(SERVICE, "clusterIP", r#""10.0.0.1""#),
-    fact(SERVICE, "clusterIPs", r#"["10.0.0.1"]"#),
-    fact(SERVICE, "ipFamilies", r#"["IPv4"]"#),
-    fact(SERVICE, "ipFamilyPolicy", r#""SingleStack""#),
-    fact(
-        SERVICE,
-        "ports",
-        r#"[{"port": 80, "protocol": "TCP", "targetPort": 80}]"#,
-    ),
     fact(SERVICE_PORT, "protocol", r#""TCP""#),
     fact(SERVICE_PORT, "targetPort", "80"),
     fact(DEPLOYMENT, "replicas", "1"),
@@ -322,8 +312,21 @@ const FACTS_OF_KINDS: &[(&str, &str, &str, &str)] = &[
 /// Fields that a minimal object gets, since the API server wants one of several; others may do without.
 ///
 /// Source: `pkg/apis/networking/validation/validation.go` (`ValidateIngressSpec`),
-/// `pkg/apis/core/validation/validation.go` (`validatePersistentVolumeSource`).
+/// `pkg/apis/core/validation/validation.go` (`validatePersistentVolumeSource`, `ValidateService`),
+/// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`).
 const CHOICES: &[(&str, &str, &str, &str)] = &[
+    // A Service of the type ExternalName has none of these, and a headless one may have no ports.
+    ("Service", "spec", "internalTrafficPolicy", r#""Cluster""#),
+    ("Service", "spec", "clusterIP", r#""10.0.0.1""#),
+    ("Service", "spec", "clusterIPs", r#"["10.0.0.1"]"#),
+    ("Service", "spec", "ipFamilies", r#"["IPv4"]"#),
+    ("Service", "spec", "ipFamilyPolicy", r#""SingleStack""#),
+    (
+        "Service",
+        "spec",
+        "ports",
+        r#"[{"port": 80, "protocol": "TCP", "targetPort": 80}]"#,
+    ),
     (
         "Ingress",
         "spec",

@@ -3,6 +3,8 @@
 //! This only proposes: a goal that cannot be read asks for nothing but that its parts are there, and whether the
 //! needs do what they should is for the evaluator to say.
 
+use std::rc::Rc;
+
 use serde_json::{Value as Json, json};
 
 use super::need::{Edit, Needs};
@@ -18,7 +20,7 @@ const MAX_STEPS: u32 = 120;
 
 /// One way to reach a goal: needs, and goals in its place.
 #[derive(Clone, Debug, Default)]
-struct Way {
+pub(super) struct Way {
     edits: Vec<(Path, Edit)>,
     goals: Vec<Goal>,
 }
@@ -39,14 +41,24 @@ impl Way {
     }
 }
 
+/// The outcome of a search for needs.
+pub(super) struct Solved {
+    /// The needs, one for each way.
+    pub(super) found: Vec<Needs>,
+    /// True if there is no way, also where there are more goals.
+    pub(super) is_hopeless: bool,
+}
+
 /// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
 /// each other.
-pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Vec<Needs> {
+pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Solved {
     let mut found = Vec::new();
     let mut left = MAX_STEPS;
+    let mut is_cut = false;
     let mut open = vec![(goals, needs)];
     while let Some((mut goals, mut needs)) = open.pop() {
         if found.len() >= MAX_WAYS || left == 0 || !reader.take() {
+            is_cut = true;
             break;
         }
         left -= 1;
@@ -57,7 +69,7 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Vec<
             continue;
         };
         // The first way is looked at first.
-        for (n, way) in ways(reader, &goal).into_iter().enumerate().rev() {
+        for (n, way) in ways(reader, &goal).iter().enumerate().rev() {
             // Mostly there is but one way.
             let (mut goals, mut needs) = if n == 0 {
                 (std::mem::take(&mut goals), std::mem::take(&mut needs))
@@ -66,21 +78,33 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Vec<
             };
             let met = way
                 .edits
-                .into_iter()
-                .try_for_each(|(path, edit)| needs.add(&path, edit));
+                .iter()
+                .try_for_each(|(path, edit)| needs.add(path, edit.clone()));
             if met.is_some() {
-                goals.extend(way.goals);
+                goals.extend_from_slice(&way.goals);
                 open.push((goals, needs));
             }
         }
     }
-    found
+    Solved {
+        is_hopeless: found.is_empty() && !is_cut,
+        found,
+    }
 }
 
-fn ways(reader: &Reader<'_>, goal: &Goal) -> Vec<Way> {
+fn ways(reader: &Reader<'_>, goal: &Goal) -> Rc<[Way]> {
     match goal {
-        Goal::NotEmpty(path) => vec![Way::of(path, Edit::MinLen(1))],
-        Goal::Is(place, scope, wanted) => truth(reader, *place, scope, *wanted),
+        Goal::NotEmpty(path) => [Way::of(path, Edit::MinLen(1))].into(),
+        Goal::Is(place, scope, wanted) if scope.is_empty() => {
+            let key = (*place, *wanted);
+            if let Some(known) = reader.ways.borrow().get(&key) {
+                return Rc::clone(known);
+            }
+            let ways: Rc<[Way]> = truth(reader, *place, scope, *wanted).into();
+            reader.ways.borrow_mut().insert(key, Rc::clone(&ways));
+            ways
+        }
+        Goal::Is(place, scope, wanted) => truth(reader, *place, scope, *wanted).into(),
     }
 }
 
@@ -291,7 +315,8 @@ fn called(
                 [Symbol::Value(Json::String(text))] => text.clone(),
                 _ => return vec![present(reader, place, scope)],
             };
-            each(&symbols(target), |path| {
+            let targets = symbols(target);
+            let mut ways = each(&targets, |path| {
                 if !wanted {
                     return Some(Way::of(path, Edit::Differs(json!(text))));
                 }
@@ -302,7 +327,12 @@ fn called(
                     _ => Edit::Equals(json!(matching(&text)?)),
                 };
                 Some(Way::of(path, edit))
-            })
+            });
+            if wanted && function == "matches" {
+                // Another text may match as well, if another one is asked for.
+                ways.extend(each(&targets, |path| Some(Way::of(path, Edit::Present))));
+            }
+            ways
         }
         _ => Vec::new(),
     };

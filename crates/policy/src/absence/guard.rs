@@ -15,7 +15,7 @@ enum Link {
 }
 
 /// The mend for the chain of selections at `chain`, of which the nodes `optional` may select what is absent; with
-/// `stand_in` for a value that the whole may have instead.
+/// `stand_in` for a value that the whole may have instead, and what closes the call.
 pub(super) fn mend(
     reader: &Reader<'_>,
     n: usize,
@@ -62,9 +62,22 @@ pub(super) fn mend(
     }
     let guard = format!("guard it: `{} && ...`", guards.join(" && "));
     Some(match stand_in.filter(|_| is_tolerant) {
-        Some(stand_in) => format!("{guard}, or write `{tolerant}.orValue({stand_in})`"),
+        Some(stand_in) => format!("{guard}, or write `{tolerant}.orValue({stand_in}`"),
         None => guard,
     })
+}
+
+/// The text of the chain of selections at `chain`.
+pub(super) fn plain(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<String> {
+    let (mut text, links) = links(reader, n, chain)?;
+    for (_, link) in links {
+        let _ = match link {
+            Link::Field(name) => write!(text, ".{name}"),
+            Link::Key(key) => write!(text, "[{key}]"),
+            Link::Index(index) => write!(text, "[{index}]"),
+        };
+    }
+    Some(text)
 }
 
 /// The beginning of a chain, and its links, innermost first.
@@ -108,7 +121,7 @@ fn links(reader: &Reader<'_>, n: usize, chain: ExprId) -> Option<(String, Vec<(E
 }
 
 /// A plain text as a literal.
-fn quoted(text: &str) -> Option<String> {
+pub(super) fn quoted(text: &str) -> Option<String> {
     let is_plain = text.len() <= 100
         && text
             .chars()

@@ -1,4 +1,5 @@
-//! The analysis of absence: expressions that fail because something may not be there, each with a witness.
+//! The analysis of absence: expressions that fail because something may not be there, or may have a value that a
+//! call cannot take, each with a witness.
 //!
 //! Candidates are proposed by reading the expressions (`candidates`, `symbol`), requests are made to reach them
 //! (`goals`, `need`, `shape`, `facts`), and the evaluator has the word: what it evaluates without an error for all
@@ -7,8 +8,11 @@
 mod candidates;
 mod facts;
 mod failures;
+mod free;
 mod goals;
 mod guard;
+mod kinds;
+mod least;
 mod need;
 mod path;
 mod roots;
@@ -17,6 +21,7 @@ mod shape;
 mod symbol;
 mod valid;
 mod witness;
+mod words;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -24,39 +29,33 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::admission::{Admission, Operation};
+use crate::admission::Admission;
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
-use crate::matching::{self, Target};
+use crate::matching;
 use crate::param_kind;
 use crate::rule::Rule;
-use candidates::Candidate;
-use cel::ast::ExprId;
+use candidates::{Candidate, Cause};
+use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 use failures::Failure;
+use kinds::kinds;
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
-use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
+use kubernetes::schema::rest_mapper::RestMapper;
+pub use least::LeastObjects;
 use need::{Edit, Needs};
-use path::{Path, Root, Segment};
+use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
 use shape::Shape;
 use symbol::Reader;
 pub use witness::Witness;
 use witness::{Budget, Made, Maker, Params};
-
-/// The most kinds that a policy is tried on.
-const MAX_KINDS: usize = 4;
-
-/// The kinds that stand for all where a rule has wildcards, the first of them that it matches.
-const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
-
-/// The most kinds of wildcards that a policy is tried on.
-const MAX_WILDCARD_KINDS: usize = 2;
+use words::Words;
 
 /// The most requests that are evaluated for one policy.
 const MAX_EVALUATIONS: u32 = 400;
@@ -124,6 +123,8 @@ pub struct Context<'a> {
     pub without_params: Option<&'a str>,
     /// True where no binding of the policy has one, though there are some.
     pub never_has_params: bool,
+    /// The objects that were made for other policies.
+    pub least: &'a LeastObjects,
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -163,6 +164,8 @@ struct Analysis<'a> {
 struct Found {
     absence: Absence,
     offset: u32,
+    /// The places of the chain that it is in.
+    chain: Vec<Location>,
 }
 
 impl<'a> Analysis<'a> {
@@ -201,6 +204,7 @@ impl<'a> Analysis<'a> {
                 operations,
                 object,
                 params.clone(),
+                context.least,
             );
             self.try_kind(maker);
         }
@@ -219,6 +223,7 @@ impl<'a> Analysis<'a> {
             variables,
             constants: maker.constants(),
             known: RefCell::default(),
+            ways: RefCell::default(),
             left: Cell::new(MAX_STEPS),
         };
         let candidates = candidates::find(&reader);
@@ -255,16 +260,15 @@ impl<'a> Analysis<'a> {
     }
 
     fn is_told(&self, candidate: &Candidate) -> bool {
-        if self.shared.contains_key(&candidate.absent) {
+        let (n, path) = (candidate.place.n, &candidate.path);
+        let is_chain_told = self.chains.contains(&(n, candidate.chain));
+        if candidate.cause != Cause::Absent {
+            return is_chain_told;
+        }
+        if self.shared.contains_key(path) {
             return true;
         }
-        if candidate.absent.segments.is_empty() {
-            return false;
-        }
-        self.chains.contains(&(candidate.place.n, candidate.chain))
-            || self
-                .paths
-                .contains(&(candidate.place.n, candidate.absent.clone()))
+        !path.segments.is_empty() && (is_chain_told || self.paths.contains(&(n, path.clone())))
     }
 
     /// Tries to reach `candidate`.
@@ -278,18 +282,38 @@ impl<'a> Analysis<'a> {
         if self.is_told(candidate) {
             return;
         }
-        let mut needs = Needs::default();
-        if needs.add(&candidate.absent, Edit::Absent).is_none() {
-            return;
+        for edit in candidate.edits(reader) {
+            let mut needs = Needs::default();
+            if needs.add(&candidate.path, edit).is_some() {
+                self.try_edit(maker, reader, by_place, candidate, &needs);
+            }
         }
+    }
+
+    /// Tries to reach `candidate` by requests that fit `needs`.
+    fn try_edit(
+        &mut self,
+        maker: &mut Maker<'_>,
+        reader: &Reader<'_>,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        candidate: &Candidate,
+        needs: &Needs,
+    ) {
         let attempts: &[bool] = if candidate.goals.has_soft() {
             &[false, true]
         } else {
             &[false]
         };
         for with_soft in attempts {
+            if self.is_told(candidate) {
+                return;
+            }
             let goals = candidate.goals.list(*with_soft);
-            for mut needs in goals::solve(reader, goals, needs.clone()) {
+            let solved = goals::solve(reader, goals, needs.clone());
+            if solved.is_hopeless {
+                return;
+            }
+            for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
                     let failures = self.try_needs(maker, reader, by_place, &needs);
                     if self.is_told(candidate) {
@@ -317,13 +341,15 @@ impl<'a> Analysis<'a> {
         by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
         needs: &Needs,
     ) -> Option<(Made, Vec<Failure>)> {
+        if !maker.is_new(needs) {
+            return None;
+        }
         let made = maker.make(needs)?;
         let failures = maker.evaluate(reader, &made, &mut self.budget)?;
         for failure in &failures {
             let at_place = by_place.get(&(failure.n, failure.id));
-            let candidate = at_place.into_iter().flatten().find(|candidate| {
-                is_reason(&failure.message) && self.lacks(reader, &made, candidate)
-            });
+            let mut at_place = at_place.into_iter().flatten();
+            let candidate = at_place.find(|it| self.is_cause(reader, &made, failure, it));
             if let Some(candidate) = candidate {
                 self.tell(maker, reader, by_place, &made, failure, candidate);
             }
@@ -331,9 +357,31 @@ impl<'a> Analysis<'a> {
         Some((made, failures))
     }
 
+    /// Reports whether `failure` is for what the candidate says, in a way that a valid request may be.
+    fn is_cause(
+        &self,
+        reader: &Reader<'_>,
+        made: &Made,
+        failure: &Failure,
+        candidate: &Candidate,
+    ) -> bool {
+        let path = &candidate.path;
+        let text = || made.at(path).and_then(Json::as_str);
+        let is_beyond = failure.message.starts_with("index out of bounds");
+        match candidate.cause {
+            Cause::Absent => is_reason(&failure.message) && self.lacks(reader, made, candidate),
+            Cause::Text => text().is_some_and(|text| reader.takes(path, text)),
+            Cause::FewParts(_) => is_beyond && text().is_some_and(|text| reader.takes(path, text)),
+            Cause::FewElements(_) => is_beyond,
+            Cause::Zero => {
+                ["division by zero", "modulus by zero"].contains(&failure.message.as_str())
+            }
+        }
+    }
+
     /// Reports whether `made` lacks what the candidate says, in a way that a valid request may.
     fn lacks(&self, reader: &Reader<'_>, made: &Made, candidate: &Candidate) -> bool {
-        if candidate.absent == Path::of(Root::Namespace) {
+        if candidate.path == Path::of(Root::Namespace) {
             // Match conditions are given none.
             let expressions = self.policy.expressions();
             let role = expressions
@@ -343,8 +391,8 @@ impl<'a> Analysis<'a> {
                 return true;
             }
         }
-        made.lacks(&candidate.absent)
-            && (candidate.absent.segments.is_empty() || reader.may_be_absent(&candidate.absent))
+        made.lacks(&candidate.path)
+            && (candidate.path.segments.is_empty() || reader.may_be_absent(&candidate.path))
     }
 
     fn tell(
@@ -356,8 +404,9 @@ impl<'a> Analysis<'a> {
         failure: &Failure,
         candidate: &Candidate,
     ) {
-        let (n, absent) = (candidate.place.n, &candidate.absent);
-        if let Some((_, others)) = self.shared.get_mut(absent) {
+        let (n, path) = (candidate.place.n, &candidate.path);
+        let is_absent = candidate.cause == Cause::Absent;
+        if is_absent && let Some((_, others)) = self.shared.get_mut(path) {
             others.insert(n);
             return;
         }
@@ -370,68 +419,42 @@ impl<'a> Analysis<'a> {
         let Ok(ast) = expression.parsed() else { return };
         let offset = ast.offset(candidate.place.id);
         let source = SourceMap::new(&expression.text);
+        let words = Words {
+            reader,
+            resource: maker.resource,
+            without_params: self.without_params,
+        };
         let absence = Absence {
             index: n,
             field_ref: expression.field_ref.clone(),
             location: source.location(offset),
-            rule: rule_of(reader, absent),
+            rule: words.rule(candidate),
             gvk: maker.resource.gvk.clone(),
-            message: self.message(maker, made, failure, absent),
-            mend: mend(reader, by_place, candidate),
-            is_of_params: absent.root == path::Root::Params && !absent.segments.is_empty(),
+            message: words.message(made, failure, candidate),
+            mend: words.mend(by_place, candidate),
+            is_of_params: path.root == Root::Params && !path.segments.is_empty(),
             consequence: self.policy.consequence(failure.of),
             n_others: 0,
             witness: maker.witness(made, &failure.message),
         };
-        if is_shared(absent) {
+        if is_absent && is_shared(path) {
             let known = (self.found.len(), HashSet::from([n]));
-            self.shared.insert(absent.clone(), known);
+            self.shared.insert(path.clone(), known);
         }
-        if !absent.segments.is_empty() {
+        if !path.segments.is_empty() {
             self.chains.insert((n, candidate.chain));
-            self.paths.insert((n, absent.clone()));
         }
-        self.found.push(Found { absence, offset });
-    }
-
-    /// A sentence of what may be absent, and what happens then.
-    fn message(&self, maker: &Maker<'_>, made: &Made, failure: &Failure, absent: &Path) -> String {
-        let kind = &maker.resource.gvk.kind;
-        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
-            "an"
-        } else {
-            "a"
-        };
-        let operation = made.operation;
-        let error = &failure.message;
-        let name = absent.root.name();
-        let subject = match maker.resource.gvr.resource.split_once('/') {
-            Some(_) => format!("{operation} of {}", maker.resource.gvr.resource),
-            None => format!("{operation} of {article} {kind}"),
-        };
-        if absent.segments.is_empty() {
-            let why = match absent.root {
-                Root::Params => match self.without_params {
-                    Some(binding) => {
-                        format!("under the binding `{binding}`, which has no paramRef")
-                    }
-                    None => "without params".to_owned(),
-                },
-                Root::Namespace if maker.resource.namespaced => "in match conditions".to_owned(),
-                Root::Namespace => "for what has no namespace".to_owned(),
-                _ => format!("on {operation}"),
-            };
-            return format!("`{name}` is null {why}: {subject} fails with `{error}`");
+        if is_absent && !path.segments.is_empty() {
+            self.paths.insert((n, path.clone()));
         }
-        let shown = match absent.segments.first() {
-            Some(Segment::Field(field)) if path::is_name(field) => format!("{name}.{absent}"),
-            _ => format!("{name}{absent}"),
-        };
-        let without = match absent.root {
-            Root::Object => absent.to_string(),
-            _ => shown.clone(),
-        };
-        format!("`{shown}` may be absent: {subject} without {without} fails with `{error}`")
+        let chain = chain_of(ast, candidate.chain)
+            .into_iter()
+            .map(|id| source.location(ast.offset(id)));
+        self.found.push(Found {
+            absence,
+            offset,
+            chain: chain.collect(),
+        });
     }
 
     /// The findings in the order of the policy's fields, without those that type checking tells.
@@ -441,19 +464,40 @@ impl<'a> Analysis<'a> {
                 found.absence.n_others = expressions.len().saturating_sub(1);
             }
         }
-        let is_typed = |absence: &Absence| {
+        let is_typed = |Found { absence, chain, .. }: &Found| {
             let of_expression = typed.iter().filter(|found| found.index == absence.index);
             let mut told = of_expression.flat_map(ExpressionFindings::iter);
             told.any(|(_, _, found)| {
                 found.location == absence.location
+                    // Of a chain that cannot be evaluated at all, no guard makes sense.
+                    || found.code == Code::UndefinedField && chain.contains(&found.location)
                     || absence.rule == Rule::AbsentObject && found.code == Code::NoFieldSelection
             })
         };
-        self.found.retain(|found| !is_typed(&found.absence));
+        self.found.retain(|found| !is_typed(found));
         self.found
             .sort_by_key(|found| (found.absence.index, found.offset));
         self.found.into_iter().map(|found| found.absence).collect()
     }
+}
+
+/// The nodes of the chain of selections and indices at `chain`, outermost first.
+fn chain_of(ast: &Ast, chain: ExprId) -> Vec<ExprId> {
+    let mut nodes = Vec::new();
+    let mut next = Some(chain);
+    while let Some(id) = next {
+        nodes.push(id);
+        next = match ast.expr(id) {
+            Expr::Select { operand, .. } => Some(*operand),
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if &**function == "_[_]" => args.first().copied(),
+            _ => None,
+        };
+    }
+    nodes
 }
 
 /// Reports whether the cause is one of all expressions together: it is mended in one place, or not seen in them.
@@ -481,87 +525,15 @@ fn blocking<'c>(
 ) -> Option<&'c Path> {
     let lacking = |failure: &Failure| {
         let at_place = by_place.get(&(failure.n, failure.id))?;
-        let missing = at_place.iter().find(|other| made.lacks(&other.absent))?;
-        Some(&missing.absent)
+        let missing = at_place
+            .iter()
+            .find(|other| other.cause == Cause::Absent && made.lacks(&other.path))?;
+        Some(&missing.path)
     };
     let (here, elsewhere): (Vec<_>, Vec<_>) = failures
         .iter()
         .partition(|failure| failure.n == candidate.place.n);
     here.into_iter().chain(elsewhere).find_map(lacking)
-}
-
-fn rule_of(reader: &Reader<'_>, absent: &Path) -> Rule {
-    match (absent.root, absent.segments.last()) {
-        (Root::Params, None) => Rule::AbsentParams,
-        (_, None) => Rule::AbsentObject,
-        (_, Some(Segment::Index(_))) => Rule::AbsentElement,
-        (_, Some(Segment::Field(_))) => {
-            let parent = absent.parent().and_then(|parent| reader.shape(&parent));
-            if parent.is_some_and(|shape| shape.is_map()) {
-                Rule::AbsentKey
-            } else {
-                Rule::AbsentField
-            }
-        }
-    }
-}
-
-fn mend(
-    reader: &Reader<'_>,
-    by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
-    candidate: &Candidate,
-) -> Option<String> {
-    let absent = &candidate.absent;
-    if absent.segments.is_empty() {
-        return Some(match absent.root {
-            Root::Object => {
-                "guard it: `object == null || ...`, or leave DELETE out of the rule's operations"
-                    .to_owned()
-            }
-            Root::OldObject => {
-                "guard it: `oldObject == null || ...`, or leave CREATE out of the rule's operations"
-                    .to_owned()
-            }
-            Root::Params => {
-                "give the binding a paramRef, or guard it: `params == null || ...`".to_owned()
-            }
-            Root::Namespace | Root::Request => {
-                "guard it: `namespaceObject == null || ...`".to_owned()
-            }
-        });
-    }
-    let n = candidate.place.n;
-    let of_chain = by_place
-        .values()
-        .flatten()
-        .filter(|other| other.place.n == n && other.chain == candidate.chain)
-        .filter(|other| !other.absent.segments.is_empty());
-    let mut optional = HashSet::new();
-    let mut last: Option<&Path> = None;
-    for other in of_chain {
-        optional.insert(other.place.id);
-        if last.is_none_or(|path| path.segments.len() < other.absent.segments.len()) {
-            last = Some(&other.absent);
-        }
-    }
-    let whole = symbol_of_chain(reader, candidate);
-    let stand_in = whole.and_then(|path| reader.shape(&path)?.stand_in());
-    guard::mend(reader, n, candidate.chain, &optional, stand_in)
-}
-
-/// The path of the whole chain that the candidate is in, where it begins with a root.
-fn symbol_of_chain(reader: &Reader<'_>, candidate: &Candidate) -> Option<Path> {
-    let place = symbol::Place {
-        n: candidate.place.n,
-        id: candidate.chain,
-    };
-    reader
-        .symbols(place, &symbol::Scope::default())
-        .into_iter()
-        .find_map(|symbol| match symbol {
-            symbol::Symbol::At { path, .. } => Some(path),
-            _ => None,
-        })
 }
 
 fn shape<'a>(
@@ -593,63 +565,4 @@ fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'
         may_be_null: context.without_params.is_some(),
         is_always_null: context.never_has_params,
     })
-}
-
-/// The resources that stand for all that the rules match, each of another kind, with the operations of their
-/// requests.
-fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
-    let named: Vec<_> = targets
-        .iter()
-        .filter(|target| !target.by_wildcard)
-        .collect();
-    let by_wildcard: Vec<_> = targets.iter().filter(|target| target.by_wildcard).collect();
-    let mut chosen = of_kinds(&named, MAX_KINDS);
-    if chosen.is_empty() {
-        let is_usual = |target: &&&Target<'_>| {
-            let gvk = &target.resource.gvk;
-            USUAL_KINDS.contains(&(&*gvk.group, &*gvk.kind))
-        };
-        let mut ordered: Vec<_> = by_wildcard.iter().filter(is_usual).copied().collect();
-        let rank = |target: &&Target<'_>| {
-            USUAL_KINDS
-                .iter()
-                .position(|(_, kind)| *kind == target.resource.gvk.kind)
-        };
-        ordered.sort_by_key(rank);
-        ordered.extend(by_wildcard.iter().filter(|target| !is_usual(target)));
-        chosen = of_kinds(&ordered, MAX_WILDCARD_KINDS);
-    }
-    chosen
-        .into_iter()
-        .map(|target| (target.resource, operations(target)))
-        .collect()
-}
-
-/// The operations of the requests for a target, the usual one first.
-fn operations(target: &Target<'_>) -> Vec<Operation> {
-    let names: Vec<_> = target.operations.names().collect();
-    let all = [
-        Operation::Create,
-        Operation::Update,
-        Operation::Delete,
-        Operation::Connect,
-    ];
-    all.into_iter()
-        .filter(|operation| names.contains(&operation.as_str()))
-        .collect()
-}
-
-/// One target of each kind, resources before subresources.
-fn of_kinds<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
-    let mut seen = HashSet::new();
-    let (subresources, resources): (Vec<_>, Vec<_>) = targets
-        .iter()
-        .copied()
-        .partition(|target| target.resource.gvr.is_subresource());
-    resources
-        .into_iter()
-        .chain(subresources)
-        .filter(|target| seen.insert(&target.resource.gvk))
-        .take(max)
-        .collect()
 }

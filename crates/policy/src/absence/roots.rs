@@ -1,6 +1,6 @@
 //! The types of `request` and `namespaceObject`, with what is there for certain.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::shape::Shape;
 use super::witness::is_namespace;
@@ -84,6 +84,11 @@ pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
 ///
 /// Source: `k8s.io/apiserver` `pkg/admission/plugin/cel/condition.go` (`CreateNamespaceObject`).
 pub(super) fn namespace_shape() -> Shape<'static> {
+    static TYPE: LazyLock<Arc<DeclType>> = LazyLock::new(namespace_type);
+    Shape::custom(Arc::clone(&TYPE), None, false)
+}
+
+fn namespace_type() -> Arc<DeclType> {
     let metadata = fields(
         "metadata",
         [
@@ -111,13 +116,12 @@ pub(super) fn namespace_shape() -> Shape<'static> {
     );
     let spec = fields("spec", [("finalizers", texts(), true)]);
     let status = fields("status", [("phase", text(), true)]);
-    let type_ = fields(
+    fields(
         "namespace",
         [
             ("metadata", metadata, true),
             ("spec", spec, true),
             ("status", status, true),
         ],
-    );
-    Shape::custom(type_, None, false)
+    )
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
+use super::kinds::{of_kinds, operations};
 use super::need::Needs;
 use super::witness::{Maker, Witness};
-use super::{Context, of_kinds, operations, shape};
+use super::{Context, shape};
 use crate::admission::{Admission, AuthorizerList, Binding, ParamList, Surroundings};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
@@ -69,6 +70,7 @@ pub fn scope_mismatch(
             operations(target),
             object,
             None,
+            context.least,
         );
         let Some(made) = maker.make(&Needs::default()) else {
             continue;

@@ -85,6 +85,31 @@ impl<'a> Shape<'a> {
         self.own_kind.is_some()
     }
 
+    /// The kind that it is of, where that is one of Kubernetes' own.
+    pub(super) fn own_kind(&self) -> Option<&str> {
+        self.own_kind.as_deref()
+    }
+
+    /// Reports whether it is a whole number, or any.
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::Int | DeclKind::Double)
+    }
+
+    /// Reports whether it is a text without a list of values or a format.
+    pub(super) fn is_free_text(&self) -> bool {
+        matches!(self.type_.kind, DeclKind::String)
+            && self.type_.enum_values.is_none()
+            && self.format().is_none()
+    }
+
+    /// Reports whether a CRD has rules about it that are expressions.
+    pub(super) fn has_rules(&self) -> bool {
+        let rules = self
+            .written
+            .and_then(|it| it.get("x-kubernetes-validations"));
+        rules.is_some_and(|rules| !rules.is_null())
+    }
+
     /// Reports whether nothing is known of it.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self.type_.kind, DeclKind::Unknown)
@@ -410,8 +435,11 @@ impl<'a> Shape<'a> {
         };
         let bound = |keyword| written.get(keyword).and_then(Json::as_f64);
         let is_within = value.as_f64().is_none_or(|number| {
-            bound("minimum").is_none_or(|least| number >= least)
-                && bound("maximum").is_none_or(|most| number <= most)
+            let excludes = |keyword| written.get(keyword) == Some(&Json::Bool(true));
+            bound("minimum").is_none_or(|least| {
+                number > least || number >= least && !excludes("exclusiveMinimum")
+            }) && bound("maximum")
+                .is_none_or(|most| number < most || number <= most && !excludes("exclusiveMaximum"))
         });
         let fits = value.as_str().is_none_or(|text| {
             let n = text.chars().count();
@@ -586,7 +614,7 @@ impl<'a> Shape<'a> {
                     && text.ends_with(suffix.as_str())
             });
             let text = simple.map_or_else(|| format!("{prefix}{part}{suffix}"), Clone::clone);
-            let text = Json::String(text);
+            let text = Json::String(whole(text, need));
             if !self.allows(&text) {
                 return None;
             }
@@ -615,6 +643,23 @@ impl<'a> Shape<'a> {
             .chain(bools)
             .find(|value| !values.contains(value) && self.allows(value) && !value.is_object())
     }
+}
+
+/// `text` with a word more at an end that no name has, `/` or `-`, unless `need` asks for that end.
+fn whole(mut text: String, need: &Need) -> String {
+    let [prefix, _, suffix] = &need.text;
+    if suffix.is_empty() && text.ends_with(|c: char| c.is_ascii_punctuation()) {
+        text.push_str(if text == "system:serviceaccount:" {
+            // A user that is a service account has both, a namespace and a name.
+            "default:example"
+        } else {
+            "example"
+        });
+    }
+    if prefix.is_empty() && text.starts_with(|c: char| c.is_ascii_punctuation()) {
+        text.insert_str(0, "example");
+    }
+    text
 }
 
 /// The fields that every object of Kubernetes' own kinds has.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use super::goals::Way;
 use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
@@ -52,6 +53,8 @@ pub(super) enum Symbol {
     Key(Path),
     /// The number of elements or entries at the path.
     Size(Path),
+    /// The parts of the text at the path.
+    Parts(Path),
     Unknown,
 }
 
@@ -73,6 +76,11 @@ impl Scope {
             symbols,
             outer: self.clone(),
         })))
+    }
+
+    /// Reports whether no macro has bound a name.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
     }
 
     fn find(&self, name: &str) -> Option<&[Symbol]> {
@@ -118,6 +126,8 @@ pub(super) struct Reader<'a> {
     pub(super) constants: Vec<(Path, Json)>,
     /// The symbols of expressions outside of macros, as far as they were asked for.
     pub(super) known: RefCell<HashMap<Place, Vec<Symbol>>>,
+    /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
+    pub(super) ways: RefCell<HashMap<(Place, bool), Rc<[Way]>>>,
     /// The steps that may still be taken.
     pub(super) left: Cell<u32>,
 }
@@ -324,6 +334,13 @@ impl<'a> Reader<'a> {
                 vec![Symbol::Sum(Rc::new((below(*left), below(*right))))]
             }
             ("size", Some(of), []) | ("size", None, &[of]) => sized(below(of)),
+            ("split", Some(text), [_]) => {
+                let texts = below(text).into_iter().map(|symbol| match symbol {
+                    Symbol::At { path, .. } => Symbol::Parts(path),
+                    _ => Symbol::Unknown,
+                });
+                texts.collect()
+            }
             ("dyn" | "string" | "int" | "double", None, &[of])
             | ("lowerAscii" | "trim" | "flatten" | "distinct" | "sort", Some(of), []) => below(of),
             _ => vec![Symbol::Unknown],
@@ -407,7 +424,70 @@ impl<'a> Reader<'a> {
                     .collect()
             }
             Symbol::Collected(place, scope) => self.collected(*place, scope, depth),
-            Symbol::Value(_) | Symbol::Key(_) | Symbol::Size(_) | Symbol::Unknown => Vec::new(),
+            Symbol::Value(_)
+            | Symbol::Key(_)
+            | Symbol::Size(_)
+            | Symbol::Parts(_)
+            | Symbol::Unknown => Vec::new(),
+        }
+    }
+
+    /// The goals for the macro of which `symbol` is the list to leave out what it is about, with the list that it
+    /// goes over.
+    pub(super) fn fewer(&self, symbol: &Symbol) -> Option<(Path, Vec<Goal>)> {
+        let Symbol::Collected(place, scope) = symbol else {
+            return None;
+        };
+        let Expr::Comprehension(fold) = self.expr(*place) else {
+            return None;
+        };
+        let Form::Collect(filter, _) = form(self, place.n, fold) else {
+            return None;
+        };
+        let here = |id| Place { n: place.n, id };
+        let ranges = self.symbols(here(fold.iter_range), scope);
+        let path = ranges.iter().find_map(|range| self.first_path(range, 0))?;
+        if let Some(collected) = ranges
+            .iter()
+            .find(|range| filter.is_none() && matches!(range, Symbol::Collected(..)))
+        {
+            return self.fewer(collected);
+        }
+        let rounds = self.rounds(place.n, fold, scope, 0).into_iter();
+        let excluded = filter.map_or_else(Vec::new, |filter| {
+            rounds
+                .map(|(round, _)| Goal::Is(here(filter), round, false))
+                .collect()
+        });
+        Some((path, excluded))
+    }
+
+    /// The first part of the request that a list is made of.
+    fn first_path(&self, symbol: &Symbol, depth: usize) -> Option<Path> {
+        if depth > 8 {
+            return None;
+        }
+        let depth = depth.saturating_add(1);
+        match symbol {
+            Symbol::At { path, .. } | Symbol::Parts(path) => Some(path.clone()),
+            Symbol::Sum(sides) => {
+                let mut both = sides.0.iter().chain(&sides.1);
+                both.find_map(|side| self.first_path(side, depth))
+            }
+            Symbol::Collected(place, scope) => {
+                let Expr::Comprehension(fold) = self.expr(*place) else {
+                    return None;
+                };
+                let range = Place {
+                    n: place.n,
+                    id: fold.iter_range,
+                };
+                let ranges = self.symbols(range, scope);
+                ranges
+                    .iter()
+                    .find_map(|range| self.first_path(range, depth))
+            }
+            _ => None,
         }
     }
 

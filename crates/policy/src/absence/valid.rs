@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::need::{Edit, Needs};
+use super::path::{Path, Root};
+
 /// Completes an object of `kind` so that it is valid; `None` where what it has and lacks can never be.
 ///
 /// Source: `k8s.io/kubernetes` `pkg/apis/rbac/validation/validation.go` (`ValidatePolicyRule`),
@@ -102,6 +105,52 @@ pub(super) fn complete(kind: &str, object: &mut Json) -> Option<()> {
     }
 }
 
+/// Adds to the needs of an object of `kind` at `root` those that follow from them; `None` where no valid object has
+/// them all.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`ValidateService`, `isHeadlessService`),
+/// `pkg/apis/core/v1/defaults.go` (`SetDefaults_Service`), `pkg/registry/core/service/storage/alloc.go`
+/// (`allocateCreate`).
+pub(super) fn imply(kind: &str, root: Root, needs: &mut Needs) -> Option<()> {
+    if kind != "Service" {
+        return Some(());
+    }
+    let spec = Path::of(root).field("spec")?;
+    let type_ = spec.field("type")?;
+    let external = json!("ExternalName");
+    let addresses: Option<Vec<Path>> = ADDRESSES.iter().map(|name| spec.field(name)).collect();
+    let addresses = addresses?;
+    let has_addresses = addresses.iter().any(|path| needs.is_present(path));
+    if addresses.iter().any(|path| needs.is_absent(path)) {
+        needs.add(&type_, Edit::Equals(external.clone()))?;
+    } else if needs.is_absent(&spec.field("ports")?) {
+        let mut of_name = needs.clone();
+        let is_of_name = !has_addresses
+            && of_name
+                .add(&type_, Edit::Equals(external.clone()))
+                .is_some();
+        if is_of_name {
+            *needs = of_name;
+        } else {
+            needs.add(&spec.field("clusterIP")?, Edit::Equals(json!("None")))?;
+        }
+    }
+    let is_external = needs
+        .at(&type_)
+        .is_some_and(|need| need.equals.as_ref() == Some(&external));
+    let has_addresses = addresses.iter().any(|path| needs.is_present(path));
+    (!(is_external && has_addresses)).then_some(())
+}
+
+/// Fields that a Service has unless it is of the type ExternalName.
+const ADDRESSES: [&str; 5] = [
+    "clusterIP",
+    "clusterIPs",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "internalTrafficPolicy",
+];
+
 fn fill(object: &mut Map<String, Json>, field: &str, value: Json) {
     object.entry(field).or_insert(value);
 }
@@ -114,7 +163,12 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
         .unwrap_or_default()
         .to_owned();
     match type_.as_str() {
-        "ExternalName" => fill(spec, "externalName", json!("example.com")),
+        "ExternalName" => {
+            fill(spec, "externalName", json!("example.com"));
+            for name in ADDRESSES {
+                spec.remove(name);
+            }
+        }
         "NodePort" | "LoadBalancer" => {
             let ports = spec.get_mut("ports").and_then(Json::as_array_mut);
             for (port, number) in ports.into_iter().flatten().zip(30_000..) {
@@ -122,6 +176,12 @@ fn complete_service(spec: &mut Map<String, Json>) -> Option<()> {
             }
         }
         _ => {}
+    }
+    if spec
+        .get("clusterIP")
+        .is_some_and(|address| address == "None")
+    {
+        spec.insert("clusterIPs".to_owned(), json!(["None"]));
     }
     Some(())
 }

@@ -1,5 +1,6 @@
 //! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
+use super::least::LeastObjects;
 use super::need::{Edit, Need, Needs};
 use super::path::{Path, Root, Segment};
 use super::roots::{namespace_shape, request_shape};
@@ -22,6 +24,7 @@ use crate::admission::{
 };
 use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
+use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
@@ -70,6 +73,15 @@ impl Made {
         }
     }
 
+    /// The value at `path`.
+    pub(super) fn at(&self, path: &Path) -> Option<&Json> {
+        let mut value = self.root(path.root)?;
+        for segment in &path.segments {
+            value = behind(value, segment)?;
+        }
+        Some(value)
+    }
+
     /// Reports whether nothing is at `path`, though what is around it is there.
     pub(super) fn lacks(&self, path: &Path) -> bool {
         let Some(mut value) = self.root(path.root) else {
@@ -111,8 +123,13 @@ pub(super) struct Maker<'a> {
     pub(super) params: Option<Params<'a>>,
     /// True of Kubernetes' own kinds.
     is_own: bool,
-    /// The least object.
-    minimal: Option<Json>,
+    /// The type of `request`.
+    request: Shape<'static>,
+    least: &'a LeastObjects,
+    /// The least object, once something is made.
+    minimal: OnceCell<Option<Json>>,
+    /// The needs that requests were made for.
+    tried: Vec<Needs>,
     /// The requests that were evaluated.
     seen: HashSet<String>,
     authorizer: Arc<AuthorizerList>,
@@ -152,17 +169,20 @@ impl<'a> Maker<'a> {
         operations: Vec<Operation>,
         object: Shape<'a>,
         params: Option<Params<'a>>,
+        least: &'a LeastObjects,
     ) -> Self {
-        let minimal = object.minimal(&Path::of(Root::Object));
         Self {
             admission,
             policy,
             resource,
             operations,
             is_own: object.is_own(),
-            minimal,
+            request: request_shape(resource),
+            least,
+            minimal: OnceCell::new(),
             object,
             params,
+            tried: Vec::new(),
             seen: HashSet::new(),
             authorizer: Arc::new(AuthorizerList::default()),
         }
@@ -173,7 +193,7 @@ impl<'a> Maker<'a> {
         let mut roots = vec![
             (Root::Object, self.object.clone()),
             (Root::OldObject, self.object.clone()),
-            (Root::Request, request_shape(self.resource)),
+            (Root::Request, self.request.clone()),
         ];
         roots.push((Root::Namespace, namespace_shape()));
         roots.extend(
@@ -247,6 +267,15 @@ impl<'a> Maker<'a> {
         self.operations.iter().find(fits).copied()
     }
 
+    /// Reports whether no request was made for `needs` before.
+    pub(super) fn is_new(&mut self, needs: &Needs) -> bool {
+        let is_new = !self.tried.contains(needs);
+        if is_new {
+            self.tried.push(needs.clone());
+        }
+        is_new
+    }
+
     /// A request that fits `needs`; `None` where there is none, as far as can be told.
     pub(super) fn make(&self, needs: &Needs) -> Option<Made> {
         let operation = self.operation(needs)?;
@@ -257,6 +286,15 @@ impl<'a> Maker<'a> {
             Operation::Update => (true, true),
             Operation::Delete => (false, true),
         };
+        if self.is_own {
+            let of_object = has_object.then_some(Root::Object);
+            for root in of_object
+                .into_iter()
+                .chain(has_old.then_some(Root::OldObject))
+            {
+                valid::imply(&self.resource.gvk.kind, root, &mut needs)?;
+            }
+        }
         let object = if has_object {
             Some(self.make_object(&needs, Root::Object, operation)?)
         } else {
@@ -297,7 +335,10 @@ impl<'a> Maker<'a> {
     }
 
     fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {
-        let mut object = self.minimal.clone()?;
+        let minimal = self
+            .minimal
+            .get_or_init(|| self.least.get(&self.resource.gvk, &self.object));
+        let mut object = minimal.clone()?;
         let fields = object.as_object_mut()?;
         fields.insert(
             "apiVersion".to_owned(),
@@ -437,9 +478,8 @@ impl<'a> Maker<'a> {
             metadata("namespace")
         };
         fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
-        let shape = request_shape(self.resource);
         let before = request.clone();
-        meet_all(&shape, &mut request, Root::Request, needs)?;
+        meet_all(&self.request, &mut request, Root::Request, needs)?;
         // The user alone can be chosen.
         let is_fixed = |name: &str| before.get(name) == request.get(name);
         let fixed = [
@@ -586,7 +626,9 @@ impl<'a> Maker<'a> {
         let is_over = steps
             .iter()
             .any(|step| step.result.as_ref().is_err_and(EvalError::ends_evaluation));
-        let cost = evaluation.costs.used().saturating_add(100);
+        // A check asks nobody here.
+        let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
+        let cost = cost.saturating_add(100);
         let cost = if is_over {
             cost.saturating_add(TRACED_CALL_LIMIT)
         } else {

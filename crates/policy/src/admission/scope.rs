@@ -11,10 +11,11 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::program::{Planned, Programs};
 use super::text::go_quote;
-use super::trace::{TRACED_CALL_LIMIT, Trace};
+use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
 use cel::eval::{Activation, FieldResult, Limits};
 use cel::types::{StructType, Type};
 use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
+use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::library::limits::PER_CALL_LIMIT;
 use kubernetes::schema::escape::unescape;
 
@@ -103,9 +104,10 @@ impl Scope {
             return (Err(EvalError::new("the evaluation was cancelled")), 0);
         }
         self.depth.store(depth, Ordering::Relaxed);
-        let limit = match self.inputs.trace {
-            Some(_) => TRACED_CALL_LIMIT,
-            None => PER_CALL_LIMIT,
+        let limit = match (&self.inputs.trace, &self.inputs.authorizer) {
+            (Some(_), None) => TRACED_CALL_LIMIT,
+            (Some(_), Some(_)) => TRACED_CALL_LIMIT + TRACED_CHECKS * AUTHORIZER_CHECK_COST,
+            (None, _) => PER_CALL_LIMIT,
         };
         let limits = Limits {
             work: Some(&self.inputs.work),

@@ -7,6 +7,10 @@ use cel::value::{EvalError, Value};
 /// The greatest cost of an evaluation that is traced, in cost units: who traces tries many small requests.
 pub(crate) const TRACED_CALL_LIMIT: u64 = 50_000;
 
+/// The checks of the authorizer that a traced evaluation may ask for besides. They cost much where an authorizer is
+/// asked, and nothing where none is.
+pub(crate) const TRACED_CHECKS: u64 = 6;
+
 /// The result of an expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {

@@ -9,7 +9,7 @@ use crate::expressions::{Checked, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
 use cel::types::Type;
-use kubernetes::library::cost;
+use kubernetes::library::estimate;
 use kubernetes::schema::{DeclField, DeclKind, DeclType, DeclaredSizes, Gvk, ObjectShape};
 
 /// How many lists within lists objects of a size are supposed to have in different shapes.
@@ -86,7 +86,8 @@ pub(super) fn kind_costs(
 /// The costs of a sound expression, for the largest request and for smaller objects; nothing where no visits
 /// are left.
 fn estimated(checked: &CheckedAst, known: &Known, visits_left: &mut usize) -> Option<Costs> {
-    let estimate = cost::estimate(checked, &known.sizes());
+    let sizes = known.sizes();
+    let estimate = estimate::estimate(checked, &sizes);
     let mut costs = Costs::NONE;
     costs.estimate = estimate;
     costs.by_size.fill(estimate.max);
@@ -96,15 +97,23 @@ fn estimated(checked: &CheckedAst, known: &Known, visits_left: &mut usize) -> Op
     let n_estimates = costs.by_size.len().saturating_mul(MAX_FILLED_FROM + 1);
     let visits = checked.ast().len().saturating_mul(n_estimates);
     *visits_left = visits_left.checked_sub(visits)?;
-    for (cost, n_bytes) in costs.by_size.iter_mut().zip(object_sizes()) {
-        let of_shape = |filled_from| {
-            let shape = ObjectShape {
-                n_bytes,
-                filled_from,
-            };
-            cost::estimate(checked, &known.sizes().in_objects(shape)).max
-        };
-        let worst = (0..=MAX_FILLED_FROM).map(of_shape).max();
+    let shapes = object_sizes().flat_map(|n_bytes| {
+        (0..=MAX_FILLED_FROM).map(move |filled_from| ObjectShape {
+            n_bytes,
+            filled_from,
+        })
+    });
+    let sizes: Vec<_> = shapes
+        .map(|shape| sizes.clone().in_objects(shape))
+        .collect();
+    let sizes: Vec<_> = sizes.iter().map(|sizes| sizes as _).collect();
+    let of_shapes = estimate::estimate_each(checked, &sizes);
+    for (cost, of_size) in costs
+        .by_size
+        .iter_mut()
+        .zip(of_shapes.chunks(MAX_FILLED_FROM + 1))
+    {
+        let worst = of_size.iter().map(|estimate| estimate.max).max();
         *cost = worst.unwrap_or(estimate.max).min(estimate.max);
     }
     Some(costs)

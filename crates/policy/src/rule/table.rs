@@ -116,6 +116,13 @@ rules! {
         words("A policy is about apps deployments, and the matchResources of its binding name pods."),
         "A binding narrows its policy, and adds nothing to it: name some of the resources and operations that the \
          policy's rules name.";
+    DivisionByZero "division-by-zero":
+        "a divisor is 0 in some valid request",
+        expression(
+            "100 / object.spec.replicas > 10",
+            "object.spec.replicas == 0 || 100 / object.spec.replicas > 10",
+        ),
+        "Ask for 0 first, or multiply instead: `100 > 10 * x`. The finding has a request for which the expression fails.";
     DuplicateKey "duplicate-key":
         "a key is given twice",
         spec("failurePolicy: Fail\nfailurePolicy: Ignore", "failurePolicy: Fail"),
@@ -165,6 +172,16 @@ rules! {
         ),
         "Correct the literal: the message is that of the evaluation. With failurePolicy Fail, each request that comes \
          to the call is denied.";
+    FailingConversion "failing-conversion":
+        "a text that a user chooses is converted, and some valid request has one that cannot be",
+        expression(
+            "!('n' in object.spec.selector.matchLabels) || int(object.spec.selector.matchLabels['n']) > 0",
+            "!('n' in object.spec.selector.matchLabels) || object.spec.selector.matchLabels['n'].matches('^[0-9]{1,9}$') && \
+             int(object.spec.selector.matchLabels['n']) > 0",
+        ),
+        "Ask first whether it can be converted: isQuantity(), isIP(), isCIDR(), isURL(), isSemver(), or matches() for \
+         numbers and times. Otherwise the user gets the error of the conversion and not the validation's message, and \
+         with failurePolicy Ignore the request is let through. The finding has a request for which the expression fails.";
     IgnoredParams "ignored-params":
         "a binding refers to params of a policy that has no paramKind",
         words("A binding has `paramRef: {name: limits}`, and its policy has no paramKind."),
@@ -300,6 +317,11 @@ rules! {
         words("The paramKind is Namespace, which has no namespace itself, and paramRef.namespace names one."),
         "Leave paramRef.namespace out for a cluster-scoped paramKind; name it for a namespaced one where the rules match \
          cluster-scoped resources.";
+    ParamsNotFound "params-not-found":
+        "a binding of the cluster refers to params that do not exist",
+        words("The binding has paramRef {name: limits, namespace: default, parameterNotFoundAction: Deny}, and that \
+               namespace has no such object."),
+        "Create the params, or correct the paramRef of the binding.";
     PassedOver "passed-over":
         "objects of kinds that are not checked",
         file(
@@ -397,6 +419,10 @@ rules! {
         "values are compared whose types are never equal",
         expression("object.spec.replicas == '50'", "object.spec.replicas == 50"),
         "Compare with a value of the type that the field has: `==` and `in` are always false for others, `!=` always true.";
+    UnreadCluster "unread-cluster":
+        "something of the cluster that a policy needs cannot be read",
+        words("`kubectl vap check --live`, by a user who may not list bindings, or while an aggregated API is down"),
+        "Ask for the permission that is named, or wait until the API answers; what the finding names is not checked.";
     Unreadable "unreadable":
         "a file or directory cannot be read",
         words("`kubectl vap check no-such-file.yaml`"),

@@ -6,6 +6,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use cel::env::Env;
 use cel::source::SourceMap;
 use cel::types::Type;
+use kubernetes::schema::rest_mapper::RestMapper;
 
 use super::path::{self, Operator};
 use super::{Suspicion, bounds};
@@ -13,7 +14,8 @@ use crate::analysis::{Closed, evaluate_closed};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, policy_env};
 use crate::expressions::{PolicyExpression, Role};
-use crate::matching::MatchedResource;
+use crate::matching::{MatchedResource, Operations};
+use crate::nearest::{is_respelt, nearest};
 use crate::param_kind;
 use crate::rule::Rule;
 
@@ -23,13 +25,12 @@ const MAX_CALLS: usize = 200;
 /// The most findings about one expression.
 const MAX_FOUND: usize = 20;
 
-/// The operations that a request may have.
-///
-/// Source: `k8s.io/api` `admission/v1/types.go`, `Operation`.
-const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
-
 /// Finds the expressions of `policy`, whose rules match `resources`.
-pub(super) fn find(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Vec<Suspicion> {
+pub(super) fn find(
+    policy: &CompiledPolicy,
+    resources: &[MatchedResource],
+    mapper: &RestMapper,
+) -> Vec<Suspicion> {
     let has_params = param_kind(policy.policy()).is_some();
     let mut search = Search {
         env: policy_env(&Declared {
@@ -39,6 +40,7 @@ pub(super) fn find(policy: &CompiledPolicy, resources: &[MatchedResource]) -> Ve
             request_resource: true,
         }),
         names: Names::of(resources),
+        mapper,
         calls_left: MAX_CALLS,
     };
     let mut found = Vec::new();
@@ -72,26 +74,33 @@ impl Names {
         }
     }
 
-    /// The name of these that was most likely meant by `text`, which is none of them.
-    fn meant(names: &BTreeSet<String>, text: &str) -> Option<String> {
-        let plain = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();
-        let wanted = plain(text);
-        let mut near = names.iter().filter(|name| plain(name) == wanted);
-        let first = near.next()?;
-        (near.next().is_none() && !names.contains(text)).then(|| first.clone())
+    /// The name of these that was most likely meant by `text`, which is none of them, and if it is
+    /// that of something else most likely means that.
+    fn meant(names: &BTreeSet<String>, text: &str, is_served: bool) -> Option<String> {
+        if names.contains(text) {
+            return None;
+        }
+        let mut respelt = names.iter().filter(|name| is_respelt(name, text));
+        match (respelt.next(), respelt.next()) {
+            (Some(only), None) => Some(only.clone()),
+            (Some(_), Some(_)) => None,
+            (None, _) if is_served => None,
+            (None, _) => nearest(text, names.iter().map(String::as_str)).map(str::to_owned),
+        }
     }
 }
 
-struct Search {
+struct Search<'m> {
     env: Env,
     names: Names,
+    mapper: &'m RestMapper,
     calls_left: usize,
 }
 
 /// A finding at a node: the rule, the message, the mend, and whether it is harmless.
 type Found = (Rule, String, Option<String>, bool);
 
-impl Search {
+impl Search<'_> {
     fn look_at(&mut self, expression: &PolicyExpression, ast: &Ast, found: &mut Vec<Suspicion>) {
         let source = SourceMap::new(&expression.text);
         let mut at_nodes: Vec<(ExprId, Found)> = Vec::new();
@@ -182,17 +191,19 @@ impl Search {
         };
         for text in &texts {
             let (message, meant) = match path.as_str() {
-                "request.operation" if !OPERATIONS.contains(text) => {
+                "request.operation" if !Operations::NAMES.contains(text) => {
                     let upper = text.to_uppercase();
-                    let meant = OPERATIONS.contains(&upper.as_str()).then_some(upper);
-                    let all = OPERATIONS.join(", ");
+                    let meant = Operations::NAMES.contains(&upper.as_str()).then_some(upper);
+                    let all = Operations::NAMES.join(", ");
                     (format!("`{path}` is one of {all}"), meant)
                 }
                 "object.kind"
                 | "oldObject.kind"
                 | "request.kind.kind"
                 | "request.requestKind.kind" => {
-                    let Some(meant) = Names::meant(&self.names.kinds, text) else {
+                    let mut served = self.mapper.resources.iter();
+                    let is_served = served.any(|served| served.gvk.kind == **text);
+                    let Some(meant) = Names::meant(&self.names.kinds, text, is_served) else {
                         continue;
                     };
                     (
@@ -201,7 +212,9 @@ impl Search {
                     )
                 }
                 "request.resource.resource" | "request.requestResource.resource" => {
-                    let Some(meant) = Names::meant(&self.names.resources, text) else {
+                    let mut served = self.mapper.resources.iter();
+                    let is_served = served.any(|served| served.gvr.resource == **text);
+                    let Some(meant) = Names::meant(&self.names.resources, text, is_served) else {
                         continue;
                     };
                     (

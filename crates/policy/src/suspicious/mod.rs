@@ -49,6 +49,6 @@ pub fn find(
 ) -> Vec<Suspicion> {
     let mut found = rules::find(policy, mapper);
     found.extend(variables::find(policy));
-    found.extend(expressions::find(policy, resources));
+    found.extend(expressions::find(policy, resources, mapper));
     found
 }

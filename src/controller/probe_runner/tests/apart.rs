@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::*;
-use crate::controller::probe_runner::Prober;
-use crate::controller::probe_runner::evaluate::{Place, Places};
+use crate::controller::probe_runner::ProbeRunner;
+use crate::controller::probe_runner::evaluate::{EvaluationSlot, EvaluationSlots};
 
 /// Walks a list for as long as its cost allows, in each validation.
 fn long_policy(name: &str) -> ValidatingAdmissionPolicy {
@@ -63,12 +63,12 @@ fn echo(request: &Seen) -> Option<Reply> {
 async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
     let (mut context, log) = context(AT_MOST_FIVE, echo);
     let limit = Duration::from_millis(600);
-    Arc::get_mut(&mut context).unwrap().prober = Prober {
-        places: Places {
-            quick: Place::new(Duration::from_millis(60)),
-            slow: Place::new(limit),
+    Arc::get_mut(&mut context).unwrap().probe_runner = ProbeRunner {
+        slots: EvaluationSlots {
+            quick: EvaluationSlot::new(Duration::from_millis(60)),
+            slow: EvaluationSlot::new(limit),
         },
-        ..Prober::default()
+        ..ProbeRunner::default()
     };
     start(&context);
     for n in 0..4 {
@@ -77,20 +77,20 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
         context
             .probes
             .put(probe_of(&name, &name, 256), EventSource::Watched);
-        context.prober.add(&name);
+        context.probe_runner.add(&name);
     }
     // All of them are being evaluated, or wait for that.
     context
         .probes
         .put(probe_of("a", "p", 1), EventSource::Watched);
-    context.prober.add("a");
+    context.probe_runner.add("a");
     let begin = std::time::Instant::now();
     until(|| last_written(&log, "p").is_some()).await;
     assert_eq!(last_written(&log, "p").unwrap()["summary"], "1/1");
     assert!(begin.elapsed() < limit * 3, "{:?}", begin.elapsed());
     // A policy is judged meanwhile.
     reconcile(&context, "slow3").await.unwrap();
-    assert!(context.store.get("slow3").unwrap().record.is_some());
+    assert!(context.store.get("slow3").unwrap().result.is_some());
 
     until(|| (0..4).all(|n| last_written(&log, &format!("slow{n}")).is_some())).await;
     let status = last_written(&log, "slow0").unwrap();
@@ -100,7 +100,7 @@ async fn probes_that_take_long_keep_nobody_waiting_and_come_to_an_end() {
         "{message}"
     );
     assert_eq!(status["conditions"][0]["reason"], "ProbesPending");
-    assert!(context.prober.is_slow("slow0") && !context.prober.is_slow("a"));
+    assert!(context.probe_runner.is_slow("slow0") && !context.probe_runner.is_slow("a"));
 }
 
 /// A context whose API server does `meddle` while it is asked for a permission.
@@ -128,8 +128,10 @@ fn meddled(meddle: impl Fn(&Context) + Send + Sync + 'static) -> (Arc<Context>, 
 /// Waits until the probes of `a` came to something, and for whatever would be written because of that: nothing.
 async fn evaluated_and_not_written(context: &Context, log: &Log) {
     until(|| {
-        let prober = context.prober.lock();
-        prober.get("a").is_some_and(|known| known.outcome.is_some())
+        let probe_runner = context.probe_runner.lock();
+        probe_runner
+            .get("a")
+            .is_some_and(|known| known.outcome.is_some())
     })
     .await;
     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -145,7 +147,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
         other.metadata.resource_version = Some("50".to_owned());
         context.store.put(other, EventSource::Watched);
     });
-    context.prober.add("a");
+    context.probe_runner.add("a");
     evaluated_and_not_written(&context, &log).await;
     // The watch has told of the other, which is looked at.
     reconcile(&context, "a").await.unwrap();
@@ -158,7 +160,7 @@ async fn a_policy_made_anew_meanwhile_is_not_told_of_what_the_other_came_to() {
 #[tokio::test(start_paused = true)]
 async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
     let (context, log) = meddled(|context| drop(context.probes.remove("p")));
-    context.prober.add("a");
+    context.probe_runner.add("a");
     evaluated_and_not_written(&context, &log).await;
     assert!(context.probes.of("a").unwrap().is_empty());
 
@@ -168,7 +170,7 @@ async fn a_probe_deleted_or_changed_meanwhile_is_not_written() {
         other.object_mut().metadata.resource_version = Some("2".to_owned());
         context.probes.put(other, EventSource::Watched);
     });
-    context.prober.add("a");
+    context.probe_runner.add("a");
     evaluated_and_not_written(&context, &log).await;
     reconcile(&context, "a").await.unwrap();
     until(|| last_written(&log, "p").is_some()).await;

@@ -6,7 +6,7 @@ use super::*;
 use crate::controller::cluster_snapshot::Change;
 use crate::controller::cluster_snapshot::tests::gv;
 use crate::controller::periodic_resync;
-use crate::controller::probe_runner::stale::{Chore, chores, see_to};
+use crate::controller::probe_runner::stale::{MaintenanceTask, see_to, tasks};
 use crate::policy::analysis::Profile;
 
 /// Reads a label of the namespace of the request.
@@ -71,12 +71,15 @@ async fn a_namespace_is_read_once_for_all_probes_and_again_for_its_changes() {
     reconciled(&context, &log, 50).await;
     assert_eq!(outcomes(&log), vec!["Passed"; 50]);
     assert_eq!(n_reads(&log), 1);
-    assert_eq!(chores(&context), [Chore::Namespace("team".to_owned())]);
+    assert_eq!(
+        tasks(&context),
+        [MaintenanceTask::Namespace("team".to_owned())]
+    );
 
     // It was read a moment ago, and has not changed.
-    see_to(&context, Chore::Namespace("team".to_owned())).await;
+    see_to(&context, MaintenanceTask::Namespace("team".to_owned())).await;
     assert_eq!(n_reads(&log), 1);
-    assert_eq!(context.prober.quick.len(), 0);
+    assert_eq!(context.probe_runner.quick.len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -109,7 +112,7 @@ async fn what_looks_at_no_namespace_reads_none() {
     put_probes(&context, 3);
     reconciled(&context, &log, 3).await;
     assert_eq!(n_reads(&log), 0);
-    assert_eq!(chores(&context), []);
+    assert_eq!(tasks(&context), []);
     // A binding with a selector looks at it.
     let mut selecting = binding();
     selecting.spec.match_resources =

@@ -16,7 +16,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
     let observed = judged(&context).await;
     assert_eq!(observed.outcome, Outcome::Observed);
     let known = || {
-        let known = context.prober.lock();
+        let known = context.probe_runner.lock();
         known.get("a").is_some_and(|known| known.outcome.is_some())
     };
     until(known).await;

@@ -135,6 +135,18 @@ fn versions() {
     );
 }
 
+/// A version after the newest takes all; one takes what it introduced only in what is stored.
+#[test]
+fn new_expressions_may_use_what_the_version_before_has() {
+    let newest = rows()
+        .iter()
+        .map(|row| row.source.introduced)
+        .max()
+        .unwrap();
+    assert!(!is_whole_in(newest));
+    assert!(is_whole_in(usable_since(newest)));
+}
+
 /// The order of overloads decides the type of an ambiguous call.
 #[test]
 fn order() {

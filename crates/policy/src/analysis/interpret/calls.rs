@@ -74,7 +74,8 @@ impl Interpreter<'_> {
                 if sides.0.is_never() || sides.1.is_never() {
                     return self.no_value(id);
                 }
-                self.note_likeness(id, function == "_!=_", &sides.0, &sides.1);
+                let operator = if function == "_!=_" { "!=" } else { "==" };
+                self.note_likeness(id, operator, &sides.0, &sides.1);
                 let equal = equals(&sides.0, &sides.1);
                 let wanted = function == "_==_";
                 let constant = equal.map(|equal| Const::Bool(equal == wanted));
@@ -216,7 +217,7 @@ impl Interpreter<'_> {
     }
 
     /// Notes whether the types of what `id` compares let it be equal.
-    fn note_likeness(&mut self, id: ExprId, is_not: bool, left: &Value, right: &Value) {
+    fn note_likeness(&mut self, id: ExprId, operator: &str, left: &Value, right: &Value) {
         let (Some(first), Some(second)) = (category(left), category(right)) else {
             self.outcome.alike.push(id);
             return;
@@ -225,8 +226,11 @@ impl Interpreter<'_> {
             self.outcome.alike.push(id);
             return;
         }
-        let always = if is_not { "true" } else { "false" };
-        let message = format!("a {first} is never equal to a {second}: this is always {always}");
+        let message = match operator {
+            "in" => format!("a {first} is never in a list of {second}s: this is always false"),
+            "!=" => format!("a {first} is never equal to a {second}: this is always true"),
+            _ => format!("a {first} is never equal to a {second}: this is always false"),
+        };
         self.outcome.unlike.push((id, message));
     }
 
@@ -244,7 +248,7 @@ impl Interpreter<'_> {
         match container.choices() {
             [only] if !container.is_unknown() => match &only.shape {
                 Shape::List(elem, _) if !elem.is_never() => {
-                    self.note_likeness(id, false, &element, elem);
+                    self.note_likeness(id, "in", &element, elem);
                 }
                 _ => self.outcome.alike.push(id),
             },

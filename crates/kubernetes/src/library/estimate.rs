@@ -25,17 +25,24 @@ pub const COST_OPTIONS: CostOptions = CostOptions {
 /// use std::sync::Arc;
 /// use cel::cost::{CostEstimate, UnknownSizes};
 /// use cel::{checker, syntax};
-/// use kubernetes::library::cost;
+/// use kubernetes::library::estimate;
 /// use kubernetes::library::environment::base_env;
 ///
 /// let text = "quantity('1Gi').isGreaterThan(quantity('500Mi'))";
 /// let ast = Arc::new(syntax::parse(text).0.ok_or("a syntax error")?);
 /// let (checked, found) = checker::check(&ast, text, base_env());
 /// assert!(found.is_empty());
-/// assert_eq!(cost::estimate(&checked, &UnknownSizes), CostEstimate::fixed(3));
+/// assert_eq!(estimate::estimate(&checked, &UnknownSizes), CostEstimate::fixed(3));
 /// # Ok::<(), &str>(())
 /// ```
 #[must_use]
 pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate {
     estimate::estimate(checked, sizes, COST_OPTIONS)
+}
+
+/// [`estimate`] by each of several estimators, which costs little more than one of them where they say the same of
+/// most parts.
+#[must_use]
+pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {
+    estimate::estimate_each(checked, sizes, COST_OPTIONS)
 }

@@ -88,7 +88,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::controller::testing::{Reply, client, paths};
+    use crate::cluster::testing::{Reply, client, paths};
 
     #[tokio::test]
     async fn reads_the_index_once() {

@@ -12,9 +12,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use super::generation::Generation;
 use crate::policy::admission::Admission;
 
-/// The compiled policies, by the name of the policy.
+/// Policies ready to decide, by name.
 #[derive(Debug, Default)]
-pub(crate) struct CompiledPolicies {
+pub(crate) struct AdmissionCache {
     ready: Mutex<HashMap<String, Ready>>,
 }
 
@@ -24,8 +24,8 @@ struct Ready {
     admission: Arc<Admission>,
 }
 
-impl CompiledPolicies {
-    /// Returns the program compiled from this very generation of `policy`, if there is one.
+impl AdmissionCache {
+    /// Returns what was made of this very generation of `policy`, if there is one.
     pub(crate) fn get(&self, policy: &ValidatingAdmissionPolicy) -> Option<Arc<Admission>> {
         let name = policy.metadata.name.as_deref()?;
         let ready = self.lock();
@@ -78,19 +78,19 @@ mod tests {
 
     #[test]
     fn it_holds_for_a_generation_of_a_policy() {
-        let compiled_policies = CompiledPolicies::default();
+        let admissions = AdmissionCache::default();
         let first = policy("u", 1);
-        assert!(compiled_policies.get(&first).is_none());
-        let made = compiled_policies.put(&first, Admission::new(&first));
-        assert!(Arc::ptr_eq(&made, &compiled_policies.get(&first).unwrap()));
+        assert!(admissions.get(&first).is_none());
+        let made = admissions.put(&first, Admission::new(&first));
+        assert!(Arc::ptr_eq(&made, &admissions.get(&first).unwrap()));
         for other in [policy("u", 2), policy("v", 1)] {
-            assert!(compiled_policies.get(&other).is_none());
+            assert!(admissions.get(&other).is_none());
         }
         let second = policy("u", 2);
-        compiled_policies.put(&second, Admission::new(&second));
-        assert!(compiled_policies.get(&first).is_none());
-        assert_eq!(compiled_policies.lock().len(), 1);
-        compiled_policies.forget("a");
-        assert!(compiled_policies.get(&second).is_none());
+        admissions.put(&second, Admission::new(&second));
+        assert!(admissions.get(&first).is_none());
+        assert_eq!(admissions.lock().len(), 1);
+        admissions.forget("a");
+        assert!(admissions.get(&second).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Which policies a change touches.
+//! Dependencies of the status of a policy: which policies a change touches.
 //!
 //! A policy depends on what its rules may match, on the schemas that it was checked against, and on
 //! its paramKind. In doubt it is touched: a check that finds nothing new costs little and writes

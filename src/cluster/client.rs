@@ -39,13 +39,13 @@ const KEEP_ALIVE: (Duration, Duration, u32) = (Duration::from_secs(30), Duration
 const USER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Takes the verb of a request, how it was answered, and the seconds that it took.
-pub(super) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
+pub(crate) type Measure = Arc<dyn Fn(Verb, Code, f64) + Send + Sync>;
 
 /// A client of the API server that `config` names.
 ///
 /// # Errors
 /// Where a certificate or a credential of `config` cannot be used.
-pub(super) fn client(
+pub(crate) fn client(
     mut config: Config,
     identity: &str,
     measure: Measure,
@@ -77,7 +77,7 @@ pub(super) fn client(
 }
 
 /// The layers above `http`, which sends a request as it is given one; a test has a function there.
-pub(super) fn stack<S, B>(config: &Config, http: S, measure: Measure) -> Result<Client, kube::Error>
+pub(crate) fn stack<S, B>(config: &Config, http: S, measure: Measure) -> Result<Client, kube::Error>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,

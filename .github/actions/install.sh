@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The step of action.yml that puts kubectl-vap on PATH: out of an archive, or built from the action's source.
+set -euo pipefail
+
+: "${RUNNER_TEMP:?}" "${GITHUB_PATH:?}" "${GITHUB_ACTION_PATH:?}"
+bin=$RUNNER_TEMP/kubectl-vap/bin
+mkdir -p "$bin"
+if [ -n "${INPUT_ARCHIVE_URL:-}" ]; then
+  [ -n "${INPUT_ARCHIVE_SHA256:-}" ] || { echo '::error::archive-url needs archive-sha256'; exit 2; }
+  archive=$RUNNER_TEMP/kubectl-vap/archive.tar.gz
+  curl --fail --silent --show-error --location --retry 3 --output "$archive" "$INPUT_ARCHIVE_URL"
+  if command -v sha256sum >/dev/null; then sum=$(sha256sum "$archive"); else sum=$(shasum -a 256 "$archive"); fi
+  if [ "${sum%% *}" != "$INPUT_ARCHIVE_SHA256" ]; then
+    echo "::error::the archive has another SHA-256 than archive-sha256: ${sum%% *}"
+    exit 2
+  fi
+  tar -xzf "$archive" -C "$bin"
+else
+  command -v cargo >/dev/null || { echo '::error::there is no Rust to build kubectl-vap; set archive-url'; exit 2; }
+  cargo install --quiet --locked --path "$GITHUB_ACTION_PATH" --bin kubectl-vap --root "${bin%/bin}"
+fi
+"$bin/kubectl-vap" --version
+echo "$bin" >> "$GITHUB_PATH"

@@ -1,0 +1,40 @@
+//! How many of an estimator's answers another one may have otherwise.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::cost::{AstNode, SizeEstimate, SizeEstimator};
+
+/// An estimator that counts its answers that vary.
+pub(super) struct Varying<'a> {
+    sizes: &'a dyn SizeEstimator,
+    n_varying: AtomicUsize,
+}
+
+impl<'a> Varying<'a> {
+    pub(super) fn new(sizes: &'a dyn SizeEstimator) -> Self {
+        Self {
+            sizes,
+            n_varying: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many answers vary so far.
+    pub(super) fn n_varying(&self) -> usize {
+        self.n_varying.load(Ordering::Relaxed)
+    }
+
+    /// Counts something that came of an answer that varies.
+    pub(super) fn count(&self) {
+        self.n_varying.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl SizeEstimator for Varying<'_> {
+    fn estimate_size(&self, node: &AstNode<'_>) -> Option<SizeEstimate> {
+        let (size, varies) = self.sizes.estimate_varying_size(node);
+        if varies {
+            self.count();
+        }
+        size
+    }
+}

@@ -1,0 +1,169 @@
+//! Free texts: parts of a request that hold what a user chooses, within rules that are known here.
+//!
+//! A text of Kubernetes' own kinds of which nothing is said here may have a form that validation asks for, so that
+//! no value can be made up for it.
+
+use super::path::{Path, Root, Segment};
+use super::symbol::Reader;
+
+/// The form that validation asks of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// None.
+    Any,
+    /// The value of a label.
+    Label,
+    /// The name of an object.
+    Name,
+}
+
+/// Fields of Kubernetes' own kinds that hold one free text, or a list of them.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/core/validation/validation.go` (`validateContainers`, `ValidateEnv`; neither
+/// commands nor arguments have a form).
+const FREE_FIELDS: [&str; 4] = ["image", "command", "args", "value"];
+
+/// Fields of Kubernetes' own kinds that hold the name of an object.
+const NAME_FIELDS: [&str; 5] = [
+    "serviceAccountName",
+    "priorityClassName",
+    "claimName",
+    "secretName",
+    "host",
+];
+
+/// Fields of Kubernetes' own kinds that are maps of labels.
+const LABEL_FIELDS: [&str; 2] = ["nodeSelector", "matchLabels"];
+
+/// Numbers of Kubernetes' own kinds that may be 0.
+///
+/// Source: `k8s.io/kubernetes` `pkg/apis/apps/validation/validation.go`, `pkg/apis/batch/validation/validation.go`
+/// (`ValidateNonnegativeField`).
+const ZERO_FIELDS: [&str; 6] = [
+    "replicas",
+    "parallelism",
+    "completions",
+    "backoffLimit",
+    "revisionHistoryLimit",
+    "minReadySeconds",
+];
+
+impl Reader<'_> {
+    /// Reports whether the number at `path` may be 0, or the list or map empty.
+    pub(super) fn may_be_zero(&self, path: &Path) -> bool {
+        let Some(shape) = self.shape(path) else {
+            return false;
+        };
+        if !matches!(path.root, Root::Object | Root::OldObject) || self.is_ruled(path) {
+            return false;
+        }
+        if shape.is_list() || shape.is_map() {
+            return true;
+        }
+        let name = match path.segments.last() {
+            Some(Segment::Field(name)) => &**name,
+            _ => return false,
+        };
+        shape.is_number() && (!shape.is_own() || ZERO_FIELDS.contains(&name))
+    }
+
+    /// Reports whether the text at `path` is one that a user chooses.
+    pub(super) fn is_free(&self, path: &Path) -> bool {
+        self.form(path).is_some()
+    }
+
+    /// Reports whether validation lets `text` stand at `path`, which is free.
+    pub(super) fn takes(&self, path: &Path, text: &str) -> bool {
+        self.form(path).is_some_and(|form| match form {
+            Form::Any => true,
+            Form::Label => text.is_empty() || text.len() <= 63 && is_part(text, true),
+            Form::Name => text.len() <= 63 && text.split('.').all(|part| is_part(part, false)),
+        })
+    }
+
+    fn form(&self, path: &Path) -> Option<Form> {
+        let shape = self.shape(path)?;
+        let fields: Vec<_> = path
+            .segments
+            .iter()
+            .filter_map(|segment| match segment {
+                Segment::Field(name) => Some(&**name),
+                Segment::Index(_) => None,
+            })
+            .collect();
+        match (path.root, &*fields) {
+            (Root::Params, _) => return None,
+            (Root::Request, ["name"]) => return Some(Form::Name),
+            (Root::Request, ["userInfo", "username" | "groups" | "extra", ..]) => {
+                return Some(Form::Any);
+            }
+            (Root::Request, _) => return None,
+            (_, [.., "metadata", "annotations", _]) => return Some(Form::Any),
+            (_, [.., "metadata", "labels", _]) => return Some(Form::Label),
+            (_, ["metadata", "name"]) => return Some(Form::Name),
+            (Root::Namespace, _) | (_, ["metadata" | "status", ..]) => return None,
+            (Root::Object | Root::OldObject, _) => {}
+        }
+        if !shape.is_free_text() {
+            return None;
+        }
+        if !shape.is_own() {
+            return (!self.is_ruled(path)).then_some(Form::Any);
+        }
+        let is_map_of_texts = self.is_of_config_map(path);
+        match &*fields {
+            ["data", _] if is_map_of_texts => Some(Form::Any),
+            [.., field] if FREE_FIELDS.contains(field) => Some(Form::Any),
+            [.., field] if NAME_FIELDS.contains(field) => Some(Form::Name),
+            [.., field, _] if LABEL_FIELDS.contains(field) => Some(Form::Label),
+            _ => None,
+        }
+    }
+
+    fn is_of_config_map(&self, path: &Path) -> bool {
+        let root = self.shape(&Path::of(path.root));
+        root.is_some_and(|root| root.own_kind() == Some("ConfigMap"))
+    }
+
+    /// Reports whether a CRD has rules of its own about what is at `path` or around it.
+    fn is_ruled(&self, path: &Path) -> bool {
+        let mut next = Some(path.clone());
+        while let Some(path) = next {
+            let has_rules = |path| self.shape(path).is_some_and(|shape| shape.has_rules());
+            if has_rules(&path) {
+                return true;
+            }
+            next = path.parent();
+        }
+        false
+    }
+}
+
+/// Reports whether `text` is letters, digits and hyphens, as a label (with more characters) or a name has them.
+fn is_part(text: &str, is_label: bool) -> bool {
+    let is_end = |c: char| {
+        c.is_ascii_digit() || c.is_ascii_lowercase() || is_label && c.is_ascii_uppercase()
+    };
+    let is_inner = |c: char| is_end(c) || c == '-' || is_label && matches!(c, '_' | '.');
+    text.starts_with(is_end) && text.ends_with(is_end) && text.chars().all(is_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_a_form() {
+        for (text, is_label, is_name) in [
+            ("example", true, true),
+            ("a-b", true, true),
+            ("a_B", true, false),
+            ("a-", false, false),
+            ("", false, false),
+            ("a b", false, false),
+        ] {
+            assert_eq!(is_part(text, true), is_label, "{text}");
+            assert_eq!(is_part(text, false), is_name, "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Kinds that stand for all that the rules of a policy match.
+
+use std::collections::HashSet;
+
+use crate::admission::Operation;
+use crate::matching::Target;
+use kubernetes::schema::rest_mapper::ApiResource;
+
+/// The most kinds that a policy is tried on.
+const MAX_KINDS: usize = 4;
+
+/// The kinds that stand for all where a rule has wildcards, the first of them that it matches.
+const USUAL_KINDS: [(&str, &str); 3] = [("", "Pod"), ("apps", "Deployment"), ("", "ConfigMap")];
+
+/// The most kinds of wildcards that a policy is tried on.
+const MAX_WILDCARD_KINDS: usize = 2;
+
+/// The resources that stand for all that the rules match, each of another kind, with the operations of their
+/// requests.
+pub(super) fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
+    let named: Vec<_> = targets
+        .iter()
+        .filter(|target| !target.by_wildcard)
+        .collect();
+    let by_wildcard: Vec<_> = targets.iter().filter(|target| target.by_wildcard).collect();
+    let mut chosen = of_kinds(&named, MAX_KINDS);
+    if chosen.is_empty() {
+        let is_usual = |target: &&&Target<'_>| {
+            let gvk = &target.resource.gvk;
+            USUAL_KINDS.contains(&(&*gvk.group, &*gvk.kind))
+        };
+        let mut ordered: Vec<_> = by_wildcard.iter().filter(is_usual).copied().collect();
+        let rank = |target: &&Target<'_>| {
+            USUAL_KINDS
+                .iter()
+                .position(|(_, kind)| *kind == target.resource.gvk.kind)
+        };
+        ordered.sort_by_key(rank);
+        ordered.extend(by_wildcard.iter().filter(|target| !is_usual(target)));
+        chosen = of_kinds(&ordered, MAX_WILDCARD_KINDS);
+    }
+    chosen
+        .into_iter()
+        .map(|target| (target.resource, operations(target)))
+        .collect()
+}
+
+/// The operations of the requests for a target, the usual one first.
+pub(super) fn operations(target: &Target<'_>) -> Vec<Operation> {
+    let names: Vec<_> = target.operations.names().collect();
+    let all = [
+        Operation::Create,
+        Operation::Update,
+        Operation::Delete,
+        Operation::Connect,
+    ];
+    all.into_iter()
+        .filter(|operation| names.contains(&operation.as_str()))
+        .collect()
+}
+
+/// One target of each kind, resources before subresources.
+pub(super) fn of_kinds<'a>(targets: &[&'a Target<'a>], max: usize) -> Vec<&'a Target<'a>> {
+    let mut seen = HashSet::new();
+    let (subresources, resources): (Vec<_>, Vec<_>) = targets
+        .iter()
+        .copied()
+        .partition(|target| target.resource.gvr.is_subresource());
+    resources
+        .into_iter()
+        .chain(subresources)
+        .filter(|target| seen.insert(&target.resource.gvk))
+        .take(max)
+        .collect()
+}

@@ -1,0 +1,298 @@
+//! The wording of findings: the rule, the sentence of what may be so and what happens then, and the mend.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value as Json;
+
+use super::candidates::{Candidate, Cause};
+use super::failures::Failure;
+use super::guard;
+use super::path::{self, Path, Root, Segment};
+use super::symbol::{Place, Reader, Scope, Symbol};
+use super::witness::Made;
+use crate::expressions::Role;
+use crate::rule::Rule;
+use cel::ast::{Expr, ExprId, Literal};
+use kubernetes::schema::rest_mapper::ApiResource;
+
+/// The longest text of a witness that a message shows.
+const MAX_SHOWN: usize = 60;
+
+/// The knowledge that the wording needs.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'w, 'a> {
+    pub(super) reader: &'w Reader<'a>,
+    pub(super) resource: &'w ApiResource,
+    /// The name of a binding that has no params.
+    pub(super) without_params: Option<&'w str>,
+}
+
+impl Words<'_, '_> {
+    pub(super) fn rule(self, candidate: &Candidate) -> Rule {
+        let path = &candidate.path;
+        match candidate.cause {
+            Cause::Absent => {}
+            Cause::Text => return Rule::FailingConversion,
+            Cause::FewParts(_) | Cause::FewElements(_) => return Rule::AbsentElement,
+            Cause::Zero => return Rule::DivisionByZero,
+        }
+        match (path.root, path.segments.last()) {
+            (Root::Params, None) => Rule::AbsentParams,
+            (_, None) => Rule::AbsentObject,
+            (_, Some(Segment::Index(_))) => Rule::AbsentElement,
+            (_, Some(Segment::Field(_))) => {
+                let parent = path.parent().and_then(|parent| self.reader.shape(&parent));
+                if parent.is_some_and(|shape| shape.is_map()) {
+                    Rule::AbsentKey
+                } else {
+                    Rule::AbsentField
+                }
+            }
+        }
+    }
+
+    /// A sentence of what may be so, and what happens then.
+    pub(super) fn message(self, made: &Made, failure: &Failure, candidate: &Candidate) -> String {
+        let kind = &self.resource.gvk.kind;
+        let article = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) {
+            "an"
+        } else {
+            "a"
+        };
+        let operation = made.operation;
+        let error = &failure.message;
+        let subject = match self.resource.gvr.resource.split_once('/') {
+            Some(_) => format!("{operation} of {}", self.resource.gvr.resource),
+            None => format!("{operation} of {article} {kind}"),
+        };
+        let path = &candidate.path;
+        let name = path.root.name();
+        if path.segments.is_empty() {
+            let why = match path.root {
+                Root::Params => match self.without_params {
+                    Some(binding) => {
+                        format!("under the binding `{binding}`, which has no paramRef")
+                    }
+                    None => "without params".to_owned(),
+                },
+                Root::Namespace if self.resource.namespaced => "in match conditions".to_owned(),
+                Root::Namespace => "for what has no namespace".to_owned(),
+                _ => format!("on {operation}"),
+            };
+            return format!("`{name}` is null {why}: {subject} fails with `{error}`");
+        }
+        let shown = match path.segments.first() {
+            Some(Segment::Field(field)) if path::is_name(field) => format!("{name}.{path}"),
+            _ => format!("{name}{path}"),
+        };
+        let short = match path.root {
+            Root::Object => path.to_string(),
+            _ => shown.clone(),
+        };
+        let with = match made.at(path) {
+            Some(Json::String(text)) if text.len() <= MAX_SHOWN => {
+                format!("with {text:?} as {short}")
+            }
+            Some(Json::Number(number)) => format!("with {number} as {short}"),
+            Some(_) => format!("with such {short}"),
+            None => format!("without {short}"),
+        };
+        match candidate.cause {
+            Cause::Absent => {
+                format!("`{shown}` may be absent: {subject} without {short} fails with `{error}`")
+            }
+            Cause::Text => {
+                format!("`{shown}` may be any text: {subject} {with} fails with `{error}`")
+            }
+            Cause::FewParts(index) => {
+                let parts = if index == 1 {
+                    "one part"
+                } else {
+                    "fewer parts"
+                };
+                format!("`{shown}` may have {parts} only: {subject} {with} fails with `{error}`")
+            }
+            Cause::FewElements(_) => format!(
+                "`{shown}` may leave the list shorter than that: {subject} fails with `{error}`"
+            ),
+            Cause::Zero => {
+                format!("`{shown}` may be 0: {subject} {with} fails with `{error}`")
+            }
+        }
+    }
+
+    pub(super) fn mend(
+        self,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        candidate: &Candidate,
+    ) -> Option<String> {
+        match candidate.cause {
+            Cause::Absent => self.guard(by_place, candidate),
+            Cause::Text => self.test_of_text(candidate),
+            Cause::FewParts(index) | Cause::FewElements(index) => Some(format!(
+                "ask for the size of the list first: `size(...) > {index} && ...`, or write `[?{index}]` and `orValue()`"
+            )),
+            Cause::Zero => {
+                let Expr::Call { args, .. } = self.reader.expr(candidate.place) else {
+                    return None;
+                };
+                let divisor = self.plain(candidate.place.n, *args.last()?)?;
+                Some(format!("guard it: `{divisor} != 0 && ...`"))
+            }
+        }
+    }
+
+    /// The guard of a call that takes a text.
+    fn test_of_text(self, candidate: &Candidate) -> Option<String> {
+        let Expr::Call {
+            function,
+            target,
+            args,
+        } = self.reader.expr(candidate.place)
+        else {
+            return None;
+        };
+        let text = target.or_else(|| args.first().copied())?;
+        let text = self
+            .plain(candidate.place.n, text)
+            .unwrap_or_else(|| "x".to_owned());
+        let test = match &**function {
+            "int" => format!("{text}.matches('^-?[0-9]{{1,18}}$')"),
+            "uint" => format!("{text}.matches('^[0-9]{{1,18}}$')"),
+            "double" => format!("{text}.matches('^-?[0-9]+([.][0-9]+)?$')"),
+            "bool" => format!("{text} in ['true', 'false']"),
+            "duration" => format!("{text}.matches('^[0-9]{{1,6}}(s|m|h)$')"),
+            "timestamp" => {
+                format!(
+                    "{text}.matches('^[0-9]{{4}}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z$')"
+                )
+            }
+            "quantity" => format!("isQuantity({text})"),
+            "ip" => format!("isIP({text})"),
+            "cidr" => format!("isCIDR({text})"),
+            "url" => format!("isURL({text})"),
+            "semver" => format!("isSemver({text})"),
+            _ => format!("size({text}) > ..."),
+        };
+        Some(format!("guard it: `{test} && ...`"))
+    }
+
+    /// The text of a chain of selections.
+    fn plain(self, n: usize, id: ExprId) -> Option<String> {
+        match self.reader.expr(Place { n, id }) {
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if &**function == "size" => Some(format!("size({})", self.plain(n, *args.first()?)?)),
+            Expr::Call {
+                function,
+                target: Some(of),
+                args,
+            } if &**function == "size" && args.is_empty() => {
+                Some(format!("{}.size()", self.plain(n, *of)?))
+            }
+            _ => guard::plain(self.reader, n, id),
+        }
+    }
+
+    fn guard(
+        self,
+        by_place: &HashMap<(usize, usize), Vec<&Candidate>>,
+        candidate: &Candidate,
+    ) -> Option<String> {
+        let absent = &candidate.path;
+        if absent.segments.is_empty() {
+            return Some(match absent.root {
+                Root::Object => {
+                    "guard it: `object == null || ...`, or leave DELETE out of the rule's operations"
+                        .to_owned()
+                }
+                Root::OldObject => {
+                    "guard it: `oldObject == null || ...`, or leave CREATE out of the rule's operations"
+                        .to_owned()
+                }
+                Root::Params => {
+                    "give the binding a paramRef, or guard it: `params == null || ...`".to_owned()
+                }
+                Root::Namespace | Root::Request => {
+                    "guard it: `namespaceObject == null || ...`".to_owned()
+                }
+            });
+        }
+        let n = candidate.place.n;
+        let of_chain = by_place
+            .values()
+            .flatten()
+            .filter(|other| other.place.n == n && other.chain == candidate.chain)
+            .filter(|other| other.cause == Cause::Absent && !other.path.segments.is_empty());
+        let mut optional = HashSet::new();
+        for other in of_chain {
+            optional.insert(other.place.id);
+        }
+        let whole = self.path_of_chain(candidate);
+        let stand_in = whole.and_then(|path| self.reader.shape(&path)?.stand_in());
+        // What is no optional is its own value, so that an orValue() behind it is of no use yet.
+        let (stand_in, is_whole) = match self.or_value(n, candidate.chain) {
+            Some((known, is_whole)) => (Some(known), is_whole),
+            None => (stand_in.map(str::to_owned), false),
+        };
+        let sort = self.policy_role(n);
+        let is_condition = matches!(sort, Some(Role::Validation | Role::MatchCondition));
+        // The type of what an object holds is not known when the policy is created: a condition has to compare it.
+        let stand_in = stand_in.map(|value| {
+            let compared = if is_whole && is_condition {
+                " == true"
+            } else {
+                ""
+            };
+            format!("{value}){compared}")
+        });
+        guard::mend(
+            self.reader,
+            n,
+            candidate.chain,
+            &optional,
+            stand_in.as_deref(),
+        )
+    }
+
+    fn policy_role(self, n: usize) -> Option<Role> {
+        let expression = self.reader.policy.expressions().get(n)?;
+        Some(expression.role)
+    }
+
+    /// The argument of the orValue() that the chain stands before, as it is written, and whether that is the whole
+    /// expression.
+    fn or_value(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
+        let ast = self.reader.ast(n)?;
+        let (id, argument) = ast.iter().find_map(|(id, expr)| match expr {
+            Expr::Call {
+                function,
+                target: Some(target),
+                args,
+            } if &**function == "orValue" && *target == chain => Some((id, *args.first()?)),
+            _ => None,
+        })?;
+        let value = match ast.expr(argument) {
+            Expr::Literal(Literal::Bool(value)) => value.to_string(),
+            Expr::Literal(Literal::Int(value)) => value.to_string(),
+            Expr::Literal(Literal::String(text)) => guard::quoted(text)?,
+            _ => "...".to_owned(),
+        };
+        Some((value, id == ast.root()))
+    }
+
+    /// The path of the whole chain that the candidate is in, where it begins with a root.
+    fn path_of_chain(self, candidate: &Candidate) -> Option<Path> {
+        let place = Place {
+            n: candidate.place.n,
+            id: candidate.chain,
+        };
+        let symbols = self.reader.symbols(place, &Scope::default());
+        symbols.into_iter().find_map(|symbol| match symbol {
+            Symbol::At { path, .. } => Some(path),
+            _ => None,
+        })
+    }
+}

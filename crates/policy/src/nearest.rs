@@ -1,0 +1,85 @@
+//! Names that were probably meant by others.
+
+/// The longest name for which a similar one is looked for, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// The most names that a name is compared with.
+const MAX_NAMES: usize = 5_000;
+
+/// The one of `names` that was probably meant by `name`.
+#[must_use]
+pub fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_of(name, names).map(|(meant, _)| meant)
+}
+
+/// The one of `names` that was probably meant by `name`, where no other is as near.
+#[must_use]
+pub fn nearest_only<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (meant, is_only) = nearest_of(name, names)?;
+    is_only.then_some(meant)
+}
+
+/// The first of the nearest of `names`, and whether it is the only one.
+#[must_use]
+pub fn nearest_of<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, bool)> {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES {
+        return None;
+    }
+    let lower = name.to_lowercase();
+    let mut best: Option<(usize, &str, bool)> = None;
+    let near = names
+        .take(MAX_NAMES)
+        .filter(|known| known.len().abs_diff(name.len()) <= name.len() / 3);
+    for known in near {
+        let distance = distance(&lower, &known.to_lowercase());
+        match &mut best {
+            Some((least, first, is_only)) if *least == distance => *is_only &= *first == known,
+            Some((least, ..)) if *least < distance => {}
+            _ => best = Some((distance, known, true)),
+        }
+    }
+    let (distance, best, is_only) = best?;
+    (distance <= name.len() / 3).then_some((best, is_only))
+}
+
+/// The edit distance of two names.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (n, left) in a.chars().enumerate() {
+        let mut next = vec![n + 1];
+        for (right, pair) in b.iter().zip(row.windows(2)) {
+            let [diagonal, above] = pair else { continue };
+            let before = next.last().copied().unwrap_or_default();
+            let replaced = diagonal + usize::from(left != *right);
+            next.push(replaced.min(above + 1).min(before + 1));
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+/// Reports whether two names are the same but for case or a final `s`.
+#[must_use]
+pub fn is_respelt(left: &str, right: &str) -> bool {
+    let plain = |name: &str| name.to_lowercase().trim_end_matches('s').to_owned();
+    plain(left) == plain(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_meant() {
+        let names = ["validations", "variables", "matchConditions"];
+        let meant = |name| nearest(name, names.into_iter());
+        assert_eq!(meant("validation"), Some("validations"));
+        assert_eq!(meant("matchconditions"), Some("matchConditions"));
+        assert_eq!(meant("replicas"), None);
+        assert_eq!(meant("x"), None);
+        assert_eq!(distance("kitten", "sitting"), 3);
+        let only = |name| nearest_only(name, ["spec.a", "spec.b", "other", "other"].into_iter());
+        assert_eq!((only("spec.c"), only("othr")), (None, Some("other")));
+    }
+}

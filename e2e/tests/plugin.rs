@@ -1,0 +1,586 @@
+//! The plugin beside a real API server: policies of the cluster and files are checked against what it serves, and
+//! statuses are shown, judged and watched.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use e2e::control_plane::{ControlPlane, User};
+use e2e::controller::{Controller, binary, control_plane};
+use serde_json::Value;
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+const CRD: &str = "\
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.live.example.com}
+spec:
+  group: live.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget, listKind: WidgetList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        required: [spec]
+        properties:
+          spec:
+            type: object
+            properties:
+              size: {type: integer, default: 3}
+              color: {type: string}
+";
+
+/// A policy on widgets with one validation.
+fn policy(name: &str, expression: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {name}
+  labels: {{team: {name}}}
+spec:
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [live.example.com]
+      apiVersions: [v1]
+      operations: [CREATE, UPDATE]
+      resources: [widgets]
+  validations:
+  - expression: {expression}
+"
+    )
+}
+
+struct Bench {
+    control_plane: ControlPlane,
+}
+
+impl Bench {
+    async fn start() -> Self {
+        let builder = ControlPlane::builder().user(User::new("ann", &[]));
+        Self {
+            control_plane: builder.start().await.unwrap(),
+        }
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.control_plane.directory().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn kubectl(&self, arguments: &[&str]) {
+        let output = self
+            .control_plane
+            .kubectl()
+            .unwrap()
+            .args(arguments)
+            .output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+    }
+
+    fn apply(&self, text: &str) {
+        let path = self.file("applied.yaml", text);
+        self.kubectl(&["apply", "-f", path.to_str().unwrap()]);
+    }
+
+    /// Installs the CRD and waits until its schema is published.
+    fn install_crd(&self) {
+        self.apply(CRD);
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let mut kubectl = self.control_plane.kubectl().unwrap();
+            let output = kubectl.args(["get", "--raw", "/openapi/v3/apis/live.example.com/v1"]);
+            let output = output.output().unwrap();
+            if String::from_utf8_lossy(&output.stdout).contains("\"color\"") {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{output:?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn command(&self, kubeconfig: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary("kubectl-vap").unwrap());
+        command.env("KUBECONFIG", kubeconfig).env_remove("COLUMNS");
+        command.current_dir(self.control_plane.directory());
+        command.args(arguments);
+        command
+    }
+
+    fn vap_by(&self, user: &str, arguments: &[&str]) -> Output {
+        let kubeconfig = self.control_plane.kubeconfig_for(user).unwrap();
+        self.command(&kubeconfig, arguments).output().unwrap()
+    }
+
+    fn vap(&self, arguments: &[&str]) -> Output {
+        self.vap_by("admin", arguments)
+    }
+
+    /// The output of a command that ends with this status.
+    #[track_caller]
+    fn check(&self, arguments: &[&str], status: i32) -> String {
+        let output = self.vap(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{arguments:?}: {output:?}"
+        );
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+fn rules(report: &Value) -> Vec<String> {
+    let findings = report["findings"].as_array().unwrap().iter();
+    findings
+        .map(|found| {
+            let text = |name: &str| found[name].as_str().unwrap_or_default();
+            format!("{} {} {}", text("severity"), text("rule"), text("file"))
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_asks_a_cluster_for_schemas_and_policies() {
+    let bench = Bench::start().await;
+    bench.install_crd();
+    bench.apply(&policy("sound", "object.spec.size <= 5"));
+    bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
+    let file = bench.file(
+        "policy.yaml",
+        &policy("of-file", "object.spec.colour != 'red'"),
+    );
+    let file = file.to_str().unwrap();
+    let kubeconfig = bench.control_plane.kubeconfig().unwrap();
+
+    // Offline nothing is known of the kind, whatever KUBECONFIG names.
+    let offline: Value =
+        serde_json::from_str(&bench.check(&["check", file, "-o", "json"], 0)).unwrap();
+    assert!(
+        rules(&offline).contains(&format!("note unknown-resource {file}")),
+        "{offline}"
+    );
+
+    for flags in [
+        &["--live"][..],
+        &["--kubeconfig", kubeconfig.to_str().unwrap()],
+    ] {
+        let arguments = [&["check", file, "-o", "json"], flags].concat();
+        let report: Value = serde_json::from_str(&bench.check(&arguments, 1)).unwrap();
+        assert_eq!(
+            rules(&report)[..1],
+            [format!("warning undefined-field {file}")],
+            "{report}"
+        );
+        assert_eq!(report["kubernetes"], "1.36");
+        assert_eq!(report["cluster"], bench.control_plane.url().as_str());
+        assert_eq!(
+            report["findings"][0]["kinds"][0],
+            "live.example.com/v1 Widget"
+        );
+    }
+
+    // A field with a default is there, although no file of the CRD tells so; one without is not.
+    let default = bench.file(
+        "default.yaml",
+        &policy(
+            "default",
+            "object.spec.size <= 5 && object.spec.color != ''",
+        ),
+    );
+    let report = bench.check(
+        &["check", default.to_str().unwrap(), "--live", "-o", "json"],
+        1,
+    );
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let absent = report["findings"].as_array().unwrap().iter();
+    let absent: Vec<_> = absent
+        .filter(|found| found["rule"] == "absent-field")
+        .collect();
+    assert_eq!(absent.len(), 1, "{report}");
+    assert!(
+        absent[0]["message"].as_str().unwrap().contains("color"),
+        "{report}"
+    );
+
+    // All policies, some by name or label, and one that is not there.
+    let all: Value =
+        serde_json::from_str(&bench.check(&["check", "--live", "-o", "json"], 1)).unwrap();
+    assert_eq!(all["summary"]["policies"], 2, "{all}");
+    assert!(
+        rules(&all)
+            .contains(&"warning undefined-field validatingadmissionpolicy/misspelt".to_owned()),
+        "{all}"
+    );
+    assert!(
+        !rules(&all)
+            .iter()
+            .any(|rule| rule.contains("invalid-value")),
+        "{all}"
+    );
+    let sound = bench.check(&["check", "vap/sound"], 0);
+    assert!(
+        sound.contains("1 policy checked for Kubernetes 1.36 at https://"),
+        "{sound}"
+    );
+    bench.check(&["check", "validatingadmissionpolicies", "sound"], 0);
+    bench.check(&["check", "-l", "team=sound"], 0);
+    let text = bench.check(&["check", "-l", "team=misspelt"], 1);
+    assert!(
+        text.contains("--> validatingadmissionpolicy/misspelt:"),
+        "{text}"
+    );
+    let some = bench.check(&["check", "vap/sound", "vap/nowhere"], 2);
+    assert!(
+        some.contains("the cluster has no ValidatingAdmissionPolicy `nowhere`"),
+        "{some}"
+    );
+    let none = bench.vap(&["check", "vap/nowhere"]);
+    assert_eq!(none.status.code(), Some(2), "{none:?}");
+
+    // Places are those of the text that kubectl shows.
+    let shown = bench.control_plane.kubectl().unwrap();
+    let shown = { shown }
+        .args(["get", "validatingadmissionpolicy/misspelt", "-o", "yaml"])
+        .output();
+    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    let found = all["findings"].as_array().unwrap().iter();
+    let found = found
+        .into_iter()
+        .find(|found| found["rule"] == "undefined-field")
+        .unwrap();
+    let line = usize::try_from(found["line"].as_u64().unwrap()).unwrap();
+    assert!(
+        shown
+            .lines()
+            .nth(line - 1)
+            .unwrap()
+            .contains("object.spec.sise"),
+        "{line}: {shown}"
+    );
+
+    // A binding in a file, of a policy that only the cluster has.
+    let binding = bench.file(
+        "binding.yaml",
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+         metadata: {name: b}\nspec: {policyName: sound, validationActions: [Deny]}\n",
+    );
+    let binding = binding.to_str().unwrap();
+    let report = bench.check(&["check", binding, "--live", "-o", "json"], 0);
+    assert!(!report.contains("unknown-policy"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_of_a_cluster_is_said() {
+    let bench = Bench::start().await;
+    bench.apply(&policy("sound", "object.spec.size <= 5"));
+
+    // Nothing may be read.
+    let refused = bench.vap_by("ann", &["check", "--live"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("ask for `get` and `list`"), "{text}");
+    // The administrator may act as her.
+    let refused = bench.vap(&["check", "--as", "ann"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+
+    // Policies may, and bindings may not.
+    let role =
+        "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
+    bench.kubectl(&role.split(' ').collect::<Vec<_>>());
+    bench.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "policies",
+        "--clusterrole=policies",
+        "--user=ann",
+    ]);
+    let file = bench.file("p.yaml", &policy("of-file", "object.spec.size <= 5"));
+    let deadline = Instant::now() + TIMEOUT;
+    let report = loop {
+        let report = bench.vap_by("ann", &["check", "--live", "-o", "json"]);
+        if !report.stdout.is_empty() || Instant::now() > deadline {
+            break report;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(report.status.code(), Some(2), "{report:?}");
+    let report: Value = serde_json::from_slice(&report.stdout).unwrap();
+    let server = bench.control_plane.url();
+    assert!(
+        rules(&report).contains(&format!("error unread-cluster {server}")),
+        "{report}"
+    );
+    assert!(
+        report
+            .to_string()
+            .contains("bindings of the cluster cannot be read"),
+        "{report}"
+    );
+
+    // An aggregated API without a server.
+    bench.apply(
+        "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.live.example.com}\n\
+         spec: {group: live.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100,\n\
+         insecureSkipTLSVerify: true, service: {name: down, namespace: default}}\n",
+    );
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let output = bench.vap(&["check", file.to_str().unwrap(), "--live"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        if text.contains("what live.example.com/v1 serves is not known") {
+            assert_eq!(output.status.code(), Some(2), "{text}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "{text}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // A policy that has nothing to do with it is checked all the same.
+    let other = policy("other", "object.spec.replicas <= 5").replace("live.example.com", "apps");
+    let other = bench.file("other.yaml", &other.replace("widgets", "deployments"));
+    bench.check(&["check", other.to_str().unwrap(), "--live"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn status_judges_where_no_controller_has() {
+    let bench = Bench::start().await;
+    bench.install_crd();
+    bench.apply(&policy("sound", "object.spec.size <= 5"));
+    bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
+    let text = bench.check(&["status"], 1);
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        row("misspelt")[1..4],
+        ["False", "ExpressionWarnings", "kubectl-vap"],
+        "{text}"
+    );
+    assert_eq!(
+        row("sound")[1..4],
+        ["True", "Ready", "kubectl-vap"],
+        "{text}"
+    );
+    assert!(
+        text.contains("2 policies were judged by kubectl vap"),
+        "{text}"
+    );
+
+    bench.check(&["status", "vap/sound"], 0);
+    bench.check(&["status", "sound", "vap/misspelt"], 1);
+    bench.check(&["status", "-l", "team=sound"], 0);
+    assert!(
+        bench
+            .check(
+                &[
+                    "status",
+                    "sound",
+                    "-n",
+                    "default",
+                    "--request-timeout",
+                    "20s"
+                ],
+                0
+            )
+            .contains("Judged by")
+    );
+    let rows = bench.check(&["status", "--no-headers"], 1);
+    assert_eq!(rows.lines().count(), 2, "{rows}");
+    let written = bench.check(&["status", "--no-judge", "-o", "json"], 1);
+    assert!(written.contains("\"state\": \"NoStatus\""), "{written}");
+    let json: Value = serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
+    assert_eq!(json["policies"][0]["judgedBy"], "kubectl-vap");
+    assert_eq!(json["policies"][0]["writtenState"], "NoStatus");
+    assert_eq!(json["summary"]["judgedByPlugin"], 2);
+    let bound = json["policies"][1]["conditions"].as_array().unwrap().iter();
+    let bound = bound
+        .into_iter()
+        .find(|condition| condition["type"] == "Bound")
+        .unwrap();
+    assert_eq!(bound["reason"], "NoBindings");
+
+    // Who may not read bindings is told so.
+    let role =
+        "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
+    bench.kubectl(&role.split(' ').collect::<Vec<_>>());
+    bench.kubectl(&[
+        "create",
+        "clusterrolebinding",
+        "policies",
+        "--clusterrole=policies",
+        "--user=ann",
+    ]);
+    let deadline = Instant::now() + TIMEOUT;
+    let output = loop {
+        let output = bench.vap_by("ann", &["status"]);
+        if !output.stdout.is_empty() || Instant::now() > deadline {
+            break output;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        text.contains("error: the bindings of the cluster cannot be read"),
+        "{text}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_judgements_of_plugin_and_controller_are_one() {
+    let control_plane = control_plane().await.unwrap();
+    let bench = Bench { control_plane };
+    bench.install_crd();
+    bench.apply(&policy("sound", "object.spec.size <= 5"));
+    bench.apply(&policy("misspelt", "object.spec.sise <= 5"));
+    bench.apply(&policy("lost", "params.data.x == 'a'").replace(
+        "spec:\n",
+        "spec:\n  paramKind: {apiVersion: v1, kind: Limit}\n",
+    ));
+    bench.apply(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
+         metadata: {name: b}\nspec: {policyName: sound, validationActions: [Deny]}\n",
+    );
+    let conditions = |report: &Value| -> Vec<String> {
+        let policies = report["policies"].as_array().unwrap().iter();
+        let conditions = policies.flat_map(|policy| {
+            let conditions = policy["conditions"].as_array().unwrap().iter();
+            conditions
+                .filter(|it| it["type"] != "ProbesPassed" && it["type"] != "Stalled")
+                .map(|it| {
+                    let text = |name: &str| it[name].as_str().unwrap().to_owned();
+                    format!(
+                        "{} {} {} {}",
+                        policy["name"],
+                        text("type"),
+                        text("reason"),
+                        text("message")
+                    )
+                })
+        });
+        conditions.collect()
+    };
+    let report: Value = serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
+    let by_plugin = conditions(&report);
+    assert!(by_plugin.len() >= 15, "{by_plugin:?}");
+    let controller = Controller::start(&bench.control_plane, &[]).await.unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let report: Value =
+            serde_json::from_str(&bench.check(&["status", "-o", "json"], 1)).unwrap();
+        let by_controller = report["policies"].as_array().unwrap().iter();
+        if { by_controller }.all(|policy| policy["judgedBy"] == "controller") {
+            assert_eq!(conditions(&report), by_plugin);
+            break;
+        }
+        assert!(Instant::now() < deadline, "{report}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let text = bench.check(&["status"], 1);
+    assert!(!text.contains("kubectl-vap"), "{text}");
+    controller.finish().await.unwrap();
+}
+
+/// The lines of a program's output, as they come.
+fn lines(child: &mut Child) -> Receiver<String> {
+    let (send, lines) = channel();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    std::thread::spawn(move || {
+        for line in output.lines() {
+            if send.send(line.unwrap()).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+#[track_caller]
+fn await_line(lines: &Receiver<String>, begin: &str) -> String {
+    let deadline = Instant::now() + TIMEOUT;
+    let mut seen = Vec::new();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match lines.recv_timeout(left) {
+            Ok(line) if line.starts_with(begin) => return line,
+            Ok(line) => seen.push(line),
+            Err(error) => panic!("no line `{begin}`: {error}; {seen:#?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_are_watched_until_somebody_ends_it() {
+    let mut bench = Bench::start().await;
+    bench.install_crd();
+    bench.apply(&policy("sound", "object.spec.size <= 5"));
+    let kubeconfig = bench.control_plane.kubeconfig().unwrap();
+    let mut command = bench.command(&kubeconfig, &["status", "-w"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let seen = lines(&mut child);
+    await_line(&seen, "sound ");
+    await_line(&seen, "1 policy was judged");
+    bench.apply(&policy("sound", "object.spec.sise <= 5"));
+    assert!(await_line(&seen, "sound ").contains("False"));
+    bench.apply(&policy("other", "object.spec.size <= 5"));
+    assert!(await_line(&seen, "other ").contains("True"));
+
+    // An API server that goes away and comes again.
+    bench.control_plane.kill_api_server();
+    bench.control_plane.start_api_server_again().await.unwrap();
+    bench.kubectl(&["delete", "validatingadmissionpolicies", "other"]);
+    assert!(await_line(&seen, "other ").contains("Deleted"));
+    bench.apply(&policy("sound", "object.spec.size <= 7"));
+    assert!(await_line(&seen, "sound ").contains("True"));
+
+    let pid = child.id().to_string();
+    let interrupt = Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    assert!(interrupt.success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    // A reader that goes away ends it with the next line.
+    let mut command = bench.command(&kubeconfig, &["status", "-w", "--no-headers"]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.starts_with("sound "), "{line}");
+    drop(output);
+    bench.apply(&policy("sound", "object.spec.sise <= 5"));
+    let deadline = Instant::now() + TIMEOUT;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "it goes on without a reader");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    assert_eq!(status.code(), Some(1));
+}

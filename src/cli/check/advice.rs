@@ -1,0 +1,238 @@
+//! Advice about an expression that the API server refuses, read off the expression itself.
+
+use crate::cel::ast::{Ast, Expr, ExprId, Literal};
+use crate::cel::source::{Location, SourceMap};
+use crate::cel::syntax;
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::{PolicyExpression, Role};
+use crate::policy::rule::Rule;
+
+/// The longest text that is shown in a piece of advice, in bytes.
+const MAX_SHOWN: usize = 100;
+
+/// The most nodes of a call of has() that are looked at.
+const MAX_NODES: usize = 1_000;
+
+/// The most calls of has() before a place that are looked at.
+const MAX_CALLS: usize = 20;
+
+/// The advice about a finding of `rule` at `location` of `expression`.
+pub(super) fn about(
+    policy: &CompiledPolicy,
+    expression: &PolicyExpression,
+    (rule, location): (Rule, Location),
+) -> Option<String> {
+    match (rule, expression.parsed()) {
+        (Rule::InvalidMacroCall, Err(_)) => of_has(&expression.text, location),
+        (Rule::NoMatchingOverload, Ok(ast)) => {
+            let byte = SourceMap::new(&expression.text).byte(location)?;
+            let offset = expression.text.get(..byte)?.chars().count();
+            let mut at_place = ast
+                .iter()
+                .filter(|(id, _)| usize::try_from(ast.offset(*id)) == Ok(offset));
+            at_place.find_map(|(_, expr)| of_call(policy, ast, expr))
+        }
+        (Rule::ResultType, Ok(ast)) => of_result(expression, ast),
+        _ => None,
+    }
+}
+
+/// A test of a key or of membership that stands in has().
+fn of_has(text: &str, location: Location) -> Option<String> {
+    let byte = SourceMap::new(text).byte(location)?;
+    let argument = argument_of_has(text, byte)?;
+    if argument.len() > MAX_SHOWN {
+        return None;
+    }
+    let (ast, _) = syntax::parse_within(argument, &mut MAX_NODES.clone());
+    let ast = ast?;
+    match ast.expr(ast.root()) {
+        Expr::Call {
+            function,
+            target: None,
+            args,
+        } if &**function == "_[_]" => {
+            let [_, key] = &**args else { return None };
+            let bracket = byte_of(argument, ast.offset(ast.root()))?;
+            let container = argument.get(..bracket)?.trim();
+            match ast.expr(*key) {
+                Expr::Literal(Literal::Int(n)) => Some(format!("write `size({container}) > {n}`")),
+                _ => {
+                    let key = argument.get(bracket..)?.strip_prefix('[')?;
+                    let key = key.trim_end().strip_suffix(']')?.trim();
+                    Some(format!("write `{key} in {container}`"))
+                }
+            }
+        }
+        Expr::Call {
+            function,
+            target: None,
+            ..
+        } if &**function == "@in" => Some(format!(
+            "leave has() out: `{}` is the test",
+            argument.trim()
+        )),
+        Expr::Call {
+            function,
+            target: None,
+            ..
+        } if matches!(&**function, "_?._" | "_[?_]") => {
+            Some(format!("write `{}.hasValue()`", argument.trim()))
+        }
+        Expr::Ident(name) => Some(format!("has() asks for a field: write `{name} != null`")),
+        _ => None,
+    }
+}
+
+/// The argument of the innermost call of has() in `text` that the byte `at` is in, where it is not long.
+fn argument_of_has(text: &str, at: usize) -> Option<&str> {
+    const CALL: &str = "has(";
+    let mut before = text.get(..at)?;
+    // What opens last may be closed before.
+    for _ in 0..MAX_CALLS {
+        let open = before.rfind(CALL)? + CALL.len();
+        if at - open > MAX_SHOWN {
+            return None;
+        }
+        let end = end_of_argument(text, open)?;
+        if at < end {
+            return text.get(open..end);
+        }
+        before = before.get(..open - CALL.len())?;
+    }
+    None
+}
+
+/// The byte at which the parenthesis closes that opens before `open`.
+fn end_of_argument(text: &str, open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut is_escaped = false;
+    for (n, c) in text.get(open..)?.char_indices().take(2 * MAX_SHOWN) {
+        match quote {
+            Some(_) if is_escaped => is_escaped = false,
+            Some(_) if c == '\\' => is_escaped = true,
+            Some(end) if c == end => quote = None,
+            Some(_) => {}
+            None => match c {
+                '\'' | '"' => quote = Some(c),
+                '(' => depth += 1,
+                ')' if depth == 0 => return Some(open + n),
+                ')' => depth -= 1,
+                _ => {}
+            },
+        }
+    }
+    None
+}
+
+fn byte_of(text: &str, offset: u32) -> Option<usize> {
+    let n = usize::try_from(offset).ok()?;
+    text.char_indices().nth(n).map(|(byte, _)| byte)
+}
+
+/// An operator on values that have functions for it, and a call on optionals.
+fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
+    let Expr::Call {
+        function,
+        target,
+        args,
+    } = expr
+    else {
+        return None;
+    };
+    let mut operands = target.iter().chain(args);
+    if let Some(operator) = comparison(function) {
+        let made = operands.find_map(|id| comparable(policy, ast, *id))?;
+        return Some(format!(
+            "write `{made}(a).compareTo({made}(b)) {operator} 0`, or isLessThan() or isGreaterThan()"
+        ));
+    }
+    match &**function {
+        "_+_" | "_-_" if operands.any(|id| comparable(policy, ast, *id) == Some("quantity")) => {
+            let name = if &**function == "_+_" { "add" } else { "sub" };
+            Some(format!("write `quantity(a).{name}(quantity(b))`"))
+        }
+        "_?_:_" | "!_" | "_&&_" | "_||_" if operands.any(|id| is_optional(ast, *id)) => {
+            Some("an optional is no bool: give it a value with `.orValue(false)`".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn comparison(function: &str) -> Option<&'static str> {
+    Some(match function {
+        "_<_" => "<",
+        "_<=_" => "<=",
+        "_>_" => ">",
+        "_>=_" => ">=",
+        _ => return None,
+    })
+}
+
+/// The function that makes the value of `id`, where its values are compared by functions.
+fn comparable(policy: &CompiledPolicy, ast: &Ast, id: ExprId) -> Option<&'static str> {
+    match ast.expr(id) {
+        Expr::Call {
+            function,
+            target: None,
+            ..
+        } => ["quantity", "semver"]
+            .into_iter()
+            .find(|name| *name == &**function),
+        Expr::Select {
+            operand,
+            field,
+            test_only: false,
+        } => {
+            let is_variable =
+                matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables");
+            let mut variables = policy.expressions().iter().rev();
+            let variable = variables.find(|expression| {
+                is_variable
+                    && expression.role == Role::Variable
+                    && expression.name.as_deref() == Some(&**field)
+            });
+            let ast = variable?.parsed().ok()?;
+            match ast.expr(ast.root()) {
+                Expr::Call { .. } => comparable(policy, ast, ast.root()),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn is_optional(ast: &Ast, id: ExprId) -> bool {
+    matches!(ast.expr(id), Expr::Call { function, .. } if matches!(&**function, "_?._" | "_[?_]"))
+}
+
+/// A condition that is a part of an object: its type is known when it is evaluated.
+fn of_result(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
+    if !matches!(expression.role, Role::Validation | Role::MatchCondition) {
+        return None;
+    }
+    match ast.expr(ast.root()) {
+        Expr::Call {
+            function,
+            target: Some(_),
+            args,
+        } if &**function == "orValue" => {
+            let Expr::Literal(Literal::Bool(_)) = ast.expr(*args.first()?) else {
+                return None;
+            };
+            let text = expression.text.trim();
+            Some(if text.len() <= MAX_SHOWN && !text.contains('\n') {
+                format!(
+                    "what an object holds is of no type before it is evaluated: write `{text} == true`"
+                )
+            } else {
+                "what an object holds is of no type before it is evaluated: write `== true` behind it".to_owned()
+            })
+        }
+        _ if is_optional(ast, ast.root()) => {
+            Some("write `.orValue(false) == true` behind it".to_owned())
+        }
+        _ => None,
+    }
+}

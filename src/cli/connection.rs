@@ -1,0 +1,362 @@
+//! The way to an API server: kubectl's own flags, the client that they name, and in one line what goes wrong.
+//!
+//! Takes flags, a kubeconfig or the pod's service account. It knows nothing of what is read.
+
+use std::error::Error as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+
+use super::error::CliError;
+use crate::cluster::error::{Error, within};
+
+/// For how long an answer is awaited unless the flags say otherwise.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// For how long where the flags name no limit: a day.
+const NO_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Which cluster to read, and as whom: the flags that kubectl itself has.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Connection, as of kubectl")]
+pub struct Connection {
+    /// The kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// The cluster in the kubeconfig [default: that of the context]
+    #[arg(long, value_name = "NAME")]
+    pub cluster: Option<String>,
+    /// The user in the kubeconfig [default: that of the context]
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+    /// The bearer token to authenticate with
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// The user to act as
+    #[arg(long = "as", value_name = "USER")]
+    pub act_as: Option<String>,
+    /// A group to act as; may be given several times
+    #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
+    pub act_as_groups: Vec<String>,
+    /// Taken as kubectl does, and without effect: policies have no namespace
+    #[arg(short, long, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// How long to wait for an answer: seconds, or a duration such as 1m30s; 0 is without limit
+    /// [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
+    pub request_timeout: Option<Duration>,
+}
+
+impl Connection {
+    /// Reports whether a flag names a cluster or a user.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        let Self {
+            kubeconfig,
+            context,
+            cluster,
+            user,
+            token,
+            act_as,
+            act_as_groups,
+            namespace: _,
+            request_timeout: _,
+        } = self;
+        kubeconfig.is_some()
+            || [context, cluster, user, token, act_as]
+                .into_iter()
+                .any(Option::is_some)
+            || !act_as_groups.is_empty()
+    }
+
+    /// For how long an answer is awaited.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.request_timeout.unwrap_or(DEFAULT_TIMEOUT)
+    }
+
+    /// The connection that the flags, the environment or the pod name, in this order.
+    async fn config(&self) -> Result<Config, CliError> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            cluster: self.cluster.clone(),
+            user: self.user.clone(),
+        };
+        let is_named =
+            options.context.is_some() || options.cluster.is_some() || options.user.is_some();
+        let loaded = match &self.kubeconfig {
+            Some(path) => match Kubeconfig::read_from(path) {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+                Err(error) => Err(error),
+            },
+            None if is_named => Config::from_kubeconfig(&options).await,
+            None => match Config::from_kubeconfig(&options).await {
+                Ok(config) => Ok(config),
+                // Outside of a pod only the kubeconfig can be meant.
+                Err(error) => Config::incluster().map_err(|_| error),
+            },
+        };
+        let mut config = loaded.map_err(|error| CliError::Kubeconfig(reason(&error)))?;
+        if let Some(token) = &self.token {
+            config.auth_info.token = Some(token.clone().into());
+        }
+        if let Some(user) = &self.act_as {
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups = Some(self.act_as_groups.clone());
+        }
+        config.default_retry = false;
+        Ok(config)
+    }
+
+    /// A client of the cluster.
+    ///
+    /// # Errors
+    /// Where there is no usable kubeconfig, or it has credentials that cannot be used.
+    pub(super) async fn connect(&self) -> Result<Connected, CliError> {
+        let config = self.config().await?;
+        let server = config.cluster_url.to_string();
+        let server = server.trim_end_matches('/').to_owned();
+        let client = Client::try_from(config);
+        let client = client.map_err(|error| CliError::Unreachable {
+            server: server.clone(),
+            reason: innermost(&error),
+        })?;
+        Ok(Connected {
+            client,
+            server,
+            timeout: self.timeout(),
+        })
+    }
+}
+
+/// A client with what is said of it.
+#[derive(Clone)]
+pub(super) struct Connected {
+    /// The client.
+    pub(super) client: Client,
+    /// The API server's address, without the slash that every URI ends in.
+    pub(super) server: String,
+    /// For how long an answer is awaited.
+    pub(super) timeout: Duration,
+}
+
+impl Connected {
+    /// Runs a request within the time that the flags allow.
+    ///
+    /// # Errors
+    /// Those of the request, and that no answer came in time.
+    pub(super) async fn within<T, E>(
+        &self,
+        request: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, Error>
+    where
+        Error: From<E>,
+    {
+        within(self.timeout, request).await
+    }
+
+    /// Explains why policies cannot be read; `name` is the one that was asked for.
+    pub(super) fn explain(&self, error: &Error, name: Option<&str>) -> CliError {
+        let server = self.server.clone();
+        let (code, message, details) = match error {
+            Error::Client(kube::Error::Api(status)) => {
+                (status.code, &status.message, status.details.as_ref())
+            }
+            Error::Status { code, message } => (*code, message, None),
+            Error::Client(error) => {
+                let reason = innermost(error);
+                return CliError::Unreachable { server, reason };
+            }
+            Error::Timeout(_) | Error::Decode(_) | Error::Broken(_) => {
+                let reason = one_line(&error.to_string());
+                return CliError::Unreachable { server, reason };
+            }
+        };
+        let reason = one_line(message);
+        match (code, name) {
+            (401, _) => CliError::Unauthorized { server, reason },
+            (403, _) => CliError::Forbidden(reason),
+            // A policy that does not exist is named in the answer's details; a resource that is not
+            // served has none.
+            (404, Some(name)) if details.is_some_and(|it| it.name == name) => {
+                CliError::NotFound(name.to_owned())
+            }
+            (404, _) => CliError::NotServed(server),
+            _ => CliError::Api { server, reason },
+        }
+    }
+}
+
+/// Runs what asks a cluster, on this thread.
+///
+/// # Errors
+/// Those of the work, and that the asynchronous runtime does not start.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::Runtime)?;
+    let outcome = runtime.block_on(work);
+    // A name that is being looked up must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Why there is no kubeconfig, in one line: what kube says, where it is not the path twice.
+fn reason(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, path) => {
+            format!("{}: {}", path.display(), one_line(&error.to_string()))
+        }
+        error => {
+            let mut text = one_line(&error.to_string());
+            let mut cause = error.source();
+            while let Some(next) = cause {
+                let words = one_line(&next.to_string());
+                if !text.contains(&words) {
+                    text = format!("{text}: {words}");
+                }
+                cause = next.source();
+            }
+            text
+        }
+    }
+}
+
+/// The last cause of an error: "connection refused" and not that a service failed.
+pub(super) fn innermost(error: &kube::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    one_line(&cause.to_string())
+}
+
+/// A text of others in one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The time that `text` names: whole seconds, or numbers with units.
+///
+/// Source: client-go `tools/clientcmd/overrides.go`, `FlagTimeout`; Go `time`, `ParseDuration`.
+///
+/// # Errors
+/// Where it is none.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let wrong = || {
+        "write seconds, or numbers with units, as in 30s or 1m30s; 0 is without limit".to_owned()
+    };
+    let parsed = if let Ok(seconds) = text.parse::<u64>() {
+        Duration::from_secs(seconds)
+    } else {
+        duration(text).ok_or_else(wrong)?
+    };
+    Ok(match parsed {
+        Duration::ZERO => NO_TIMEOUT,
+        time => time.min(NO_TIMEOUT),
+    })
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let mut seconds = 0.0;
+    while !rest.is_empty() {
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+        let (number, behind) = rest.split_at_checked(end)?;
+        let number: f64 = number.parse().ok()?;
+        let end = behind.find(|c: char| c.is_ascii_digit() || c == '.');
+        let (unit, behind) = behind.split_at_checked(end.unwrap_or(behind.len()))?;
+        seconds += number
+            * match unit {
+                "ns" => 1e-9,
+                "us" | "µs" | "μs" => 1e-6,
+                "ms" => 1e-3,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+        rest = behind;
+    }
+    (!text.is_empty()).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(NO_TIMEOUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use kube::core::response::StatusDetails;
+
+    use super::*;
+
+    fn connected() -> Connected {
+        let uri = http::Uri::from_static("http://host:6443");
+        Connected {
+            client: Client::try_from(Config::new(uri)).unwrap(),
+            server: "https://host:6443".to_owned(),
+            timeout: DEFAULT_TIMEOUT,
+        }
+    }
+
+    #[track_caller]
+    fn check(status: Status, name: Option<&str>, expect: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let _entered = runtime.as_ref().unwrap().enter();
+        let error = Error::Client(kube::Error::Api(Box::new(status)));
+        assert_eq!(connected().explain(&error, name).to_string(), expect);
+    }
+
+    #[test]
+    fn a_missing_policy_is_told_from_a_missing_api() {
+        let missing = Status::failure("not found", "NotFound").with_code(404);
+        let details = StatusDetails {
+            name: "a".to_owned(),
+            group: String::new(),
+            kind: String::new(),
+            uid: String::new(),
+            causes: Vec::new(),
+            retry_after_seconds: 0,
+        };
+        check(
+            missing.clone().with_details(details),
+            Some("a"),
+            "no ValidatingAdmissionPolicy `a`; `kubectl vap status` lists all",
+        );
+        check(
+            missing,
+            Some("a"),
+            "the API server at https://host:6443 does not serve admissionregistration.k8s.io/v1 \
+             ValidatingAdmissionPolicy; it needs Kubernetes 1.30 or later",
+        );
+    }
+
+    #[test]
+    fn refusals_say_what_to_ask_for() {
+        check(
+            Status::failure("user \"ann\"\ncannot list", "Forbidden").with_code(403),
+            None,
+            "user \"ann\" cannot list; ask for `get` and `list` on \
+             validatingadmissionpolicies.admissionregistration.k8s.io",
+        );
+    }
+
+    #[test]
+    fn durations_are_those_of_kubectl() {
+        let seconds = |text: &str| timeout(text).map(|time| time.as_secs_f64());
+        assert_eq!(seconds("7"), Ok(7.0));
+        assert_eq!(seconds("1s"), Ok(1.0));
+        assert_eq!(seconds("1m30s"), Ok(90.0));
+        assert_eq!(seconds("1.5h"), Ok(5400.0));
+        assert_eq!(seconds("250ms"), Ok(0.25));
+        assert_eq!(timeout("0"), Ok(NO_TIMEOUT));
+        assert_eq!(timeout("99999999h"), Ok(NO_TIMEOUT));
+        for wrong in ["", "s", "1 s", "1d", "-1s", "x", "1s2"] {
+            assert!(timeout(wrong).is_err(), "{wrong}");
+        }
+    }
+}

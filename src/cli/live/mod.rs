@@ -1,0 +1,347 @@
+//! What a check needs of a cluster: its policies and bindings as objects of the input, what it serves, the schemas,
+//! and its version.
+//!
+//! Takes a connection and the names or the selector of policies, gives facts; the engine stays pure. What cannot be
+//! read is a gap, which a report names.
+
+pub(super) mod objects;
+mod params;
+mod plan;
+mod schemas;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures::StreamExt as _;
+use k8s_openapi::api::admissionregistration::v1::{
+    NamedRuleWithOperations, ValidatingAdmissionPolicy,
+};
+use serde_json::Value;
+
+use self::objects::{Kind, Listed};
+pub(super) use self::params::Bound;
+pub(super) use self::plan::Plan;
+pub(super) use self::schemas::Served;
+use super::check::{self, known::Known};
+use super::connection::Connected;
+use super::error::CliError;
+use super::input::files::ReadFile;
+use super::input::{Input, Wanted};
+use crate::cluster::discovery::Discovery;
+use crate::cluster::error::Error;
+use crate::policy;
+use crate::policy::matching;
+use crate::schema::RestMapper;
+use crate::status::compute::DesiredStatus;
+
+/// Requests at once.
+const CONCURRENCY: usize = 6;
+
+/// The policies that are asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Selection {
+    /// Those of these names; all where there are none.
+    pub(super) names: Vec<String>,
+    /// Those whose labels the selector selects.
+    pub(super) selector: Option<String>,
+}
+
+impl Selection {
+    /// The selection, where it can be made.
+    ///
+    /// # Errors
+    /// Where there are both names and a selector.
+    pub(super) fn checked(self) -> Result<Self, CliError> {
+        if self.selector.is_some() && !self.names.is_empty() {
+            let what = "names and a selector do not go together";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        Ok(self)
+    }
+
+    fn is_all(&self) -> bool {
+        self.names.is_empty() && self.selector.is_none()
+    }
+}
+
+/// Something that was needed and could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// The gap in one line.
+    pub(super) message: String,
+    /// What follows, or what to do.
+    pub(super) help: String,
+    /// True if the check is not complete because of it.
+    pub(super) is_fatal: bool,
+}
+
+/// A cluster that was asked, apart from what it serves; without an address none was.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    /// The address of the API server.
+    pub(super) server: Option<String>,
+    /// The policies of the cluster that bindings name and that were not asked for.
+    pub(super) other_policies: BTreeSet<String>,
+    /// How many policies and bindings of the input are of files; those of the cluster follow them.
+    n_of_files: (usize, usize),
+    /// True if all bindings of the policies are among the input.
+    pub(super) has_bindings: bool,
+    /// What could not be read.
+    pub(super) gaps: Vec<Gap>,
+}
+
+impl Asked {
+    /// Reports whether the policy of that index is out of a file.
+    pub(super) fn is_of_file(&self, index: usize) -> bool {
+        self.server.is_none() || index < self.n_of_files.0
+    }
+
+    /// How many bindings of the input are out of files.
+    pub(super) fn n_own_bindings(&self) -> usize {
+        match self.server {
+            Some(_) => self.n_of_files.1,
+            None => usize::MAX,
+        }
+    }
+}
+
+/// Reads the policies of `selection`, where there is one, with all bindings that matter, into `input`; then what
+/// the policies of `input` need.
+///
+/// # Errors
+/// Where the cluster cannot be asked at all, or has none of the policies that were named.
+pub(super) async fn read(
+    connected: &Connected,
+    selection: Option<&Selection>,
+    input: &mut Input,
+    crds: &Input,
+) -> Result<(Asked, Served), CliError> {
+    let mut gaps = Vec::new();
+    let n_of_files = (input.policies.len(), input.bindings.len());
+    if let Some(selection) = selection {
+        for policy in policies(connected, selection, &mut gaps).await?.items {
+            add(input, Kind::Policy, policy);
+        }
+    }
+    let n_gaps = gaps.len();
+    let other_policies = bindings(connected, selection, input, &mut gaps).await;
+    let has_bindings = gaps.len() == n_gaps;
+    let mut discovery = Discovery::default();
+    let mapper = connected.within(discovery.refresh(&connected.client)).await;
+    let mapper = mapper.map_err(|error| connected.explain(&error, None))?;
+    let mapper = mapper.unwrap_or_default();
+    let policies = input.policies.iter().map(|policy| &policy.value);
+    undiscovered(policies.clone(), &mapper, &mut gaps);
+    let crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
+    let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;
+    let mapper = schemas::with_crds(&served.mapper, crds);
+    served.bound = params::bound(connected, input, has_bindings, &mapper, &mut gaps).await;
+    let asked = Asked {
+        server: Some(connected.server.clone()),
+        other_policies,
+        n_of_files,
+        has_bindings,
+        gaps,
+    };
+    Ok((asked, served))
+}
+
+/// The policies that are asked for.
+///
+/// # Errors
+/// Where none of them can be read.
+pub(super) async fn policies(
+    connected: &Connected,
+    selection: &Selection,
+    gaps: &mut Vec<Gap>,
+) -> Result<Listed, CliError> {
+    if selection.names.is_empty() {
+        let listed = objects::list(connected, Kind::Policy, selection.selector.as_deref()).await;
+        return listed.map_err(|error| connected.explain(&error, None));
+    }
+    let asked = selection.names.iter().map(|name| async move {
+        let found = objects::get(connected, Kind::Policy, name).await;
+        found.map_err(|error| connected.explain(&error, Some(name)))
+    });
+    let asked: Vec<_> = asked.collect();
+    let answers: Vec<_> = futures::stream::iter(asked)
+        .buffered(CONCURRENCY)
+        .collect()
+        .await;
+    let mut found = Vec::new();
+    let mut first = None;
+    for (answer, name) in answers.into_iter().zip(&selection.names) {
+        match answer {
+            Ok(policy) => found.push(policy),
+            Err(error @ CliError::NotFound(_)) => {
+                gaps.push(Gap {
+                    message: format!("the cluster has no ValidatingAdmissionPolicy `{name}`"),
+                    help: "`kubectl vap status` lists all".to_owned(),
+                    is_fatal: true,
+                });
+                first.get_or_insert(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match first {
+        Some(error) if found.is_empty() => Err(error),
+        // A watch of them begins with a list.
+        _ => Ok(Listed {
+            items: found,
+            resource_version: String::new(),
+        }),
+    }
+}
+
+/// The statuses of policies of the cluster as the controller would write them, by name, and what could not be read;
+/// a policy whose check broke off has none.
+///
+/// # Errors
+/// Where the cluster cannot be asked at all.
+pub(super) async fn judge(
+    connected: &Connected,
+    policies: impl Iterator<Item = Value>,
+) -> Result<(BTreeMap<String, DesiredStatus>, Vec<Gap>), CliError> {
+    let mut input = Input::default();
+    for policy in policies {
+        add(&mut input, Kind::Policy, policy);
+    }
+    let (asked, served) = read(connected, None, &mut input, &Input::default()).await?;
+    let known = Known::of_cluster(std::iter::empty(), served)?;
+    let mut judged = BTreeMap::new();
+    for policy in &input.policies {
+        if let (Some(name), Some(status)) =
+            (policy.name(), check::policy::status(&policy.value, &known))
+        {
+            judged.insert(name.to_owned(), status);
+        }
+    }
+    Ok((judged, asked.gaps))
+}
+
+/// Adds the bindings of the policies of `input`, and all where all policies are asked for; the answer are the
+/// policies that are in the cluster and not among the input.
+async fn bindings(
+    connected: &Connected,
+    selection: Option<&Selection>,
+    input: &mut Input,
+    gaps: &mut Vec<Gap>,
+) -> BTreeSet<String> {
+    let mut others = BTreeSet::new();
+    match objects::list(connected, Kind::Binding, None).await {
+        Ok(listed) => {
+            let named = |object: Option<&str>| object.map(str::to_owned);
+            let policies = input.policies.iter();
+            let policies: BTreeSet<_> = policies.filter_map(|it| named(it.name())).collect();
+            let own = input.bindings.iter();
+            let own: BTreeSet<_> = own.filter_map(|it| named(it.name())).collect();
+            let is_all = selection.is_some_and(Selection::is_all);
+            for binding in listed.items {
+                let policy = binding.pointer("/spec/policyName").and_then(Value::as_str);
+                let is_of_input = policy.is_some_and(|name| policies.contains(name));
+                // A file says what the binding is going to be.
+                if (is_all || is_of_input) && !own.contains(objects::name(&binding)) {
+                    add(input, Kind::Binding, binding);
+                }
+            }
+        }
+        Err(error) => gaps.push(Gap {
+            message: format!("the bindings of the cluster cannot be read: {}", told(&error)),
+            help: "ask for `list` on validatingadmissionpolicybindings.admissionregistration.k8s.io; nothing is said \
+                   of whether policies are bound, and by which params"
+                .to_owned(),
+            is_fatal: true,
+        }),
+    }
+    let policies: BTreeSet<&str> = input.policies.iter().filter_map(|it| it.name()).collect();
+    let mut asked = BTreeSet::new();
+    for binding in &input.bindings {
+        let name = binding.value.spec.policy_name.as_str();
+        if name.is_empty() || policies.contains(name) || !asked.insert(name) {
+            continue;
+        }
+        match objects::get(connected, Kind::Policy, name).await {
+            Ok(_) => {
+                others.insert(name.to_owned());
+            }
+            Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
+            Err(error) => gaps.push(Gap {
+                message: format!(
+                    "the policy `{name}` of the cluster cannot be read: {}",
+                    told(&error)
+                ),
+                help: "a binding names it".to_owned(),
+                is_fatal: true,
+            }),
+        }
+    }
+    others
+}
+
+/// Adds an object to the input, as the text that `kubectl get -o yaml` shows.
+fn add(input: &mut Input, kind: Kind, mut object: Value) {
+    let [_, _, singular] = kind.names();
+    let name = format!("{singular}/{}", objects::name(&object));
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+    }
+    let text = serde_norway::to_string(&object).map_err(|error| error.to_string());
+    let file = ReadFile {
+        name,
+        is_given: true,
+        text,
+    };
+    input.add_live(file, Wanted::Policies);
+}
+
+/// Adds the group versions that policies name and that cannot be discovered.
+fn undiscovered<'a>(
+    policies: impl Iterator<Item = &'a ValidatingAdmissionPolicy>,
+    mapper: &RestMapper,
+    gaps: &mut Vec<Gap>,
+) {
+    let mut touched = BTreeSet::new();
+    let mut named = BTreeSet::new();
+    for policy in policies {
+        let spec = policy.spec.as_ref();
+        let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
+        let rules = constraints.and_then(|it| it.resource_rules.as_deref());
+        let names = |rule: &NamedRuleWithOperations, group: &str| {
+            rule.api_groups.iter().flatten().any(|name| name == group)
+        };
+        for (group_version, reason) in matching::resolve(policy, mapper).incomplete {
+            let group = group_version.split('/').next().unwrap_or_default();
+            if rules.into_iter().flatten().any(|rule| names(rule, group)) {
+                named.insert(group_version.clone());
+            }
+            touched.insert((group_version, reason));
+        }
+        if let Some(kind) = policy::declared_param_kind(policy) {
+            let of_kind = mapper.incomplete.iter();
+            for entry in of_kind.filter(|(of, _)| *of == kind.api_version()) {
+                named.insert(entry.0.clone());
+                touched.insert(entry.clone());
+            }
+        }
+    }
+    for (group_version, reason) in touched {
+        let is_fatal = named.contains(&group_version);
+        let by = if is_fatal {
+            "name"
+        } else {
+            "match by a wildcard"
+        };
+        gaps.push(Gap {
+            message: format!("what {group_version} serves is not known: {reason}"),
+            help: format!(
+                "`kubectl get apiservices` shows its state; what policies {by} of it is not checked"
+            ),
+            is_fatal,
+        });
+    }
+}
+
+/// An error in one line.
+fn told(error: &Error) -> String {
+    super::connection::one_line(&error.to_string())
+}

@@ -1,0 +1,156 @@
+//! The bindings of the policies of the input, and whether the params are there that they refer to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::{Selector, discovery};
+
+use super::{Gap, told};
+use crate::cli::connection::Connected;
+use crate::cli::input::Input;
+use crate::cluster::error::Error;
+use crate::policy;
+use crate::schema::RestMapper;
+use crate::schema::rest_mapper::ApiResource;
+use crate::status::bindings::BindingsState;
+use crate::status::compute::ParamsState;
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+
+/// How a policy is bound in a cluster.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Bound {
+    /// Its bindings.
+    pub(in crate::cli) bindings: BindingsState,
+    /// The params that they refer to.
+    pub(in crate::cli) params: ParamsState,
+}
+
+/// Looks for the params that the bindings of each policy refer to, by the name of the policy.
+pub(super) async fn bound(
+    connected: &Connected,
+    input: &Input,
+    has_bindings: bool,
+    mapper: &RestMapper,
+    gaps: &mut Vec<Gap>,
+) -> BTreeMap<String, Bound> {
+    let mut of_policy: BTreeMap<&str, Vec<&ValidatingAdmissionPolicyBinding>> = BTreeMap::new();
+    for binding in &input.bindings {
+        let name = binding.value.spec.policy_name.as_str();
+        of_policy.entry(name).or_default().push(&binding.value);
+    }
+    let mut all = BTreeMap::new();
+    for policy in &input.policies {
+        let Some(name) = policy.name() else { continue };
+        if !has_bindings {
+            let unknown = Bound {
+                bindings: BindingsState::Unread,
+                params: ParamsState::BindingsNotPermitted,
+            };
+            all.insert(name.to_owned(), unknown);
+            continue;
+        }
+        let bindings = of_policy.get(name).map_or(&[][..], Vec::as_slice);
+        let kind = policy::param_kind(&policy.value);
+        let resource = kind.as_ref();
+        let resource = resource.and_then(|gvk| mapper.resources_of_kind(gvk).next());
+        let params = match resource {
+            Some(resource) => params(connected, bindings, resource, gaps).await,
+            None => ParamsState::NotReferred,
+        };
+        let bindings = bindings.iter().copied();
+        let bindings = BindingsState::of(bindings, kind.is_some(), resource);
+        all.insert(name.to_owned(), Bound { bindings, params });
+    }
+    all
+}
+
+/// The state of the params that the bindings refer to.
+async fn params(
+    connected: &Connected,
+    bindings: &[&ValidatingAdmissionPolicyBinding],
+    resource: &ApiResource,
+    gaps: &mut Vec<Gap>,
+) -> ParamsState {
+    let mut found = BTreeSet::new();
+    let mut n_references = 0;
+    for binding in bindings {
+        if binding.spec.param_ref.is_none() {
+            continue;
+        }
+        n_references += 1;
+        match has_params(connected, binding, resource).await {
+            Ok(true) => {
+                found.insert(binding.metadata.name.clone());
+            }
+            Ok(false) => {}
+            Err(error) => {
+                let reason = told(&error);
+                let name = binding.metadata.name.as_deref().unwrap_or_default();
+                let resource = &resource.gvr.resource;
+                gaps.push(Gap {
+                    message: format!("the params of binding {name} cannot be read: {reason}"),
+                    help: format!(
+                        "ask for `list` on {resource}; nothing is said of whether they exist"
+                    ),
+                    is_fatal: true,
+                });
+                return ParamsState::NotPermitted(reason);
+            }
+        }
+    }
+    if n_references == 0 {
+        return ParamsState::NotReferred;
+    }
+    let bindings = bindings.iter().copied();
+    ParamsState::examine(bindings, resource, |binding, _| {
+        found.contains(&binding.metadata.name)
+    })
+}
+
+/// Reports whether there are params that the binding refers to.
+async fn has_params(
+    connected: &Connected,
+    binding: &ValidatingAdmissionPolicyBinding,
+    resource: &ApiResource,
+) -> Result<bool, Error> {
+    let Some(reference) = &binding.spec.param_ref else {
+        return Ok(false);
+    };
+    let mut params = ListParams::default().limit(1);
+    if let Some(name) = &reference.name {
+        params = params.fields(&format!("metadata.name={name}"));
+    }
+    if let Some(selector) = &reference.selector {
+        let Ok(selector) = Selector::try_from(selector.clone()) else {
+            // What the API server cannot use is told of the binding.
+            return Ok(false);
+        };
+        params = params.labels_from(&selector);
+    }
+    let kind = discovery::ApiResource {
+        group: resource.gvr.group.clone(),
+        version: resource.gvr.version.clone(),
+        api_version: resource.gvk.api_version(),
+        kind: resource.gvk.kind.clone(),
+        plural: resource.gvr.resource.clone(),
+    };
+    let namespace = reference.namespace.as_deref();
+    let client = connected.client.clone();
+    let api: Api<DynamicObject> = match namespace.filter(|it| resource.namespaced && !it.is_empty())
+    {
+        Some(namespace) => Api::namespaced_with(client, namespace, &kind),
+        None => Api::all_with(client, &kind),
+    };
+    let mut listed = connected.within(api.list_metadata(&params)).await?;
+    // A page may be empty although more follow.
+    while listed.items.is_empty() {
+        match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => {
+                let next = params.clone().continue_token(&token);
+                listed = connected.within(api.list_metadata(&next)).await?;
+            }
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,111 @@
+//! The parts of a `check`: which files, and which policies of which cluster, if any.
+
+use std::path::PathBuf;
+
+use super::Selection;
+use crate::cli::args::CheckArgs;
+use crate::cli::error::CliError;
+use crate::cli::names;
+
+/// The parts of a check.
+#[derive(Clone, Debug, Default)]
+pub(in crate::cli) struct Plan {
+    /// Files and directories.
+    pub(in crate::cli) paths: Vec<PathBuf>,
+    /// True if a cluster is asked.
+    pub(in crate::cli) is_live: bool,
+    /// The policies of the cluster that are checked, if any are.
+    pub(in crate::cli) selection: Option<Selection>,
+}
+
+impl Plan {
+    /// The parts that the arguments name.
+    ///
+    /// # Errors
+    /// Where they name nothing, or what does not go together.
+    pub(in crate::cli) fn of(args: &CheckArgs) -> Result<Self, CliError> {
+        let is_file = |path: &PathBuf| path.as_os_str() == "-" || path.exists();
+        let text = |path: &PathBuf| path.to_str().map(str::to_owned);
+        let first = args.paths.first().filter(|path| !is_file(path));
+        let has_type = first
+            .and_then(text)
+            .is_some_and(|it| names::is_resource(&it));
+        let is_name = |path: &PathBuf| {
+            let text = text(path).filter(|_| !is_file(path));
+            has_type || text.is_some_and(|it| names::of_resource(&it).is_some())
+        };
+        let (named, paths): (Vec<_>, Vec<_>) = args.paths.iter().cloned().partition(is_name);
+        let named: Vec<String> = named.iter().filter_map(text).collect();
+        let selection = Selection {
+            names: names::parse(&named).map_err(CliError::Usage)?,
+            selector: args.selector.clone(),
+        };
+        let is_live =
+            args.live || args.connection.is_given() || args.selector.is_some() || !named.is_empty();
+        if paths.is_empty() && !is_live {
+            let what = "name files or directories, or write --live for the policies of a cluster";
+            return Err(CliError::Usage(what.to_owned()));
+        }
+        let takes_policies = paths.is_empty() || args.selector.is_some() || !named.is_empty();
+        Ok(Self {
+            paths,
+            is_live,
+            selection: takes_policies.then(|| selection.checked()).transpose()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::args::{Args, Command};
+
+    /// The plan of a command line: files, whether a cluster is asked, names of policies, a selector.
+    #[track_caller]
+    fn check(arguments: &str, expect: &str) {
+        let words = ["kubectl-vap", "check"]
+            .into_iter()
+            .chain(arguments.split_whitespace());
+        let args = Args::try_parse_from(words).unwrap();
+        let Command::Check(args) = &args.command else {
+            panic!("{args:?}")
+        };
+        let found = match Plan::of(args) {
+            Err(error) => format!("error: {error}"),
+            Ok(plan) => {
+                let paths: Vec<_> = plan
+                    .paths
+                    .iter()
+                    .map(|it| it.display().to_string())
+                    .collect();
+                let place = if plan.is_live { "live" } else { "offline" };
+                let selection = plan.selection.map(|it| (it.names.join(" "), it.selector));
+                format!("{} {place} {selection:?}", paths.join(" "))
+            }
+        };
+        assert!(found.starts_with(expect), "{arguments}: {found}");
+    }
+
+    #[test]
+    fn files_are_told_from_policies_of_a_cluster() {
+        check("src Cargo.toml", "src Cargo.toml offline None");
+        check("", "error: name files");
+        check("--live", r#" live Some(("", None))"#);
+        check("--context x", r#" live Some(("", None))"#);
+        check("--as ann", r#" live Some(("", None))"#);
+        check("src --context x", "src live None");
+        check("src --live", "src live None");
+        check("vap/a vaps/b", r#" live Some(("a b", None))"#);
+        check("src vap/a", r#"src live Some(("a", None))"#);
+        check("vap a b", r#" live Some(("a b", None))"#);
+        check("validatingadmissionpolicies", r#" live Some(("", None))"#);
+        check("-l team=a", r#" live Some(("", Some("team=a")))"#);
+        check("src -l team=a", r#"src live Some(("", Some("team=a")))"#);
+        check("vap/a -l team=a", "error: names and a selector");
+        check("vap/", "error: `vap/` names no policy");
+        check("-n default src", "src offline None");
+        check("--request-timeout 3s src", "src offline None");
+    }
+}

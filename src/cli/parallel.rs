@@ -1,0 +1,89 @@
+//! Work that is done on all processors, in parts that know nothing of each other.
+
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// The most threads.
+const MAX_THREADS: usize = 8;
+
+/// The stack of a thread, as large as that of the main thread usually is.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
+/// What `of` gives for each of `items`, in their order.
+pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let n_threads = processors.min(MAX_THREADS).min(items.len());
+    if n_threads <= 1 {
+        return items.iter().map(of).collect();
+    }
+    let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(item), Some(result)) = (items.get(n), results.get(n)) else {
+                return;
+            };
+            // Each item is taken once.
+            let _ = result.set(of(item));
+        }
+    };
+    thread::scope(|scope| {
+        let mut others = Vec::new();
+        for _ in 1..n_threads {
+            // Where there is no thread to be had, the others do its work.
+            let thread = thread::Builder::new().stack_size(STACK_BYTES);
+            others.extend(thread.spawn_scoped(scope, work));
+        }
+        work();
+        for other in others {
+            if let Err(panic) = other.join() {
+                resume_unwind(panic);
+            }
+        }
+    });
+    results
+        .into_iter()
+        .filter_map(OnceLock::into_inner)
+        .collect()
+}
+
+/// What `one` and `other` give.
+pub(super) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, &other);
+        let one = one();
+        let other = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            // There is no thread to be had.
+            Err(_) => other(),
+        };
+        (one, other)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<usize> = (0..1_000).collect();
+        let doubled: Vec<usize> = items.iter().map(|n| n * 2).collect();
+        assert_eq!(map(&items, |n| n * 2), doubled);
+        assert!(map(&[], |n: &usize| *n).is_empty());
+        assert_eq!(both(|| 1, || "a"), (1, "a"));
+    }
+
+    #[test]
+    #[should_panic(expected = "item 7")]
+    fn a_panic_is_passed_on() {
+        let items: Vec<usize> = (0..100).collect();
+        let of = |n: &usize| assert!(*n != 7, "item {n}");
+        map(&items, of);
+    }
+}

@@ -1,0 +1,289 @@
+//! What the help of `kubectl vap check` advises: that it is about the mistake, and that what it says compiles.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::{self, Options};
+
+use crate::absence::{DEPLOYMENT, POD, policy};
+
+/// The findings about `manifest`: rule, message and help.
+fn findings(manifest: &str) -> Vec<(String, String, String)> {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
+    let report = serde_json::to_value(report).unwrap();
+    let text = |found: &Value, name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    let found = report["findings"].as_array().unwrap().iter();
+    found
+        .filter(|found| found["severity"] != "note")
+        .map(|found| {
+            (
+                text(found, "rule"),
+                text(found, "message"),
+                text(found, "help"),
+            )
+        })
+        .collect()
+}
+
+fn of_validation(resource: (&str, &str, &str), expression: &str) -> Vec<(String, String, String)> {
+    let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
+    findings(&policy(resource, "CREATE", &spec))
+}
+
+/// There is one finding about `expression`, of the rule, with the advice.
+#[track_caller]
+fn advises(resource: (&str, &str, &str), expression: &str, (rule, advice): (&str, &str)) {
+    let found = of_validation(resource, expression);
+    let [(of, _, help)] = &found[..] else {
+        panic!("{expression}: {found:#?}")
+    };
+    assert_eq!(of, rule, "{expression}");
+    assert!(help.contains(advice), "{expression}: {help}");
+}
+
+/// The part of `help` behind `before` that is in backticks.
+fn advised<'a>(help: &'a str, before: &str) -> &'a str {
+    let (_, rest) = help.split_once(before).unwrap();
+    rest.split('`').nth(1).unwrap()
+}
+
+#[test]
+fn a_condition_that_an_object_holds_has_to_be_compared() {
+    let plain = "object.spec.template.spec.securityContext.?runAsNonRoot.orValue(false)";
+    let whole = format!("write `{plain} == true`");
+    advises(DEPLOYMENT, plain, ("result-type", &whole));
+    let misplaced = "object.spec.template.spec.securityContext.runAsNonRoot.orValue(false)";
+    advises(DEPLOYMENT, misplaced, ("absent-field", &whole));
+    assert_eq!(of_validation(DEPLOYMENT, &format!("{plain} == true")), []);
+    advises(
+        DEPLOYMENT,
+        "object.spec.template.spec.containers.all(c, !(c.?securityContext.?privileged))",
+        ("no-matching-overload", ".orValue(false)"),
+    );
+}
+
+/// The guarded expression that is advised compiles, and is guarded.
+#[test]
+fn what_is_advised_in_place_of_a_chain_is_sound() {
+    for (chain, rest) in [
+        (
+            "object.spec.template.spec.securityContext.runAsNonRoot",
+            ".orValue(false)",
+        ),
+        (
+            "object.spec.template.spec.securityContext.runAsNonRoot",
+            " == true",
+        ),
+        ("object.metadata.labels['app']", " != ''"),
+        ("object.metadata.labels['app']", ".orValue('') != ''"),
+        (
+            "object.spec.template.spec.initContainers",
+            ".all(c, c.name != '')",
+        ),
+        ("object.metadata.annotations.a", ".startsWith('b')"),
+        ("request.userInfo.extra['a'][0]", " == 'b'"),
+        ("object.spec.selector.matchExpressions", ".size() == 0"),
+    ] {
+        let found = of_validation(DEPLOYMENT, &format!("{chain}{rest}"));
+        let [(rule, _, help)] = &found[..] else {
+            panic!("{chain}{rest}: {found:#?}")
+        };
+        assert!(rule.starts_with("absent-"), "{rule}");
+        let rest = rest.strip_prefix(".orValue(false)").unwrap_or(rest);
+        let rest = rest.strip_prefix(".orValue('')").unwrap_or(rest);
+        let better = format!("{}{rest}", advised(help, "or write "));
+        assert_eq!(of_validation(DEPLOYMENT, &better), [], "{better}");
+    }
+}
+
+#[test]
+fn tests_for_what_is_no_field() {
+    let macro_call = "invalid-macro-call";
+    for (expression, advice) in [
+        (
+            "has(object.metadata.labels['app'])",
+            "write `'app' in object.metadata.labels`",
+        ),
+        (
+            "object.spec.replicas > 1 && has(object.metadata.labels['a(b)'])",
+            "write `'a(b)' in object.metadata.labels`",
+        ),
+        (
+            "has(object.spec.template.spec.containers[1])",
+            "write `size(object.spec.template.spec.containers) > 1`",
+        ),
+        (
+            "has('app' in object.metadata.labels)",
+            "leave has() out: `'app' in object.metadata.labels` is the test",
+        ),
+        ("has(oldObject)", "write `oldObject != null`"),
+        ("has(object.?spec)", "write `object.?spec.hasValue()`"),
+    ] {
+        advises(DEPLOYMENT, expression, (macro_call, advice));
+    }
+}
+
+#[test]
+fn operators_on_quantities() {
+    let rule = "no-matching-overload";
+    advises(
+        DEPLOYMENT,
+        "quantity('1Gi') <= quantity('2Gi')",
+        (rule, "write `quantity(a).compareTo(quantity(b)) <= 0`"),
+    );
+    let spec = "  variables:\n  - {name: v, expression: \"semver('1.2.3')\"}\n  validations:\n  - expression: variables.v > \
+                variables.v\n";
+    let found = findings(&policy(POD, "CREATE", spec));
+    assert!(
+        found[0].2.contains("semver(a).compareTo(semver(b)) > 0"),
+        "{found:#?}"
+    );
+    advises(
+        DEPLOYMENT,
+        "(quantity('1Gi') + quantity('2Gi')).isInteger()",
+        (rule, "write `quantity(a).add(quantity(b))`"),
+    );
+}
+
+#[test]
+fn fields_that_are_elsewhere() {
+    advises(
+        DEPLOYMENT,
+        "object.spec.containers.all(c, c.image == 'x')",
+        (
+            "undefined-field",
+            "did you mean `template.spec.containers`?",
+        ),
+    );
+    advises(
+        ("batch", "v1", "cronjobs"),
+        "object.spec.containers.all(c, c.image == 'x')",
+        (
+            "undefined-field",
+            "did you mean `jobTemplate.spec.template.spec.containers`?",
+        ),
+    );
+    advises(
+        DEPLOYMENT,
+        "object.replicas > 1",
+        ("undefined-field", "did you mean `spec.replicas`?"),
+    );
+    advises(
+        POD,
+        "object.spec.template.spec.containers.all(c, c.image == 'x')",
+        ("undefined-field", "leave `template.spec` out"),
+    );
+}
+
+#[test]
+fn names_that_have_to_be_escaped() {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lims.ex.io"},
+        "spec": {
+            "group": "ex.io",
+            "scope": "Namespaced",
+            "names": {"plural": "lims", "singular": "lim", "kind": "Lim", "listKind": "LimList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "required": ["spec"],
+                "properties": {"spec": {
+                    "type": "object",
+                    "required": ["x-dash", "namespace"],
+                    "properties": {"x-dash": {"type": "string"}, "namespace": {"type": "string"}},
+                }},
+            }}}],
+        },
+    });
+    for (expression, advice) in [
+        ("object.spec.x_dash == 'c'", "did you mean `x__dash__dash`?"),
+        ("object.spec.namespace == 'c'", ""),
+    ] {
+        let spec = format!("  validations:\n  - expression: {expression}\n");
+        let manifest = format!(
+            "{}---\n{crd}\n",
+            policy(("ex.io", "v1", "lims"), "CREATE", &spec)
+        );
+        let found = findings(&manifest);
+        let helps: Vec<&str> = found.iter().map(|found| found.2.as_str()).collect();
+        assert!(helps.iter().all(|help| help.contains(advice)), "{helps:?}");
+        assert_eq!(helps.is_empty(), advice.is_empty(), "{helps:?}");
+    }
+}
+
+#[test]
+fn resources_that_are_almost_right() {
+    let spec = "  validations:\n  - expression: object.spec.replicas > 1\n";
+    for (resource, meant) in [
+        ("deployments/scales", "did you mean `deployments/scale`?"),
+        ("deploymnets", "did you mean `deployments`?"),
+        ("deployments/stattus", "did you mean `deployments/status`?"),
+    ] {
+        let found = findings(&policy(("apps", "v1", resource), "UPDATE", spec));
+        let helps: Vec<&str> = found.iter().map(|found| found.2.as_str()).collect();
+        assert!(helps.iter().any(|help| help.contains(meant)), "{found:#?}");
+    }
+}
+
+#[test]
+fn an_expression_that_yaml_takes_for_a_tag() {
+    let spec = "  validations:\n  - expression: !has(object.x)\n";
+    let found = findings(&policy(POD, "CREATE", spec));
+    let [(rule, _, help)] = &found[..] else {
+        panic!("{found:#?}")
+    };
+    assert_eq!(rule, "required");
+    assert!(help.contains("`!` begins a tag in YAML"), "{help}");
+}
+
+#[test]
+fn one_cause_is_told_once() {
+    let rules = |spec: &str| -> Vec<String> {
+        let found = findings(&policy(DEPLOYMENT, "CREATE", spec)).into_iter();
+        found.map(|found| found.0).collect()
+    };
+    // A variable that reads a later one, and what reads that.
+    let later = "  variables:\n  - {name: a, expression: variables.b}\n  - {name: b, expression: 'true'}\n  validations:\n  - \
+                 expression: variables.a\n";
+    assert_eq!(rules(later), ["undefined-field"]);
+    let own = "  variables:\n  - {name: a, expression: variables.a && true}\n  validations:\n  - expression: variables.a\n";
+    let found = findings(&policy(DEPLOYMENT, "CREATE", own));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(
+        found[0].2.contains("a variable cannot read itself"),
+        "{found:#?}"
+    );
+    // The types of the kind add nothing to what is refused without them.
+    let validation = |text: &str| format!("  validations:\n  - expression: {}\n", json!(text));
+    assert_eq!(
+        rules(&validation("object.metadata.name in 'abc'")),
+        ["no-matching-overload"]
+    );
+    // Nor does a guard for a chain that leads nowhere.
+    assert_eq!(
+        rules(&validation(
+            "object.spec.template.spec.affinity.nodeAfinity.x == 'a'"
+        )),
+        ["undefined-field"]
+    );
+}
+
+#[test]
+fn what_is_never_in_a_list() {
+    let found = of_validation(DEPLOYMENT, "'app' in object.spec.template.spec.containers");
+    assert_eq!(
+        found[0].1,
+        "a string is never in a list of maps: this is always false"
+    );
+    let found = of_validation(DEPLOYMENT, "object.spec.replicas in ['1', '2']");
+    assert_eq!(
+        found[0].1,
+        "a number is never in a list of strings: this is always false"
+    );
+}

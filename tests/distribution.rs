@@ -1,0 +1,393 @@
+//! The ways by which the plugin reaches people: the manifest for krew, the GitHub Action, the pre-commit hook, and
+//! completion scripts. What they run is run here, as far as it goes without their hosts.
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test that panics fails"
+)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_norway::Value;
+
+const POLICY: &str = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: misspelt}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}
+  validations:
+  - expression: object.spec.replica <= 50
+";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn yaml(path: &str) -> Value {
+    serde_norway::from_str(&fs::read_to_string(root().join(path)).unwrap()).unwrap()
+}
+
+/// An empty directory of a test.
+fn directory(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("distribution-{name}"));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// PATH with the plugin on it.
+fn path() -> String {
+    let plugin = Path::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+        .parent()
+        .unwrap();
+    format!("{}:{}", plugin.display(), std::env::var("PATH").unwrap())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn keys(value: &Value) -> BTreeSet<String> {
+    let keys = value.as_mapping().unwrap().keys();
+    keys.map(|key| key.as_str().unwrap().to_owned()).collect()
+}
+
+/// Fails where krew would refuse the manifest.
+///
+/// Source: krew `internal/index/validation/validate.go`, `ValidatePlugin`, `validatePlatform`; `pkg/constants`.
+fn check_krew(manifest: &Value) {
+    assert_eq!(
+        manifest["apiVersion"],
+        "krew.googlecontainertools.github.com/v1alpha2"
+    );
+    assert_eq!(manifest["kind"], "Plugin");
+    assert_eq!(manifest["metadata"]["name"], "vap");
+    let spec = &manifest["spec"];
+    let version = spec["version"].as_str().unwrap();
+    let numbers = version.strip_prefix('v').unwrap().split('.');
+    assert_eq!(
+        numbers.map(|number| number.parse::<u32>().unwrap()).count(),
+        3,
+        "{version}"
+    );
+    let short = spec["shortDescription"].as_str().unwrap();
+    assert!(
+        !short.is_empty() && short.len() <= 50 && !short.contains('\n'),
+        "{short}"
+    );
+    assert!(!short.ends_with('.') && !spec["description"].as_str().unwrap().is_empty());
+    assert!(spec["homepage"].as_str().unwrap().starts_with("https://"));
+    let platforms = spec["platforms"].as_sequence().unwrap();
+    assert!(!platforms.is_empty());
+    let mut seen = BTreeSet::new();
+    for platform in platforms {
+        let known = ["selector", "uri", "sha256", "bin"].map(str::to_owned);
+        assert_eq!(keys(platform), known.into());
+        let labels = &platform["selector"]["matchLabels"];
+        let (os, arch) = (
+            labels["os"].as_str().unwrap(),
+            labels["arch"].as_str().unwrap(),
+        );
+        assert!(["linux", "darwin", "windows"].contains(&os) && ["amd64", "arm64"].contains(&arch));
+        assert!(seen.insert((os, arch)), "{os} {arch} twice");
+        let sum = platform["sha256"].as_str().unwrap();
+        assert!(
+            sum.len() == 64 && sum.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f')),
+            "{sum}"
+        );
+        let uri = platform["uri"].as_str().unwrap();
+        assert!(
+            uri.starts_with("https://") && uri.ends_with(".tar.gz"),
+            "{uri}"
+        );
+        let bin = platform["bin"].as_str().unwrap();
+        assert_eq!(bin.ends_with(".exe"), os == "windows", "{bin}");
+    }
+}
+
+#[test]
+fn the_manifest_for_krew_has_the_archives_that_are_there() {
+    let archives = directory("krew");
+    let version = env!("CARGO_PKG_VERSION");
+    let krew = || {
+        let mut command = Command::new(root().join("dev"));
+        command
+            .args(["krew", "https://example.com/v1/"])
+            .env("VAP_ARCHIVES", &archives);
+        command.output().unwrap()
+    };
+    // No archive, no manifest.
+    assert!(!krew().status.success());
+    for (platform, content) in [
+        ("linux_amd64", "a"),
+        ("windows_amd64", "b"),
+        ("darwin_arm64", "c"),
+    ] {
+        let name = format!("kubectl-vap_v{version}_{platform}.tar.gz");
+        fs::write(archives.join(name), content).unwrap();
+    }
+    let output = krew();
+    assert!(output.status.success(), "{output:?}");
+    let manifest: Value = serde_norway::from_slice(&output.stdout).unwrap();
+    check_krew(&manifest);
+    let platforms = manifest["spec"]["platforms"].as_sequence().unwrap();
+    assert_eq!(platforms.len(), 3);
+    assert_eq!(
+        platforms[0]["uri"],
+        format!("https://example.com/v1/kubectl-vap_v{version}_linux_amd64.tar.gz").as_str()
+    );
+    // Of "a".
+    assert_eq!(
+        platforms[0]["sha256"],
+        "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+    );
+    // What is left out is said.
+    assert!(
+        text(&output.stderr).contains("no kubectl-vap_v"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn a_platform_that_cannot_be_built_here_is_refused_with_what_it_needs() {
+    let archive = |target: &str| {
+        let command = Command::new(root().join("dev"))
+            .args(["archive", target])
+            .output();
+        command.unwrap()
+    };
+    let unknown = archive("riscv64-unknown-none");
+    assert!(
+        text(&unknown.stderr).contains("no release is made for"),
+        "{unknown:?}"
+    );
+    let listed = text(&archive("--list").stdout);
+    for platform in [
+        "linux amd64",
+        "linux arm64",
+        "darwin amd64",
+        "darwin arm64",
+        "windows amd64",
+    ] {
+        assert!(listed.contains(platform), "{listed}");
+    }
+}
+
+#[test]
+fn the_action_uses_the_inputs_that_it_declares() {
+    let action = yaml("action.yml");
+    let text = fs::read_to_string(root().join("action.yml")).unwrap();
+    let declared = keys(&action["inputs"]);
+    let used = text.split("${{ inputs.").skip(1);
+    let used: BTreeSet<String> = used
+        .map(|rest| rest.split(' ').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(declared, used);
+    for input in &declared {
+        let input = &action["inputs"][input.as_str()];
+        assert!(
+            input["description"].is_string() && input["default"].is_string(),
+            "{input:?}"
+        );
+    }
+    assert_eq!(action["runs"]["using"], "composite");
+    for step in action["runs"]["steps"].as_sequence().unwrap() {
+        // No input is a part of a script: it could end it.
+        assert!(!step["run"].as_str().unwrap().contains("${{"), "{step:?}");
+        let script = step["run"].as_str().unwrap().trim_matches('"');
+        let script = script.strip_prefix("$GITHUB_ACTION_PATH/").unwrap();
+        assert!(root().join(script).is_file(), "{script}");
+    }
+}
+
+/// Runs a script of the action as its step would.
+fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(root().join(".github/actions").join(script));
+    command.current_dir(folder).env("PATH", path());
+    command
+        .env("GITHUB_ACTION_PATH", root())
+        .env("RUNNER_TEMP", folder.join("temp"));
+    command.env("GITHUB_PATH", folder.join("github-path"));
+    command.env("GITHUB_OUTPUT", folder.join("github-output"));
+    command.envs(inputs.iter().copied());
+    command.output().unwrap()
+}
+
+#[test]
+fn the_action_checks_and_says_how_it_went() {
+    let folder = directory("action");
+    fs::create_dir(folder.join("with space")).unwrap();
+    fs::write(folder.join("with space/policy.yaml"), POLICY).unwrap();
+    let paths = ("INPUT_PATHS", "\n  \nwith space\r\n");
+    let output = step(
+        "check.sh",
+        &folder,
+        &[
+            paths,
+            ("INPUT_SARIF_FILE", "vap.sarif"),
+            ("INPUT_STRICT", "true"),
+        ],
+    );
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let out = text(&output.stdout);
+    assert!(
+        out.contains("::warning file=with space/policy.yaml,line=9,"),
+        "{out}"
+    );
+    let sarif = fs::read_to_string(folder.join("vap.sarif")).unwrap();
+    let sarif: serde_json::Value = serde_json::from_str(&sarif).unwrap();
+    let result = &sarif["runs"][0]["results"][0];
+    assert_eq!(
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+        "with%20space/policy.yaml"
+    );
+    assert_eq!(
+        result["partialFingerprints"]["kubectlVapFinding/v1"]
+            .as_str()
+            .unwrap()
+            .len(),
+        16
+    );
+    assert_eq!(
+        fs::read_to_string(folder.join("github-output")).unwrap(),
+        "exit-status=1\n"
+    );
+
+    let newer = [
+        ("INPUT_PATHS", "with space"),
+        ("INPUT_ARGS", "--exit-zero\n"),
+        ("INPUT_KUBERNETES_VERSION", "1.33"),
+    ];
+    assert_eq!(step("check.sh", &folder, &newer).status.code(), Some(0));
+    assert_eq!(
+        step("check.sh", &folder, &[("INPUT_PATHS", " ")])
+            .status
+            .code(),
+        Some(2)
+    );
+    let missing = step(
+        "check.sh",
+        &folder,
+        &[("INPUT_PATHS", "nowhere"), ("INPUT_SARIF_FILE", "x.sarif")],
+    );
+    assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+    let strict = step(
+        "check.sh",
+        &folder,
+        &[("INPUT_PATHS", "."), ("INPUT_STRICT", "yes")],
+    );
+    assert_eq!(strict.status.code(), Some(2));
+}
+
+#[test]
+fn the_action_installs_an_archive_of_the_right_sum_alone() {
+    let folder = directory("install");
+    let plugin = folder.join("kubectl-vap");
+    fs::copy(env!("CARGO_BIN_EXE_kubectl-vap"), &plugin).unwrap();
+    let tar = Command::new("tar")
+        .args(["-czf", "archive.tar.gz", "kubectl-vap"])
+        .current_dir(&folder)
+        .status();
+    assert!(tar.unwrap().success());
+    let archive = folder.join("archive.tar.gz");
+    let sum = Command::new("sha256sum").arg(&archive).output().unwrap();
+    let sum = text(&sum.stdout).split(' ').next().unwrap().to_owned();
+    let url = format!("file://{}", archive.display());
+    let url = ("INPUT_ARCHIVE_URL", url.as_str());
+    let output = step(
+        "install.sh",
+        &folder,
+        &[url, ("INPUT_ARCHIVE_SHA256", &sum)],
+    );
+    assert!(output.status.success(), "{output:?}");
+    let bin = fs::read_to_string(folder.join("github-path")).unwrap();
+    assert!(Path::new(bin.trim()).join("kubectl-vap").is_file(), "{bin}");
+    let wrong = sum.replace(|c: char| c.is_ascii_digit(), "0");
+    let output = step(
+        "install.sh",
+        &folder,
+        &[url, ("INPUT_ARCHIVE_SHA256", &wrong)],
+    );
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(text(&output.stdout).starts_with("::error::the archive has another SHA-256"));
+    assert_eq!(step("install.sh", &folder, &[url]).status.code(), Some(2));
+}
+
+#[test]
+fn the_hooks_check_a_repository() {
+    let hooks = yaml(".pre-commit-hooks.yaml");
+    let folder = directory("hooks");
+    fs::write(folder.join("values.yaml"), "replicas: 3\n").unwrap();
+    fs::write(folder.join("template.yaml"), "{{ .Values.x }}\n").unwrap();
+    for hook in hooks.as_sequence().unwrap() {
+        let text = |key: &str| hook[key].as_str().unwrap();
+        assert!(text("id").starts_with("kubectl-vap-check") && !text("name").is_empty());
+        assert!(["rust", "system"].contains(&text("language")));
+        assert_eq!(hook["pass_filenames"], false);
+        let run = || {
+            let args = hook["args"]
+                .as_sequence()
+                .unwrap()
+                .iter()
+                .map(|arg| arg.as_str().unwrap());
+            let words = text("entry").split(' ').chain(args).collect::<Vec<_>>();
+            let command = Command::new(words[0])
+                .args(&words[1..])
+                .current_dir(&folder)
+                .env("PATH", path())
+                .output();
+            command.unwrap().status.code()
+        };
+        // YAML that is no manifest is none of its business.
+        let _ = fs::remove_file(folder.join("policy.yaml"));
+        assert_eq!(run(), Some(0));
+        fs::write(folder.join("policy.yaml"), POLICY).unwrap();
+        assert_eq!(run(), Some(1));
+    }
+}
+
+#[test]
+fn completion_scripts_are_valid_shell() {
+    let folder = directory("completion");
+    for shell in ["bash", "zsh", "fish", "powershell", "kubectl"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+            .args(["completion", shell])
+            .output();
+        let output = output.unwrap();
+        assert!(
+            output.status.success() && !output.stdout.is_empty(),
+            "{output:?}"
+        );
+        let script = folder.join(shell);
+        fs::write(&script, &output.stdout).unwrap();
+        if ["bash", "kubectl"].contains(&shell) {
+            let checked = Command::new("bash")
+                .arg("-n")
+                .arg(&script)
+                .output()
+                .unwrap();
+            assert!(checked.status.success(), "{checked:?}");
+        }
+    }
+    let script = Command::new("sh")
+        .arg(folder.join("kubectl"))
+        .args(["status", "--no-h"])
+        .env("PATH", path())
+        .output();
+    assert!(text(&script.unwrap().stdout).starts_with("--no-headers\t"));
+    // Bash itself asks the function for the words behind the program.
+    let words = "source ./bash; COMP_WORDS=(kubectl-vap che); COMP_CWORD=1; _kubectl-vap kubectl-vap che kubectl-vap; \
+                 echo \"${COMPREPLY[@]}\"";
+    let bash = Command::new("bash")
+        .args(["-c", words])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert_eq!(text(&bash.stdout).trim(), "check", "{bash:?}");
+}

@@ -1,0 +1,251 @@
+//! What `kubectl vap check` says of values for which a call fails: texts that are converted, lists that are made and
+//! are too short, divisors that are 0. Each finding has its witness.
+
+use serde_json::json;
+
+use crate::absence::{DEPLOYMENT, POD, absences, fails, holds, policy, shown};
+
+const SERVICE: (&str, &str, &str) = ("", "v1", "services");
+const CONFIG_MAP: (&str, &str, &str) = ("", "v1", "configmaps");
+
+/// A validation behind a match condition that asks for a label.
+fn with_label(expression: &str) -> Vec<String> {
+    let spec = format!(
+        "  matchConditions:\n  - {{name: m, expression: \"'n' in object.metadata.?labels.orValue({{}})\"}}\n  \
+         validations:\n  - expression: {}\n",
+        json!(expression)
+    );
+    shown(&absences(&policy(DEPLOYMENT, "CREATE", &spec), &[]))
+}
+
+#[test]
+fn conversions_of_free_texts() {
+    let label = ["failing-conversion object.metadata.labels.n"];
+    for expression in [
+        "int(object.metadata.labels['n']) > 0",
+        "quantity(object.metadata.labels.n).isInteger()",
+        "duration(object.metadata.labels.n) < duration('1h')",
+        "timestamp(object.metadata.labels.n) > timestamp('2026-01-01T00:00:00Z')",
+        "semver(object.metadata.labels.n).major() > 1",
+        "ip(object.metadata.labels.n).family() == 4",
+        "object.metadata.labels.n.startsWith('v') && int(object.metadata.labels.n) > 0",
+        "object.metadata.labels.n.matches('^[a-z0-9]+$') && int(object.metadata.labels.n) > 0",
+        "object.metadata.labels.n.substring(3) == 'x'",
+        "bool(object.metadata.?labels[?'n'].orValue('true'))",
+    ] {
+        assert_eq!(with_label(expression), label, "{expression}");
+    }
+    let annotation =
+        "object.metadata.?annotations[?'q'].optMap(q, quantity(q).isInteger()).orValue(true)";
+    let found = ["failing-conversion object.metadata.annotations.q"];
+    fails(POD, "CREATE", annotation, &found);
+    fails(
+        CONFIG_MAP,
+        "CREATE",
+        "!has(object.data) || object.data.all(k, v, int(v) > 0)",
+        &["failing-conversion object.data.example"],
+    );
+}
+
+#[test]
+fn conversions_behind_a_test_or_of_texts_with_a_form() {
+    for expression in [
+        "object.metadata.labels.n.matches('^[0-9]+$') && int(object.metadata.labels.n) > 0",
+        "isQuantity(object.metadata.labels.n) && quantity(object.metadata.labels.n).isInteger()",
+        "!isIP(object.metadata.labels.n) || ip(object.metadata.labels.n).family() == 4",
+        "object.metadata.labels.n in ['1', '2'] && int(object.metadata.labels.n) > 0",
+        "object.metadata.labels.n == '1' ? int(object.metadata.labels.n) == 1 : true",
+        "object.metadata.labels.n.size() > 3 && object.metadata.labels.n.substring(3) == 'x'",
+        "int(object.spec.replicas) > 1",
+    ] {
+        assert_eq!(with_label(expression), [""; 0], "{expression}");
+    }
+    for expression in [
+        "object.spec.containers.all(c, !has(c.resources.limits) || !('cpu' in c.resources.limits) || \
+         quantity(c.resources.limits.cpu).isGreaterThan(quantity('1')))",
+        "timestamp(object.metadata.creationTimestamp) < timestamp('2030-01-01T00:00:00Z')",
+        "!has(object.status.podIP) || ip(object.status.podIP).family() == 4",
+    ] {
+        holds(POD, "CREATE, UPDATE", expression);
+    }
+    holds(
+        SERVICE,
+        "CREATE",
+        "!has(object.spec.clusterIP) || object.spec.clusterIP == 'None' || ip(object.spec.clusterIP).family() == 4",
+    );
+}
+
+#[test]
+fn params_are_for_their_author_to_see() {
+    let spec = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: \
+                \"!has(params.data) || !('max' in params.data) || object.spec.replicas <= int(params.data['max'])\"\n";
+    let found = absences(&policy(DEPLOYMENT, "CREATE", spec), &[]);
+    assert_eq!(shown(&found), [""; 0]);
+}
+
+#[test]
+fn indices_of_lists_that_are_made() {
+    let list = ["absent-element object.spec.template.spec.containers"];
+    for expression in [
+        "object.spec.template.spec.containers.filter(c, c.name == 'main')[0].image != ''",
+        "object.spec.template.spec.containers.map(c, c.image)[1] != ''",
+        "object.spec.template.spec.containers.filter(c, c.name == 'main').map(c, c.image)[0] != ''",
+        "(object.spec.template.spec.containers + object.spec.template.spec.?initContainers.orValue([])).filter(c, c.name \
+         == 'main')[0].image != ''",
+    ] {
+        fails(DEPLOYMENT, "CREATE", expression, &list);
+    }
+    for expression in [
+        "object.spec.template.spec.containers.all(c, object.spec.template.spec.containers.filter(d, d.name == \
+         c.name)[0].image != '')",
+        "object.spec.template.spec.containers.map(c, c.image)[0] != ''",
+        "!object.spec.template.spec.containers.exists(c, c.name == 'main') || \
+         object.spec.template.spec.containers.filter(c, c.name == 'main')[0].image != ''",
+        "object.spec.template.spec.containers.filter(c, c.name == 'main').size() == 0 || \
+         object.spec.template.spec.containers.filter(c, c.name == 'main')[0].image != ''",
+        "object.spec.template.spec.containers.filter(c, c.name == 'main')[?0].?image.orValue('') != ''",
+    ] {
+        holds(DEPLOYMENT, "CREATE", expression);
+    }
+}
+
+#[test]
+fn indices_of_the_parts_of_a_text() {
+    fails(
+        DEPLOYMENT,
+        "CREATE",
+        "object.metadata.name.split('-')[1] == 'x'",
+        &["absent-element object.metadata.name"],
+    );
+    fails(
+        DEPLOYMENT,
+        "CREATE",
+        "object.spec.template.spec.containers.all(c, c.image.split(':')[1] != 'latest')",
+        &["absent-element object.spec.template.spec.containers[0].image"],
+    );
+    fails(
+        DEPLOYMENT,
+        "CREATE",
+        "request.userInfo.username.split(':')[2] == 'x'",
+        &["absent-element request.userInfo.username"],
+    );
+    for expression in [
+        "object.metadata.name.split('-')[0] == 'x'",
+        "size(object.metadata.name.split('-')) > 1 && object.metadata.name.split('-')[1] == 'x'",
+        "object.metadata.name.contains('-') && object.metadata.name.split('-')[1] == 'x'",
+        "object.spec.template.spec.containers.all(c, c.image.split('@').size() == 1 || c.image.split('@')[1] != '')",
+        "!request.userInfo.username.startsWith('system:serviceaccount:') || request.userInfo.username.split(':')[3] == 'x'",
+    ] {
+        holds(DEPLOYMENT, "CREATE", expression);
+    }
+}
+
+#[test]
+fn divisors_that_may_be_zero() {
+    for expression in [
+        "10 / object.spec.replicas > 1",
+        "100 % object.spec.replicas == 0",
+        "object.spec.replicas >= 0 && 10 / object.spec.replicas > 1",
+    ] {
+        let found = ["division-by-zero object.spec.replicas"];
+        fails(DEPLOYMENT, "CREATE", expression, &found);
+    }
+    fails(
+        DEPLOYMENT,
+        "CREATE",
+        "10 / size(object.metadata.?labels.orValue({})) > 1",
+        &["division-by-zero object.metadata.labels"],
+    );
+    for expression in [
+        "object.spec.replicas > 0 && 10 / object.spec.replicas > 1",
+        "object.spec.replicas == 0 || 10 / object.spec.replicas > 1",
+        "object.spec.replicas / 10 < 5",
+        "10 / size(object.spec.template.spec.containers) > 1",
+        "10 / object.spec.progressDeadlineSeconds < 5",
+    ] {
+        holds(DEPLOYMENT, "CREATE", expression);
+    }
+}
+
+#[test]
+fn services_without_addresses_or_ports() {
+    let create = "CREATE, UPDATE";
+    for (expression, found) in [
+        (
+            "object.spec.ports.all(p, p.port > 1)",
+            "absent-field object.spec.ports",
+        ),
+        (
+            "object.spec.clusterIP != 'None'",
+            "absent-field object.spec.clusterIP",
+        ),
+        (
+            "object.spec.type != 'ExternalName' || object.spec.ports[0].port > 1",
+            "absent-field object.spec.ports",
+        ),
+        (
+            "object.spec.?clusterIP.orValue('') != 'None' || object.spec.ports.size() > 0",
+            "absent-field object.spec.ports",
+        ),
+        (
+            "object.spec.ipFamilies[0] == 'IPv4'",
+            "absent-field object.spec.ipFamilies",
+        ),
+    ] {
+        fails(SERVICE, create, expression, &[found]);
+    }
+    for expression in [
+        "object.spec.type == 'ExternalName' || object.spec.clusterIP != 'None'",
+        "object.spec.type != 'ClusterIP' || object.spec.ipFamilies[0] == 'IPv4'",
+        "object.spec.type != 'NodePort' || object.spec.clusterIP == 'None' || object.spec.ports.all(p, p.nodePort > 30000)",
+        "object.spec.type == 'ExternalName' || object.spec.clusterIP == 'None' || object.spec.ports.size() > 0",
+        "object.spec.type != 'ExternalName' || object.spec.externalName != ''",
+        "object.spec.sessionAffinity == 'None'",
+        "has(object.spec.clusterIP) && object.spec.clusterIP != 'None' ? object.spec.ports.size() > 0 : true",
+    ] {
+        holds(SERVICE, create, expression);
+    }
+}
+
+#[test]
+fn arguments_of_the_authorizer() {
+    for expression in [
+        "authorizer.group('').resource('x').name(object.metadata.labels['a']).check('get').allowed()",
+        "authorizer.group('').resource('x').check('get').allowed() || object.metadata.labels['a'] == 'b'",
+    ] {
+        let found = ["absent-field object.metadata.labels"];
+        fails(POD, "CREATE", expression, &found);
+    }
+    fails(
+        DEPLOYMENT,
+        "CREATE",
+        "authorizer.serviceAccount(request.namespace, \
+         object.spec.template.spec.serviceAccountName).group('').resource('secrets').check('get').allowed()",
+        &["absent-field object.spec.template.spec.serviceAccountName"],
+    );
+    holds(
+        POD,
+        "CREATE",
+        "authorizer.serviceAccount(request.namespace, object.spec.serviceAccountName).path('/x').check('get').allowed() && \
+         authorizer.path('/y').check('get').allowed()",
+    );
+}
+
+#[test]
+fn the_witness_has_the_value() {
+    let spec = "  validations:\n  - expression: 10 / object.spec.replicas > 1\n";
+    let found = absences(&policy(DEPLOYMENT, "CREATE", spec), &[]);
+    assert_eq!(
+        found[0]["message"],
+        "`object.spec.replicas` may be 0: CREATE of a Deployment with 0 as spec.replicas fails with `division by zero`"
+    );
+    let help = found[0]["help"].as_str().unwrap();
+    assert!(
+        help.contains("`object.spec.replicas != 0 && ...`"),
+        "{help}"
+    );
+    assert_eq!(
+        found[0]["witness"]["request"]["object"]["spec"]["replicas"],
+        0
+    );
+}
