@@ -19,11 +19,12 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::terminal::Terminal;
 use vap_status_controller::cli::test::report::TestReport;
 use vap_status_controller::cli::test::{self, Options};
+use vap_status_controller::probe::api::CaseOutcome;
 
 fn report(paths: &[&str]) -> TestReport {
     let options = Options {
         paths: paths.iter().map(PathBuf::from).collect(),
-        crds: Vec::new(),
+        ..Options::default()
     };
     test::run(&options, &mut std::io::empty()).unwrap()
 }
@@ -58,7 +59,94 @@ fn a_request_that_no_policy_is_asked_about_is_allowed() {
         &test::render::text(&report, PLAIN, true),
     );
     let summary = report.summary;
-    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 2, 0));
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 3, 0));
+}
+
+/// A green case means that the cluster behaves so: what proves nothing fails.
+#[test]
+fn what_proves_nothing_fails() {
+    let report = report(&["tests/cli_test/traps.yaml"]);
+    compare("traps.txt", &test::render::text(&report, PLAIN, false));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    for case in cases {
+        let expected = if case.name.starts_with("sound") {
+            CaseOutcome::Passed
+        } else {
+            CaseOutcome::Failed
+        };
+        assert_eq!(
+            case.outcome, expected,
+            "{}: {:?}",
+            case.name, case.difference
+        );
+    }
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.errors), (7, 21, 2));
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
+/// Policies are asked about what the API server makes of a sample, not about the sample.
+#[test]
+fn samples_are_completed_and_converted() {
+    let report = report(&["tests/cli_test/defaults.yaml"]);
+    compare("defaults.txt", &test::render::text(&report, PLAIN, true));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
+}
+
+#[test]
+fn cases_are_written_in_several_ways() {
+    let report = report(&["tests/cli_test/ways"]);
+    compare("ways.txt", &test::render::text(&report, PLAIN, false));
+    compare("ways.github.txt", &test::github::annotations(&report));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.errors), (7, 1, 3));
+}
+
+#[test]
+fn coverage_and_mutants_are_told() {
+    let options = Options {
+        paths: vec![PathBuf::from("config/samples")],
+        coverage: true,
+        mutants: true,
+        ..Options::default()
+    };
+    let report = test::run(&options, &mut std::io::empty()).unwrap();
+    compare("measured.txt", &test::render::text(&report, PLAIN, false));
+    let coverage = report.coverage.as_deref().unwrap();
+    compare("measured.lcov", &test::coverage::lcov(coverage));
+    let mutants = report.mutants.as_ref().unwrap();
+    assert_eq!(mutants.total, mutants.caught + mutants.missed.len());
+    assert!(mutants.caught > 0 && mutants.skipped.is_empty());
+    assert!(
+        coverage
+            .iter()
+            .all(|of| 0 < of.covered && of.covered <= of.total)
+    );
+}
+
+/// What `init` writes passes, and has an allowed and a denied request for each validation.
+#[test]
+fn probes_are_made_for_policies() {
+    let policy = "tests/cli_test/ways/policies.yaml";
+    let options = Options {
+        paths: vec![PathBuf::from(policy)],
+        ..Options::default()
+    };
+    let made = test::init::run(&options, &mut std::io::empty()).unwrap();
+    assert_eq!(made.exit(), Exit::Clean, "{:?}", made.complaints());
+    let yaml = made.yaml().unwrap();
+    compare("init.yaml", &yaml);
+    let both = Options {
+        paths: vec![PathBuf::from(policy), PathBuf::from("-")],
+        mutants: true,
+        ..Options::default()
+    };
+    let report = test::run(&both, &mut yaml.as_bytes()).unwrap();
+    let text = test::render::text(&report, PLAIN, true);
+    assert_eq!(report.exit(), Exit::Clean, "{text}");
+    let mutants = report.mutants.unwrap();
+    assert!(mutants.caught * 2 > mutants.total, "{mutants:?}");
 }
 
 #[test]

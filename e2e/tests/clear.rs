@@ -121,7 +121,7 @@ async fn clear_takes_what_is_ours_and_leaves_the_rest() {
         "apiVersion": "vap-status.dev/v1alpha1",
         "kind": "PolicyProbe",
         "metadata": {"name": "probe"},
-        "spec": {"policyName": "sound", "bindings": "Implied", "cases": [{
+        "spec": {"policyName": "sound", "samples": "Partial", "bindings": "Implied", "cases": [{
             "name": "few are allowed",
             "request": {"object": {
                 "apiVersion": "apps/v1", "kind": "Deployment",

@@ -20,6 +20,7 @@ mod support;
 
 use e2e::corpus;
 use vap_status_controller::cli::input::{Input, Wanted};
+use vap_status_controller::policy::absence::Reads;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_upstream_profile_gives_what_kcm_writes() {
@@ -50,4 +51,39 @@ fn every_file_is_read() {
     );
     assert!(refused.is_empty(), "{refused:#?}");
     assert!(input.n_files > 0 && input.n_objects > 0);
+}
+
+/// `test init` finds a denied request for most validations that need no params and no authorizer.
+#[test]
+fn init_finds_requests() {
+    let corpus = corpus::directory().unwrap();
+    let options = vap_status_controller::cli::test::Options {
+        paths: vec![corpus.join("policies")],
+        crds: vec![corpus.join("crds")],
+        ..vap_status_controller::cli::test::Options::default()
+    };
+    let report = vap_status_controller::cli::test::init::run(&options, &mut std::io::empty());
+    let report = report.unwrap();
+    let mut all = Vec::new();
+    for policy in &report.policies {
+        for (n, found) in policy.validations.iter().enumerate() {
+            // A constant has no request for which it is otherwise.
+            if found.reads != Reads::Request {
+                continue;
+            }
+            if !found.denied {
+                println!("{} {} validations[{n}]", policy.file, policy.name);
+            }
+            all.push(*found);
+        }
+    }
+    let denied = all.iter().filter(|found| found.denied).count();
+    let allowed = all.iter().filter(|found| found.allowed).count();
+    println!(
+        "{} policies, {} validations that read requests, and neither params nor authorizer: {denied} denied, \
+         {allowed} allowed",
+        report.policies.len(),
+        all.len()
+    );
+    assert!(!all.is_empty() && denied * 100 >= all.len() * 80);
 }

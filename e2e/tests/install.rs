@@ -155,9 +155,10 @@ kind: PolicyProbe
 metadata: {name: limits-probe}
 spec:
   policyName: limits
+  samples: Partial
   cases:
   - name: nobody
-    request: {object: {apiVersion: apps/v1, kind: Deployment}}
+    request: {object: {apiVersion: apps/v1, kind: Deployment, spec: {replicas: 1}}}
     expect: {decision: Allow}
 ---
 apiVersion: coordination.k8s.io/v1

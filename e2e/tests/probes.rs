@@ -78,7 +78,7 @@ fn case(name: &str) -> Value {
 fn probe(name: &str, policy: &str, bindings: &str, cases: Vec<Value>) -> Value {
     json!({
         "apiVersion": "vap-status.dev/v1alpha1", "kind": "PolicyProbe", "metadata": {"name": name},
-        "spec": {"policyName": policy, "bindings": bindings, "cases": cases},
+        "spec": {"policyName": policy, "samples": "Partial", "bindings": bindings, "cases": cases},
     })
 }
 

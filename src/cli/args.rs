@@ -55,6 +55,8 @@ Examples:
   kubectl vap test policy.yaml probe.yaml --crds crds/
   kustomize build . | kubectl vap test -
   kubectl vap test policies/ -o junit > vap.xml
+  kubectl vap test policies/ --coverage --mutants
+  kubectl vap test init policy.yaml > probe.yaml
 
 A probe, with params and a binding of its own:
   apiVersion: vap-status.dev/v1alpha1
@@ -70,8 +72,17 @@ A probe, with params and a binding of its own:
           apiVersion: apps/v1
           kind: Deployment
           metadata: {name: web, namespace: default}
-          spec: {replicas: 51}
+          spec:
+            replicas: 51
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}}
+              spec: {containers: [{name: web, image: web}]}
       expect: {decision: Deny, messageContains: at most 50 replicas}
+
+What passes proves something: Deny is a validation that says no, an error is expected
+with `error`, and a policy that does not apply with `applies: false`. A policy that the
+API server refuses fails its probes, as do sample objects that it refuses.
 
 Exit status:
   0  every case passed
@@ -249,7 +260,11 @@ pub struct CheckArgs {
 
 /// `test`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {
+    /// What to do instead of running probes.
+    #[command(subcommand)]
+    pub command: Option<TestCommand>,
     /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
@@ -257,7 +272,7 @@ pub struct TestArgs {
     /// the input are used in any case
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
-    /// The form of the output: text, stable `json`, or JUnit's XML
+    /// The form of the output: text, stable `json`, JUnit's XML, `github` annotations, or the coverage as `lcov`
     #[arg(
         short,
         long,
@@ -267,9 +282,43 @@ pub struct TestArgs {
         hide_default_value = true
     )]
     pub output: TestOutput,
-    /// Say of each case what was decided, why, and what that cost
+    /// Say of each case what was decided, why, and what that cost, with the values of the parts of the
+    /// expressions
     #[arg(short, long)]
     pub verbose: bool,
+    /// Say which parts of the policies no case evaluates: validations and match conditions both ways, terms of && and
+    /// ||, conditions of ?:, tests of macros, operations and resources of rules, actions of bindings
+    #[arg(long)]
+    pub coverage: bool,
+    /// End with 1 where less than so many percent are covered
+    #[arg(long, value_name = "PERCENT", requires = "coverage", value_parser = clap::value_parser!(u8).range(..=100))]
+    pub coverage_threshold: Option<u8>,
+    /// Change the policies in small ways, and name the changes that no case notices
+    #[arg(long)]
+    pub mutants: bool,
+}
+
+/// What `test` does besides running probes.
+#[derive(Debug, Subcommand)]
+pub enum TestCommand {
+    /// Write a probe for each policy, with an allowed and a denied request for each validation
+    ///
+    /// The requests are found by a search over the schemas of the kinds that the policy matches, and the
+    /// evaluator has confirmed each of them. Validations for which none was found are named on standard
+    /// error. The probes go to standard output.
+    Init(InitArgs),
+}
+
+/// `test init`.
+#[derive(Debug, clap::Args)]
+pub struct InitArgs {
+    /// Files or directories with policies, or - for standard input
+    #[arg(required = true, value_name = "POLICY")]
+    pub paths: Vec<PathBuf>,
+    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
+    /// the input are used in any case
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
 }
 
 /// `completion`.
@@ -339,6 +388,10 @@ pub enum TestOutput {
     Json,
     /// For CI systems.
     Junit,
+    /// For GitHub Actions.
+    Github,
+    /// Coverage for tools that show it, with --coverage.
+    Lcov,
 }
 
 /// Whose answers `check` gives.

@@ -30,7 +30,8 @@ use std::io::{self, Write};
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, TestArgs, TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, InitArgs, TestArgs,
+    TestCommand, TestOutput,
 };
 use check::command;
 use check::finding::Finding;
@@ -124,19 +125,60 @@ fn run_test(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
+    if let Some(TestCommand::Init(init)) = &args.command {
+        return run_init(init, out, err);
+    }
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
+        coverage: args.coverage || args.output == TestOutput::Lcov,
+        mutants: args.mutants,
     };
     let report = test::run(&options, &mut io::stdin())?;
     let text = match args.output {
         TestOutput::Text => test::render::text(&report, terminal, args.verbose),
         TestOutput::Json => json(&report)?,
         TestOutput::Junit => test::junit::xml(&report),
+        TestOutput::Github => test::github::annotations(&report),
+        TestOutput::Lcov => test::coverage::lcov(report.coverage.as_deref().unwrap_or_default()),
     };
     write(out, &text)?;
     if report.summary.cases == 0 && report.summary.errors == 0 {
         let _ = writeln!(err, "error: no PolicyProbe among the input");
+    }
+    let coverage = report.coverage.as_deref().unwrap_or_default();
+    let percent = test::coverage::percent(coverage);
+    let is_too_little = (args.coverage_threshold).is_some_and(|least| percent < usize::from(least));
+    Ok(match report.exit() {
+        Exit::Clean if is_too_little => {
+            let least = args.coverage_threshold.unwrap_or_default();
+            let _ = writeln!(
+                err,
+                "error: {percent} % are covered, and {least} % are asked for"
+            );
+            Exit::Findings
+        }
+        exit => exit,
+    })
+}
+
+/// `kubectl vap test init`.
+fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, CliError> {
+    let options = test::Options {
+        paths: args.paths.clone(),
+        crds: args.crds.clone(),
+        ..test::Options::default()
+    };
+    let report = test::init::run(&options, &mut io::stdin())?;
+    write(
+        out,
+        &report.yaml().map_err(|error| CliError::Format {
+            format: "yaml",
+            reason: error.to_string(),
+        })?,
+    )?;
+    for line in report.complaints() {
+        let _ = writeln!(err, "{line}");
     }
     Ok(report.exit())
 }

@@ -483,6 +483,7 @@ async fn run(
         params,
         namespaces,
         mapper: Arc::clone(&snapshot.mapper),
+        schemas: inputs.schemas().clone(),
     };
     let Evaluated {
         cases,

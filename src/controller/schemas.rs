@@ -187,6 +187,19 @@ impl SchemaCache {
         Some(schemas)
     }
 
+    /// The types of those of `group_versions` that are there; asks for none, and nobody waits.
+    pub(crate) fn at_hand(&self, group_versions: &BTreeSet<GroupVersion>) -> Schemas {
+        let mut schemas = Schemas::default();
+        let state = self.shared.lock();
+        for gv in group_versions {
+            let document = state.documents.get(gv);
+            if let Some(Load::Loaded(types)) = document.map(|document| &document.load) {
+                schemas.documents.insert(gv.clone(), Arc::clone(types));
+            }
+        }
+        schemas
+    }
+
     /// The set that is equal to `group_versions`, shared by all that have it.
     pub(crate) fn shared(
         &self,
@@ -449,6 +462,16 @@ impl Schemas {
     /// Returns the documents that must still be missing for another check to have the same result.
     pub(crate) fn guards(&self) -> impl Iterator<Item = &Missing> {
         self.waiting.values().chain(&self.passing)
+    }
+
+    /// Reports whether these are the very documents of `other`.
+    pub(crate) fn are_those_of(&self, other: &Self) -> bool {
+        let is_same = |((ours, types), (theirs, others)): (
+            (&GroupVersion, &Arc<Types>),
+            (&GroupVersion, &Arc<Types>),
+        )| ours == theirs && Arc::ptr_eq(types, others);
+        self.documents.len() == other.documents.len()
+            && self.documents.iter().zip(&other.documents).all(is_same)
     }
 }
 

@@ -76,6 +76,13 @@ pub struct PolicyProbeSpec {
     #[schemars(schema_with = "crd::authorizer_source_schema")]
     pub authorizer: AuthorizerSource,
 
+    /// What the objects of the cases are: `Whole` (the default), as a client sends them, with every field
+    /// that their schema requires; `Partial`, cut down to what the policy reads. Unknown fields and values of
+    /// the wrong type fail a case either way.
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[schemars(schema_with = "crd::samples_schema")]
+    pub samples: Samples,
+
     /// The requests, each with its expected decision.
     #[schemars(length(min = 1, max = MAX_CASES))]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
@@ -106,6 +113,16 @@ pub enum BindingSource {
     Inline,
     /// One that denies, and takes all params.
     Implied,
+}
+
+/// What the objects of the cases are.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub enum Samples {
+    /// As a client sends them.
+    #[default]
+    Whole,
+    /// Without fields that the schema requires.
+    Partial,
 }
 
 /// Who answers the checks of `authorizer`.
@@ -173,7 +190,9 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::any_object_schema")]
     pub namespace_object: Option<Value>,
-    /// Who makes the request. By default a user without name and groups.
+    /// Who makes the request. By default `system:anonymous` of the group `system:unauthenticated`. A user
+    /// with a name is of the group `system:authenticated` too, and a service account of those of service
+    /// accounts, as the API server has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_info: Option<UserInfo>,
     /// The answers to checks of `authorizer`, the first that fits. What none fits is not allowed.
@@ -261,21 +280,41 @@ pub enum AuthorizerDecision {
     NoOpinion,
 }
 
-/// Expected decision about a request. Fields that are left out are not compared.
+/// Expected decision about a request. Fields that are left out are not compared, except that an error of
+/// the policy that `error` does not expect fails the case, and so does a policy that does not apply, unless
+/// `applies` is false.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = crd::expect_rules()))]
 pub struct Expect {
-    /// `Allow` or `Deny`. An error under failurePolicy `Fail` denies.
+    /// `Allow` or `Deny`. `Deny` is a validation that says no; a denial by an error is expected with
+    /// `error`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crd::decision_schema")]
-    pub decision: Decision,
-    /// The message of a failed validation, or of an error, that denies the request: one of them must
-    /// be just this.
+    pub decision: Option<Decision>,
+    /// The error that an expression, the params or a selector must come to, whatever failurePolicy makes of
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ExpectedError>,
+    /// The message of a failed validation that denies the request: one of them must be just this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// A part of such a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_contains: Option<String>,
+    /// A regular expression, RE2 as `matches` has it, that matches a part of such a message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub message_pattern: Option<String>,
+    /// Parts that no such message may have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64))]
+    pub forbidden_messages: Vec<String>,
+    /// How many validations say no, whatever the bindings make of it. One that says no for several params
+    /// counts once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "crd::count_schema")]
+    pub failing_validations: Option<u32>,
     /// The reason that the status carries, such as `Forbidden`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -290,6 +329,22 @@ pub struct Expect {
     /// Audit annotations that must be made, by their keys without the name of the policy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub audit_annotations: BTreeMap<String, String>,
+}
+
+/// An error in one of three ways, all of which it must meet.
+#[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[schemars(extend("x-kubernetes-validations" = crd::error_rules()))]
+pub struct ExpectedError {
+    /// The whole text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// A part of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contains: Option<String>,
+    /// A regular expression, RE2 as `matches` has it, that matches a part of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub pattern: Option<String>,
 }
 
 /// Decision about a request.

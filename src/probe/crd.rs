@@ -72,10 +72,29 @@ pub(super) fn request_rules() -> Value {
 }
 
 pub(super) fn expect_rules() -> Value {
+    json!([
+        rule(
+            "has(self.decision) && self.decision == 'Deny' || \
+             !(has(self.message) || has(self.messageContains) || has(self.messagePattern) || \
+             has(self.reason))",
+            "message, messageContains, messagePattern and reason are those of a denial"
+        ),
+        rule(
+            "has(self.decision) || has(self.error) || has(self.applies)",
+            "an expectation has a decision, an error, or whether the policy applies"
+        ),
+        rule(
+            "!has(self.applies) || self.applies || has(self.error) || !has(self.decision) || \
+             self.decision != 'Deny'",
+            "a policy that does not apply denies nothing"
+        ),
+    ])
+}
+
+pub(super) fn error_rules() -> Value {
     json!([rule(
-        "self.decision == 'Deny' || \
-         !(has(self.message) || has(self.messageContains) || has(self.reason))",
-        "message, messageContains and reason are those of a denial"
+        "has(self.text) || has(self.contains) || has(self.pattern)",
+        "an error is told by its text, a part of it, or a pattern"
     )])
 }
 
@@ -86,6 +105,14 @@ fn enumeration(values: &[&str]) -> Schema {
 
 pub(super) fn source_schema(_: &mut SchemaGenerator) -> Schema {
     enumeration(&["FromCluster", "Inline"])
+}
+
+pub(super) fn count_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer"})
+}
+
+pub(super) fn samples_schema(_: &mut SchemaGenerator) -> Schema {
+    enumeration(&["Whole", "Partial"])
 }
 
 pub(super) fn binding_source_schema(_: &mut SchemaGenerator) -> Schema {

@@ -1,7 +1,10 @@
 //! How what was decided differs from what must be, in words.
 
+use std::collections::BTreeSet;
+
 use super::api::{Decision, Expect};
-use crate::policy::admission::{Action, Binding, Evaluation, Outcome};
+use crate::policy;
+use crate::policy::admission::{Action, Binding, DeniedBy, Evaluation, EvaluationResult, Outcome};
 
 /// How `outcome`, under `bindings`, differs from `expect`; `None` where it does not.
 #[must_use]
@@ -11,28 +14,158 @@ pub(super) fn of(
     bindings: &[Binding],
     outcome: &Outcome,
 ) -> Option<String> {
-    let decision = if outcome.is_allowed() {
-        Decision::Allow
-    } else {
-        Decision::Deny
-    };
-    if decision != expect.decision {
-        return Some(format!(
-            "expected {}, got {}: {}",
-            expect.decision.as_str(),
-            decision.as_str(),
-            explain(outcome)
-        ));
+    if let Some(difference) = decision(expect, outcome) {
+        return Some(difference);
     }
     let differences = [
         applies(expect, outcome),
+        error(expect, outcome),
         message(expect, bindings, outcome),
+        failing_validations(expect, outcome),
         reason(expect, outcome),
         warnings(expect, outcome),
         audit_annotations(expect, policy, outcome),
     ];
     let differences: Vec<String> = differences.into_iter().flatten().collect();
     (!differences.is_empty()).then(|| differences.join("; "))
+}
+
+/// What is decided otherwise, or for another reason than the expectation names: nothing else need be said then.
+fn decision(expect: &Expect, outcome: &Outcome) -> Option<String> {
+    let found = if outcome.is_allowed() {
+        Decision::Allow
+    } else {
+        Decision::Deny
+    };
+    let differs = expect.decision.filter(|expected| *expected != found);
+    let by = outcome.denial.as_ref().map(|denial| denial.by);
+    if let Some(expected) = differs {
+        let by = match by {
+            Some(DeniedBy::Error) => " by an error",
+            _ => "",
+        };
+        return Some(format!(
+            "expected {}, got {}{by}: {}",
+            expected.as_str(),
+            found.as_str(),
+            explain(outcome)
+        ));
+    }
+    let is_passed_over = !has_policy_applied(outcome) && outcome.errors.is_empty();
+    if is_passed_over && expect.applies != Some(false) {
+        return Some(format!(
+            "the policy does not apply: {}; write `applies: false` where that is meant",
+            explain(outcome)
+        ));
+    }
+    if expect.error.is_some() {
+        return None;
+    }
+    match (expect.decision, by) {
+        (Some(Decision::Deny), Some(DeniedBy::Validation)) => None,
+        // That a binding denies without params is meant where the case names it.
+        (Some(Decision::Deny), Some(DeniedBy::NoParams)) if names_message(expect) => None,
+        (Some(Decision::Deny), Some(DeniedBy::NoParams)) => Some(format!(
+            "denied because there are no params, and not by a validation: {}; write the message or \
+             `error` where that is meant",
+            explain(outcome)
+        )),
+        (_, Some(DeniedBy::Error | DeniedBy::NoParams)) => Some(format!(
+            "denied by an error, and not by a validation: {}; write `error` where that is meant",
+            explain(outcome)
+        )),
+        _ => outcome.errors.first().map(|error| {
+            format!(
+                "an error, which does not deny here: {error}; write `error` where that is meant"
+            )
+        }),
+    }
+}
+
+fn names_message(expect: &Expect) -> bool {
+    let names = [
+        &expect.message,
+        &expect.message_contains,
+        &expect.message_pattern,
+    ];
+    names.into_iter().any(Option::is_some)
+}
+
+/// Reports whether a text has a part that `pattern` matches.
+fn fits_pattern(pattern: &str, texts: &[&str]) -> Result<bool, String> {
+    let program = regexp::Program::new(pattern).map_err(|error| error.to_string())?;
+    Ok(texts.iter().any(|text| program.is_match(text)))
+}
+
+fn quoted(texts: &[&str]) -> String {
+    if texts.is_empty() {
+        return "none".to_owned();
+    }
+    let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    quoted.join(", ")
+}
+
+fn error(expect: &Expect, outcome: &Outcome) -> Option<String> {
+    let expected = expect.error.as_ref()?;
+    let mut given: Vec<&str> = outcome.errors.iter().map(String::as_str).collect();
+    if let Some(denial) = &outcome.denial
+        && denial.by != DeniedBy::Validation
+        && !given.contains(&denial.cause.as_str())
+    {
+        given.push(&denial.cause);
+    }
+    let mut missing = Vec::new();
+    if let Some(text) = &expected.text
+        && !given.contains(&text.as_str())
+    {
+        missing.push(format!("the error {text:?}"));
+    }
+    if let Some(part) = &expected.contains
+        && !given.iter().any(|text| text.contains(part.as_str()))
+    {
+        missing.push(format!("an error that contains {part:?}"));
+    }
+    if let Some(pattern) = &expected.pattern {
+        match fits_pattern(pattern, &given) {
+            Ok(true) => {}
+            Ok(false) => missing.push(format!("an error that matches {pattern:?}")),
+            Err(why) => return Some(format!("error.pattern is no regular expression: {why}")),
+        }
+    }
+    if missing.is_empty() {
+        return None;
+    }
+    let found = if given.is_empty() {
+        format!("none: {}", explain(outcome))
+    } else {
+        quoted(&given)
+    };
+    Some(format!("expected {}, got {found}", missing.join(" and ")))
+}
+
+/// How many validations say no.
+fn n_failing(outcome: &Outcome) -> usize {
+    let evaluations = outcome.evaluations.iter();
+    let failing = evaluations.flat_map(|evaluation| {
+        let decisions = evaluation.decisions.iter().enumerate();
+        decisions
+            .filter(|(_, decision)| decision.evaluation == EvaluationResult::Deny)
+            .map(|(n, _)| n)
+    });
+    failing.collect::<BTreeSet<usize>>().len()
+}
+
+fn failing_validations(expect: &Expect, outcome: &Outcome) -> Option<String> {
+    let expected = expect.failing_validations?;
+    let found = n_failing(outcome);
+    (usize::try_from(expected) != Ok(found))
+        .then(|| format!("expected {expected} validations that say no, got {found}"))
+}
+
+/// Reports whether the policy had a say: an evaluation got as far as the validations, or a binding denied for lack
+/// of params.
+fn has_policy_applied(outcome: &Outcome) -> bool {
+    outcome.denial.is_some() || outcome.evaluations.iter().any(has_applied)
 }
 
 /// Why the request was decided so, in a sentence.
@@ -123,11 +256,11 @@ fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
     actions.into_iter().any(|action| action == "Deny")
 }
 
-/// The messages of everything that denies the request.
-fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome) -> Vec<&'a str> {
-    let mut messages: Vec<&str> = outcome
-        .denial
-        .iter()
+/// The messages of everything that denies the request, `with_errors` those of errors too.
+fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome, with_errors: bool) -> Vec<&'a str> {
+    let denial = outcome.denial.iter();
+    let mut messages: Vec<&str> = denial
+        .filter(|denial| with_errors || denial.by != DeniedBy::Error)
         .map(|denial| denial.cause.as_str())
         .collect();
     let decisions = outcome
@@ -135,7 +268,11 @@ fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome) -> Vec<&'a str> {
         .iter()
         .filter(|evaluation| denies(evaluation, bindings))
         .flat_map(|evaluation| &evaluation.decisions);
-    for decision in decisions.filter(|decision| decision.action == Action::Deny) {
+    let is_told = |decision: &&policy::admission::Decision| {
+        decision.action == Action::Deny
+            && (with_errors || decision.evaluation == EvaluationResult::Deny)
+    };
+    for decision in decisions.filter(is_told) {
         if !messages.contains(&decision.message.as_str()) {
             messages.push(&decision.message);
         }
@@ -144,25 +281,42 @@ fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome) -> Vec<&'a str> {
 }
 
 fn message(expect: &Expect, bindings: &[Binding], outcome: &Outcome) -> Option<String> {
-    let given = messages(bindings, outcome);
-    let shown = || {
-        let quoted: Vec<String> = given.iter().map(|text| format!("{text:?}")).collect();
-        quoted.join(", ")
-    };
+    let given = messages(bindings, outcome, expect.error.is_some());
     if let Some(wanted) = &expect.message
         && !given.contains(&wanted.as_str())
     {
-        return Some(format!("expected the message {wanted:?}, got {}", shown()));
+        return Some(format!(
+            "expected the message {wanted:?}, got {}",
+            quoted(&given)
+        ));
     }
     if let Some(part) = &expect.message_contains
         && !given.iter().any(|text| text.contains(part.as_str()))
     {
         return Some(format!(
             "expected a message that contains {part:?}, got {}",
-            shown()
+            quoted(&given)
         ));
     }
-    None
+    if let Some(pattern) = &expect.message_pattern {
+        match fits_pattern(pattern, &given) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Some(format!(
+                    "expected a message that matches {pattern:?}, got {}",
+                    quoted(&given)
+                ));
+            }
+            Err(why) => return Some(format!("messagePattern is no regular expression: {why}")),
+        }
+    }
+    let forbidden = expect.forbidden_messages.iter().find_map(|part| {
+        let found = given.iter().find(|text| text.contains(part.as_str()))?;
+        Some(format!(
+            "expected no message that contains {part:?}, got {found:?}"
+        ))
+    });
+    forbidden
 }
 
 fn reason(expect: &Expect, outcome: &Outcome) -> Option<String> {

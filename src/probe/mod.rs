@@ -6,7 +6,9 @@
 pub mod api;
 pub mod crd;
 mod difference;
+mod prepare;
 pub mod run;
+pub mod sample;
 pub mod self_test;
 pub mod validation;
 pub use difference::explain;

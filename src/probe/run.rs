@@ -12,17 +12,19 @@ use serde_json::{Value, json};
 
 use super::api::{
     AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Decision, PolicyProbeSpec,
-    Request, Source,
+    Request, Samples, Source,
 };
-use super::difference;
+use super::validation::Violation;
+use super::{difference, prepare, sample};
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
-    ParamList, ParamSource, Surroundings, UserInfo,
+    ParamList, ParamSource, Recorder, Recording, Surroundings, UserInfo,
 };
 use crate::policy::exempt;
+use crate::schema::resolver::SchemaResolver;
 use crate::schema::rest_mapper::RestMapper;
-use crate::schema::{Gvk, Gvr};
+use crate::schema::{GroupVersion, Gvk, Gvr};
 
 /// The name of the binding that `bindings: Implied` stands for.
 const IMPLIED: &str = "implied";
@@ -44,6 +46,12 @@ pub struct Setting<'a> {
     pub authorizer: Result<Arc<dyn Authorizer>, String>,
     /// Resources that are served.
     pub mapper: &'a RestMapper,
+    /// The types of kinds, for the sample objects.
+    pub schemas: &'a dyn SchemaResolver,
+    /// Why the API server refuses the policy, if it does: then no case can pass.
+    pub refusal: Option<&'a str>,
+    /// True to record the values of all parts of the expressions.
+    pub records: bool,
 }
 
 impl std::fmt::Debug for Setting<'_> {
@@ -61,6 +69,11 @@ pub struct CaseResult {
     pub status: CaseStatus,
     /// Actual decision; `None` where the case could not be evaluated.
     pub outcome: Option<Outcome>,
+    /// The faults of the sample objects, by their fields in the probe, for which nothing was evaluated:
+    /// `request.object.spec` is one of the case, `spec.inlineParams[0]` one of the probe.
+    pub invalid: Vec<Violation>,
+    /// The parts of the expressions that were evaluated, where they are recorded.
+    pub recording: Recording,
 }
 
 /// Runs all cases of a probe, in order.
@@ -98,6 +111,9 @@ impl<'a> Runner<'a> {
     /// Runs one of the probe's cases.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
+        if let Some(why) = self.setting.refusal {
+            return failed(case, format!("the API server refuses the policy: {why}"));
+        }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
             Err(why) => pending(case, why),
@@ -116,6 +132,30 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
             ..CaseStatus::default()
         },
         outcome: None,
+        invalid: Vec::new(),
+        recording: Recording::new(),
+    }
+}
+
+/// A case that fails before anything is decided.
+fn failed(case: &Case, why: String) -> CaseResult {
+    let mut result = pending(case, &why);
+    result.status.outcome = CaseOutcome::Failed;
+    result
+}
+
+/// A case that fails because objects of it, or of its probe, are none that the API server takes.
+fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
+    let texts = invalid
+        .iter()
+        .map(|violation| format!("{}: {}", violation.field_ref, violation.message));
+    let texts: Vec<String> = texts.collect();
+    CaseResult {
+        invalid,
+        ..failed(
+            case,
+            format!("the API server refuses the object: {}", texts.join("; ")),
+        )
     }
 }
 
@@ -125,6 +165,9 @@ struct Prepared<'a> {
     bindings: Vec<Binding>,
     params: Params<'a>,
     asks_cluster: Option<Arc<dyn Authorizer>>,
+    samples: Samples,
+    /// The faults of the params of the probe.
+    invalid_params: Vec<Violation>,
 }
 
 enum Params<'a> {
@@ -165,6 +208,8 @@ impl<'a> Prepared<'a> {
             bindings,
             params,
             asks_cluster,
+            samples: probe.samples,
+            invalid_params: invalid_params(probe, setting),
         })
     }
 
@@ -174,13 +219,29 @@ impl<'a> Prepared<'a> {
         setting: &Setting<'_>,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        let request = match admission_request(&case.request, setting.mapper) {
+        let mut faults = self.invalid_params.clone();
+        faults.extend(invalid_samples(&case.request, self.samples, setting));
+        if !faults.is_empty() {
+            return invalid(case, faults);
+        }
+        let prepared = prepare::objects(&case.request, setting);
+        let request = prepared.and_then(|prepared| {
+            let request = admission_request(&prepared, setting.mapper)?;
+            prepare::convert(&prepared, request, setting)
+        });
+        let request = match request {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
+        let recorder = setting.records.then(|| Arc::new(Recorder::default()));
         let result = |outcome: Outcome| CaseResult {
             status: judge(case, setting.admission.name(), &self.bindings, &outcome),
             outcome: Some(outcome),
+            invalid: Vec::new(),
+            recording: recorder
+                .as_ref()
+                .map(|recorder| recorder.take())
+                .unwrap_or_default(),
         };
         if request.is_exempt() {
             return result(Outcome::not_asked(format!(
@@ -188,11 +249,7 @@ impl<'a> Prepared<'a> {
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = Namespaces {
-            given: case.request.namespace_object.as_ref().map(Namespace::new),
-            of_request: &request.namespace,
-            others: setting.namespaces,
-        };
+        let namespaces = case_namespaces(&case.request, &request.namespace, setting);
         let authorizer = self
             .asks_cluster
             .clone()
@@ -200,6 +257,7 @@ impl<'a> Prepared<'a> {
         let none = ParamList::default();
         let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
         surroundings.is_cancelled = is_cancelled.cloned();
+        surroundings.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
             surroundings.params = match &self.params {
                 Params::Given(given) => given.clone(),
@@ -212,6 +270,47 @@ impl<'a> Prepared<'a> {
         let admission = setting.admission;
         result(admission.review(&request, &self.bindings, &surroundings))
     }
+}
+
+/// The faults of the objects of a request.
+fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
+    let objects = [
+        (&request.object, "request.object"),
+        (&request.old_object, "request.oldObject"),
+    ];
+    let of_objects = objects.into_iter().filter_map(|(object, path)| {
+        let object = object.as_ref()?;
+        let gvk = Object::new(object).gvk().clone();
+        Some(sample::violations(
+            object,
+            &gvk,
+            setting.schemas,
+            samples,
+            path,
+        ))
+    });
+    let namespace = request.namespace_object.as_ref().map(|namespace| {
+        let gvk = Gvk::new("", "v1", "Namespace");
+        let path = "request.namespaceObject";
+        sample::violations(namespace, &gvk, setting.schemas, samples, path)
+    });
+    of_objects.chain(namespace).flatten().collect()
+}
+
+/// The faults of the params that a probe brings.
+fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violation> {
+    let Some(kind) = setting
+        .param_kind
+        .filter(|_| probe.params == Source::Inline)
+    else {
+        return Vec::new();
+    };
+    let params = probe.inline_params.iter().enumerate();
+    let of_param = |(n, param): (usize, &Value)| {
+        let path = format!("spec.inlineParams[{n}]");
+        sample::violations(param, kind, setting.schemas, probe.samples, &path)
+    };
+    params.flat_map(of_param).collect()
 }
 
 /// Holds what was decided against what must be.
@@ -292,10 +391,23 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
 
 /// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
 /// in any case, as the API server would not have let the request come so far otherwise.
-struct Namespaces<'a> {
+pub(super) struct Namespaces<'a> {
     given: Option<Namespace>,
     of_request: &'a str,
     others: &'a dyn NamespaceSource,
+}
+
+/// The namespaces of a case.
+pub(super) fn case_namespaces<'a>(
+    case: &Request,
+    of_request: &'a str,
+    setting: &Setting<'a>,
+) -> Namespaces<'a> {
+    Namespaces {
+        given: case.namespace_object.as_ref().map(Namespace::new),
+        of_request,
+        others: setting.namespaces,
+    }
 }
 
 impl NamespaceSource for Namespaces<'_> {
@@ -358,6 +470,20 @@ pub fn groups(probe: &PolicyProbeSpec) -> BTreeSet<String> {
     requests.flat_map(of_request).collect()
 }
 
+/// The group versions of the sample objects of a probe.
+#[must_use]
+pub fn group_versions(probe: &PolicyProbeSpec) -> BTreeSet<GroupVersion> {
+    let requests = probe.cases.iter().map(|case| &case.request);
+    let of_request = |request: &Request| -> Vec<GroupVersion> {
+        let objects = [&request.object, &request.old_object].into_iter().flatten();
+        let of_objects = objects.map(|object| Object::new(object).gvk().group_version());
+        let namespace = request.namespace_object.iter();
+        let of_namespace = namespace.map(|_| Gvk::new("", "v1", "Namespace").group_version());
+        of_objects.chain(of_namespace).collect()
+    };
+    requests.flat_map(of_request).collect()
+}
+
 /// The request as the API server would see it.
 ///
 /// # Errors
@@ -388,7 +514,7 @@ pub fn admission_request(
     } else if namespace.is_empty() && is_namespaced {
         "default".clone_into(&mut namespace);
     }
-    let user = request.user_info.clone().unwrap_or_default();
+    let user = user(request.user_info.clone().unwrap_or_default());
     Ok(AdmissionRequest {
         operation,
         equivalents: equivalents(&gvr, &subresource, mapper),
@@ -412,6 +538,41 @@ pub fn admission_request(
                 .collect(),
         },
     })
+}
+
+/// The user as the API server has it: one who is not authenticated has a name too, and who is has the groups that
+/// the API server itself adds.
+///
+/// Source: `k8s.io/apiserver` `pkg/authentication/request/anonymous/anonymous.go`,
+/// `pkg/authentication/group/authenticated_group_adder.go` (`AuthenticateRequest`),
+/// `pkg/authentication/serviceaccount/util.go` (`MakeGroupNames`).
+fn user(mut user: super::api::UserInfo) -> super::api::UserInfo {
+    const ANONYMOUS: &str = "system:anonymous";
+    const AUTHENTICATED: &str = "system:authenticated";
+    const UNAUTHENTICATED: &str = "system:unauthenticated";
+    if user.username.is_empty() {
+        ANONYMOUS.clone_into(&mut user.username);
+    }
+    if user.username == ANONYMOUS {
+        if user.groups.is_empty() {
+            user.groups = vec![UNAUTHENTICATED.to_owned()];
+        }
+        return user;
+    }
+    let account = user.username.strip_prefix("system:serviceaccount:");
+    if user.groups.is_empty()
+        && let Some((namespace, _)) = account.and_then(|account| account.split_once(':'))
+    {
+        user.groups = vec![
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+        ];
+    }
+    let is_told = |group: &String| group == AUTHENTICATED || group == UNAUTHENTICATED;
+    if !user.groups.iter().any(is_told) {
+        user.groups.push(AUTHENTICATED.to_owned());
+    }
+    user
 }
 
 /// The resource and kind of a request, and whether its objects live in namespaces.

@@ -13,6 +13,7 @@ use super::api::{CaseOutcome, PolicyProbeSpec};
 use super::run::{self, CaseResult, Setting};
 use crate::policy;
 use crate::policy::admission::{Admission, Namespace, ParamList};
+use crate::schema::resolver::SchemaSet;
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
@@ -71,6 +72,10 @@ fn results(probe: &Value) -> Result<Vec<CaseResult>, String> {
         namespaces: &namespaces,
         authorizer: Err("the self-test asks nobody".to_owned()),
         mapper: &mapper,
+        // The objects are cut down to what the policy reads.
+        schemas: &SchemaSet::default(),
+        refusal: None,
+        records: false,
     };
     let run = || run::run(&probe, &setting);
     panic::catch_unwind(AssertUnwindSafe(run))
@@ -239,7 +244,10 @@ fn probe() -> Value {
             {
                 "name": "an error denies",
                 "request": {"object": deployment(3, IMAGE, &json!("much")), "userInfo": user},
-                "expect": {"decision": "Deny", "messageContains": "quantities must match the regular expression"},
+                "expect": {
+                    "decision": "Deny",
+                    "error": {"contains": "quantities must match the regular expression"},
+                },
             },
         ],
     })

@@ -444,7 +444,7 @@ mod tests {
             ),
             &[(
                 "spec.cases[0].expect",
-                "message, messageContains and reason are those of a denial",
+                "message, messageContains, messagePattern and reason are those of a denial",
             )],
         );
         let mut spec = case(&json!({"object": pod}), &allow);

@@ -38,6 +38,7 @@ pub mod expressions;
 pub mod finding;
 pub mod matching;
 pub mod nearest;
+pub mod parts;
 pub mod rule;
 pub mod suspicious;
 mod variables;

@@ -263,7 +263,7 @@ fn probe(slot: Slot, expectation: Expectation) -> Value {
         Expectation::Deny => "Deny",
     };
     let mut spec = json!({
-        "policyName": slot.name(), "bindings": "Implied",
+        "policyName": slot.name(), "samples": "Partial", "bindings": "Implied",
         "cases": [{
             "name": "many", "expect": {"decision": decision},
             "request": {"object": {

@@ -9,11 +9,14 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use crate::cli::check::known::Known;
-use crate::cli::input::Input;
+use crate::cli::input::{Input, Object};
 use crate::policy;
-use crate::policy::admission::{Admission, Binding, Namespace, Object, ParamList, ParamSource};
-use crate::probe::api::PolicyProbeSpec;
+use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
+use crate::policy::compile::CompiledPolicy;
+use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
 use crate::probe::run::{self, CaseResult, Setting};
+
+use super::refusal::Refusals;
 use crate::schema::Gvk;
 
 /// The namespace of objects that name none, as `kubectl apply` puts them there.
@@ -28,16 +31,18 @@ pub(super) struct FileCluster<'a> {
 
 /// A policy with what belongs to it.
 struct Policy<'a> {
-    object: &'a ValidatingAdmissionPolicy,
+    object: &'a Object<ValidatingAdmissionPolicy>,
     param_kind: Option<Gvk>,
     bindings: Result<Vec<Binding>, String>,
     params: Result<ParamList, String>,
+    /// Why the API server refuses it, if it does.
+    refusal: Option<String>,
     /// Compiled for the first of its probes.
-    admission: OnceLock<Admission>,
+    compiled: OnceLock<(CompiledPolicy, Admission)>,
 }
 
 impl<'a> FileCluster<'a> {
-    pub(super) fn new(input: &'a Input, known: &'a Known) -> Self {
+    pub(super) fn new(input: &'a Input, known: &'a Known, refusals: &Refusals) -> Self {
         let namespaces = input.namespaces.iter().map(|object| {
             let name = object.name().unwrap_or_default().to_owned();
             (name, Namespace::new(&object.value))
@@ -46,11 +51,12 @@ impl<'a> FileCluster<'a> {
             let name = object.name().unwrap_or_default();
             let param_kind = policy::param_kind(&object.value);
             let of_policy = Policy {
-                object: &object.value,
+                object,
                 bindings: bindings(input, name),
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
-                admission: OnceLock::new(),
+                refusal: refusals.get(name).cloned(),
+                compiled: OnceLock::new(),
             };
             (name, of_policy)
         });
@@ -75,11 +81,39 @@ impl<'a> FileCluster<'a> {
         })
     }
 
+    /// The policy `name`, as it is written and compiled, where a probe of it was run.
+    pub(super) fn policy(
+        &self,
+        name: &str,
+    ) -> Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)> {
+        let policy = self.policies.get(name)?;
+        Some((policy.object, &policy.compiled.get()?.0))
+    }
+
+    /// The results of the cases of a probe with another policy in the place of its own, until one does not pass;
+    /// nothing where the policy is not there.
+    pub(super) fn all_pass_with(&self, probe: &PolicyProbeSpec, admission: &Admission) -> bool {
+        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
+            return true;
+        };
+        let setting = self.setting(policy, admission, false);
+        let runner = run::Runner::new(probe, &setting, None);
+        let mut cases = probe.cases.iter();
+        cases.all(|case| runner.run(case).status.outcome == CaseOutcome::Passed)
+    }
+
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
-        let admission = policy
-            .admission
-            .get_or_init(|| Admission::new(policy.object));
-        let setting = Setting {
+        let (_, admission) = policy.compiled();
+        run::run(probe, &self.setting(policy, admission, true))
+    }
+
+    fn setting<'b>(
+        &'b self,
+        policy: &'b Policy<'_>,
+        admission: &'b Admission,
+        records: bool,
+    ) -> Setting<'b> {
+        Setting {
             admission,
             param_kind: policy.param_kind.as_ref(),
             bindings: policy.bindings.as_deref().map_err(Clone::clone),
@@ -94,8 +128,20 @@ impl<'a> FileCluster<'a> {
                     .to_owned(),
             ),
             mapper: &self.known.mapper,
-        };
-        run::run(probe, &setting)
+            schemas: self.known,
+            refusal: policy.refusal.as_deref(),
+            records,
+        }
+    }
+}
+
+impl Policy<'_> {
+    fn compiled(&self) -> &(CompiledPolicy, Admission) {
+        self.compiled.get_or_init(|| {
+            let compiled = CompiledPolicy::new(&self.object.value);
+            let admission = Admission::from_compiled(&compiled);
+            (compiled, admission)
+        })
     }
 }
 
@@ -140,7 +186,7 @@ fn params(input: &Input, known: &Known, kind: Option<&Gvk>) -> Result<ParamList,
         {
             metadata.insert("namespace".to_owned(), DEFAULT_NAMESPACE.into());
         }
-        let param = Object::new(&value);
+        let param = admission::Object::new(&value);
         (
             (param.namespace().to_owned(), param.name().to_owned()),
             param,

@@ -4,11 +4,20 @@
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
 mod cluster;
+pub mod coverage;
+mod expand;
+pub mod github;
+pub mod init;
 pub mod junit;
+mod measure;
+pub mod mutants;
 mod probes;
+mod refusal;
 pub mod render;
 pub mod report;
+pub mod trace;
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -18,6 +27,7 @@ use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
+use crate::policy;
 use cluster::FileCluster;
 use report::TestReport;
 
@@ -28,6 +38,10 @@ pub struct Options {
     pub paths: Vec<PathBuf>,
     /// Files and directories of CRDs.
     pub crds: Vec<PathBuf>,
+    /// True to say how much of the policies the cases evaluate.
+    pub coverage: bool,
+    /// True to say which small changes of the policies no case notices.
+    pub mutants: bool,
 }
 
 /// Runs all probes of the input.
@@ -59,10 +73,29 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
     let probes = probes::read(probes, &policies, &mut findings).map_err(Broken)?;
     probes::duplicate_policies(&probes, &input.policies, &mut findings);
 
+    let probed: BTreeSet<&str> = probes
+        .iter()
+        .map(|probe| probe.spec.policy_name.as_str())
+        .collect();
+    let refusals = refusal::of_policies(&input, &known, &probed, &mut findings);
+    let of_policies = input.policies.iter();
+    let param_kinds = of_policies
+        .filter(|policy| probed.contains(policy.name().unwrap_or_default()))
+        .filter_map(|policy| policy::param_kind(&policy.value));
+    refusal::of_objects(&input, &known, &param_kinds.collect(), &mut findings);
+
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
-    let cluster = FileCluster::new(&input, &known);
+    let cluster = FileCluster::new(&input, &known, &refusals);
     for probe in &probes {
-        report.add(probe, &cluster.run(&probe.spec));
+        let results = cluster.run(&probe.spec);
+        let policy = cluster.policy(&probe.spec.policy_name);
+        report.add(probe, &results, policy);
+    }
+    if options.coverage {
+        report.coverage = Some(measure::coverage(&input, &known, &cluster, &probes));
+    }
+    if options.mutants {
+        report.mutants = Some(measure::mutants(&cluster, &probes));
     }
     report.finish();
     Ok(report)
@@ -71,7 +104,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
 /// This build is broken.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Broken(String);
+pub struct Broken(pub(super) String);
 
 impl From<Broken> for CliError {
     fn from(broken: Broken) -> Self {

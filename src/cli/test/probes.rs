@@ -1,6 +1,7 @@
 //! The probes of the input: read by the rules of their CRD, and held against the policies there are.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
@@ -11,13 +12,17 @@ use crate::cli::check::suggestion::nearest;
 use crate::cli::input::{Object, Place};
 use crate::policy::rule::Rule;
 use crate::probe::api::PolicyProbeSpec;
-use crate::probe::validation::Validator;
+use crate::probe::validation::{Validator, Violation};
+
+use super::expand::{self, Expanded};
 
 /// A probe that can be run.
 #[derive(Debug)]
 pub(super) struct Probe {
     /// As it is written.
-    pub(super) object: Object<Value>,
+    pub(super) object: Arc<Object<Value>>,
+    /// For each case the index of the one as it is written.
+    pub(super) origins: Vec<usize>,
     /// Spec of the probe.
     pub(super) spec: PolicyProbeSpec,
 }
@@ -30,7 +35,20 @@ impl Probe {
 
     /// Where the name of a case is written.
     pub(super) fn place_of_case(&self, n: usize) -> Place {
+        let n = self.origins.get(n).copied().unwrap_or(n);
         self.object.place_of_field(&format!("spec.cases[{n}].name"))
+    }
+
+    /// The field of a fault in the case at `n`, and where it is written.
+    pub(super) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
+        let field = if field.starts_with("spec.") {
+            field.to_owned()
+        } else {
+            let n = self.origins.get(n).copied().unwrap_or(n);
+            format!("spec.cases[{n}].{field}")
+        };
+        let place = self.object.place_of_field(&field);
+        (field, place)
     }
 }
 
@@ -50,19 +68,29 @@ pub(super) fn read(
     let mut names = HashSet::new();
     let mut probes = Vec::new();
     for object in objects {
-        let spec = match validator.read(&object.value) {
-            Ok(spec) => spec,
+        let expanded = match expand::expand(&object.value, &object.source.name) {
+            Ok(expanded) => expanded,
             Err(violations) => {
-                for violation in violations {
-                    let place = object.place_of_field(&violation.field_ref);
-                    let message = format!("{}: {}", violation.field_ref, violation.message);
-                    let mut found = error(&object, Rule::InvalidProbe, &message, place);
-                    found.field_ref = Some(violation.field_ref);
-                    findings.push(found);
-                }
+                findings.extend(violations.into_iter().map(|it| invalid(&object, &[], it)));
                 continue;
             }
         };
+        let mut read = Vec::new();
+        for Expanded { probe, origins } in expanded {
+            match validator.read(&probe) {
+                Ok(spec) => read.push((spec, origins)),
+                Err(violations) => {
+                    let found = violations.into_iter();
+                    findings.extend(found.map(|it| invalid(&object, &origins, it)));
+                    read.clear();
+                    break;
+                }
+            }
+        }
+        if read.is_empty() {
+            continue;
+        }
+        let object = Arc::new(object);
         let name = object.name().unwrap_or_default();
         if !names.insert(name.to_owned()) {
             let message = format!("the probe `{name}` is given twice");
@@ -74,22 +102,58 @@ pub(super) fn read(
             ));
             continue;
         }
-        if !policies.contains(&spec.policy_name) {
-            let message = format!("the policy `{}` is not among the input", spec.policy_name);
-            let place = object.place_of_field("spec.policyName");
-            let mut found = error(&object, Rule::UnknownPolicy, &message, place);
-            let meant = nearest(&spec.policy_name, policies.iter().map(String::as_str));
-            found.help = Some(match meant {
-                Some(meant) => format!("did you mean `{meant}`?"),
-                None => "name the file that it is in as well".to_owned(),
+        for (spec, origins) in read {
+            if let Some(found) = unknown_policy(&object, &spec, policies) {
+                findings.push(found);
+                continue;
+            }
+            let object = Arc::clone(&object);
+            probes.push(Probe {
+                object,
+                origins,
+                spec,
             });
-            found.field_ref = Some("spec.policyName".to_owned());
-            findings.push(found);
-            continue;
         }
-        probes.push(Probe { object, spec });
     }
     Ok(probes)
+}
+
+/// The fault of a field, of a case as it is written.
+fn invalid(object: &Object<Value>, origins: &[usize], violation: Violation) -> Finding {
+    let Violation { field_ref, message } = violation;
+    let origin = || {
+        let rest = field_ref.strip_prefix("spec.cases[")?;
+        let (n, rest) = rest.split_once(']')?;
+        let n = origins.get(n.parse::<usize>().ok()?)?;
+        Some(format!("spec.cases[{n}]{rest}"))
+    };
+    let field_ref = origin().unwrap_or_else(|| field_ref.clone());
+    let place = object.place_of_field(&field_ref);
+    let message = format!("{field_ref}: {message}");
+    let mut found = error(object, Rule::InvalidProbe, &message, place);
+    found.field_ref = Some(field_ref);
+    found
+}
+
+/// What is wrong with a probe whose policy is not there.
+fn unknown_policy(
+    object: &Object<Value>,
+    spec: &PolicyProbeSpec,
+    policies: &[String],
+) -> Option<Finding> {
+    if !policies.contains(&spec.policy_name) {
+        let message = format!("the policy `{}` is not among the input", spec.policy_name);
+        let place = object.place_of_field("spec.policyName");
+        let mut found = error(object, Rule::UnknownPolicy, &message, place);
+        let meant = nearest(&spec.policy_name, policies.iter().map(String::as_str));
+        found.help = Some(match meant {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "name the file that it is in as well".to_owned(),
+        });
+        found.field_ref = Some("spec.policyName".to_owned());
+        return Some(found);
+    }
+    None
 }
 
 /// Policies of one name, one of which a probe would have to be about.

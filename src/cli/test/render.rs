@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::coverage;
+use super::mutants;
 use super::report::{CaseReport, ProbeReport, TestReport};
+use super::trace::Trace;
 use crate::cli::check::finding::Severity;
 use crate::cli::check::render::{BLUE, BOLD, RED, YELLOW, count, finding, painted};
 use crate::cli::terminal::Terminal;
@@ -33,6 +36,14 @@ pub fn text(report: &TestReport, terminal: Terminal, is_verbose: bool) -> String
         }
         out.push('\n');
     }
+    if let Some(coverage) = &report.coverage {
+        out.push_str(&coverage::text(coverage));
+        out.push('\n');
+    }
+    if let Some(mutants) = &report.mutants {
+        out.push_str(&mutants::text(mutants));
+        out.push('\n');
+    }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
 }
@@ -60,13 +71,19 @@ fn render(
     let _ = writeln!(out, "  {word}{padding}{}", clean(&case.name));
     let mut said: Vec<String> = Vec::new();
     if case.outcome != CaseOutcome::Passed {
-        said.extend(case.difference.clone());
+        if case.invalid.is_empty() {
+            said.extend(case.difference.clone());
+        } else {
+            said.push("the API server refuses the object".to_owned());
+        }
     }
     if is_verbose {
         if let (Some(decision), Some(why)) = (case.decision, &case.explanation) {
             said.push(format!("decided: {decision}: {why}"));
         }
         said.extend(case.reason.iter().map(|reason| format!("reason: {reason}")));
+        let errors = case.errors.iter();
+        said.extend(errors.map(|error| format!("error: {error}")));
         let warnings = case.warnings.iter();
         said.extend(warnings.map(|warning| format!("warning: {warning}")));
         let annotations = case.audit_annotations.iter();
@@ -80,9 +97,54 @@ fn render(
             let _ = writeln!(out, "{INDENT}{line}");
         }
     }
-    if case.outcome != CaseOutcome::Passed {
+    for invalid in &case.invalid {
+        let text = format!("{}: {}", invalid.field, invalid.message);
+        for line in wrap(&clean(&text), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{INDENT}{line}");
+        }
+        let arrow = painted("-->", BLUE, terminal);
+        let file = clean(&probe.file);
+        let _ = writeln!(
+            out,
+            "{INDENT}{arrow} {file}:{}:{}",
+            invalid.line, invalid.column
+        );
+    }
+    if is_verbose || case.outcome == CaseOutcome::Failed {
+        for trace in &case.trace {
+            render_trace(out, trace, room);
+        }
+    }
+    if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
         let arrow = painted("-->", BLUE, terminal);
         let _ = writeln!(out, "{INDENT}{arrow} {}:{}", clean(&probe.file), case.line);
+    }
+}
+
+/// An expression with its parts, each with its value.
+fn render_trace(out: &mut String, trace: &Trace, room: usize) {
+    let what = if trace.decides {
+        "decided by"
+    } else {
+        "evaluated"
+    };
+    let (file, field) = (clean(&trace.file), &trace.field_ref);
+    let head = format!("{what} {field}, {file}:{}:{}", trace.line, trace.column);
+    for line in wrap(&head, room, usize::MAX, "  ") {
+        let _ = writeln!(out, "{INDENT}{line}");
+    }
+    for part in &trace.parts {
+        let indent = "  ".repeat(part.depth.min(8) + 1);
+        let text = format!(
+            "{} = {} (cost {})",
+            clean(&part.text),
+            clean(&part.shown()),
+            part.cost
+        );
+        let room = room.saturating_sub(indent.len()).max(20);
+        for line in wrap(&text, room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{INDENT}{indent}{line}");
+        }
     }
 }
 

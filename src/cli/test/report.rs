@@ -2,11 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 
+use super::coverage::Coverage;
+use super::mutants::MutantReport;
 use super::probes::Probe;
+use super::trace::{self, Trace};
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
+use crate::cli::input::Object;
+use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, Decision};
 use crate::probe::explain;
 use crate::probe::run::CaseResult;
@@ -31,6 +37,12 @@ pub struct TestReport {
     pub findings: Vec<Finding>,
     /// The probes, in the order of the input.
     pub probes: Vec<ProbeReport>,
+    /// How much of each policy was evaluated, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<Vec<Coverage>>,
+    /// Which changes of the policies no case notices, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutants: Option<MutantReport>,
 }
 
 /// How much there was, and what it came to.
@@ -100,16 +112,45 @@ pub struct CaseReport {
     /// The cost of the evaluation, in units of CEL; the API server's limit is 10,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_used: Option<i64>,
+    /// The errors of the policy, those too that failurePolicy `Ignore` passes over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+    /// The faults of sample objects, with their places.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub invalid: Vec<InvalidField>,
+    /// The expressions that decided, with the values of their parts; where none did, the validations, which were
+    /// true.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<Trace>,
+}
+
+/// A fault of a sample object.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InvalidField {
+    /// The field, `spec.cases[0].request.object.spec`.
+    pub field: String,
+    /// The fault.
+    pub message: String,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
 }
 
 impl CaseReport {
-    fn new(result: &CaseResult, line: usize) -> Self {
+    fn new(
+        result: &CaseResult,
+        probe: &Probe,
+        n: usize,
+        policy: Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)>,
+    ) -> Self {
         let status = &result.status;
         let outcome = result.outcome.as_ref();
         Self {
             name: status.name.clone(),
             outcome: status.outcome,
-            line,
+            line: probe.place_of_case(n).line,
             decision: status.decision.map(Decision::as_str),
             explanation: outcome.map(explain),
             difference: status.difference.clone(),
@@ -123,6 +164,25 @@ impl CaseReport {
                 .map(|outcome| outcome.audit_annotations.clone())
                 .unwrap_or_default(),
             cost_used: status.cost_used,
+            errors: outcome
+                .map(|outcome| outcome.errors.clone())
+                .unwrap_or_default(),
+            trace: policy
+                .map(|(object, compiled)| trace::of_case(result, compiled, object))
+                .unwrap_or_default(),
+            invalid: result
+                .invalid
+                .iter()
+                .map(|violation| {
+                    let (field, place) = probe.place_of_violation(n, &violation.field_ref);
+                    InvalidField {
+                        field,
+                        message: violation.message.clone(),
+                        line: place.line,
+                        column: place.column,
+                    }
+                })
+                .collect(),
         }
     }
 }
@@ -140,15 +200,22 @@ impl TestReport {
             },
             findings,
             probes: Vec::new(),
+            coverage: None,
+            mutants: None,
         }
     }
 
     /// Adds a probe.
-    pub(super) fn add(&mut self, probe: &Probe, results: &[CaseResult]) {
+    pub(super) fn add(
+        &mut self,
+        probe: &Probe,
+        results: &[CaseResult],
+        policy: Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)>,
+    ) {
         let cases = results
             .iter()
             .enumerate()
-            .map(|(n, result)| CaseReport::new(result, probe.place_of_case(n).line));
+            .map(|(n, result)| CaseReport::new(result, probe, n, policy));
         self.probes.push(ProbeReport {
             name: probe.name().to_owned(),
             policy: probe.spec.policy_name.clone(),

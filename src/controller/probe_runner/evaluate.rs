@@ -15,6 +15,7 @@ use super::super::blocking;
 use super::super::context::Context;
 use super::super::params::Unavailable;
 use super::super::probe::Probe;
+use super::super::schemas::Schemas;
 use super::asking::{Next, Questions};
 use super::namespaces::Given;
 use crate::policy;
@@ -104,6 +105,7 @@ pub(super) struct Subject {
     pub(super) params: Result<ParamList, Unavailable>,
     pub(super) namespaces: Given,
     pub(super) mapper: Arc<RestMapper>,
+    pub(super) schemas: Schemas,
 }
 
 /// Results of the cases.
@@ -292,6 +294,9 @@ impl Job {
             namespaces: &subject.namespaces,
             authorizer: Ok(authorizer),
             mapper: &subject.mapper,
+            schemas: &subject.schemas,
+            refusal: None,
+            records: false,
         };
         let is_cancelled = || self.is_cancelled.load(Ordering::Relaxed);
         for (probe, cases) in subject.probes.iter().zip(cases) {

@@ -16,9 +16,12 @@ use super::super::context::Context;
 use super::super::generation::Generation;
 use super::super::params::{Key, Listing, Referrer, Unavailable};
 use super::super::probe::Probe;
+use super::super::schemas::Schemas;
 use crate::policy;
 use crate::policy::admission::{Binding, Object, ParamList, Selector};
 use crate::probe::api::{BindingSource, Source as From};
+use crate::probe::run;
+use crate::schema::GroupVersion;
 use crate::schema::rest_mapper::ApiResource;
 use crate::status::bindings::BindingsState;
 use crate::status::message;
@@ -45,6 +48,8 @@ pub(super) struct Inputs {
     revision: u64,
     bindings: Result<Bindings, Unavailable>,
     params: Result<Vec<(Key, String)>, Unavailable>,
+    /// The schemas of sample objects that are there: those of the kinds that the policy matches, mostly.
+    schemas: Schemas,
 }
 
 /// The generations of a policy and of its probes.
@@ -59,6 +64,7 @@ impl PartialEq for Inputs {
         self.about == other.about
             && self.revision == other.revision
             && self.params == other.params
+            && self.schemas.are_those_of(&other.schemas)
             && match (&self.bindings, &other.bindings) {
                 (Ok(ours), Ok(theirs)) => are_same(ours, theirs),
                 (Err(ours), Err(theirs)) => ours == theirs,
@@ -103,6 +109,11 @@ impl Inputs {
                 None => Ok(Vec::new()),
             },
         };
+        let mut group_versions: BTreeSet<GroupVersion> = probes
+            .iter()
+            .flat_map(|probe| run::group_versions(&probe.spec))
+            .collect();
+        group_versions.extend(policy::param_kind(policy).map(|gvk| gvk.group_version()));
         let of_probe = |probe: &Arc<Probe>| {
             let name = probe.metadata.name.clone().unwrap_or_default();
             (name, Generation::of_probe(probe))
@@ -115,7 +126,13 @@ impl Inputs {
             revision: snapshot.revision,
             bindings,
             params,
+            schemas: context.schemas.at_hand(&group_versions),
         }
+    }
+
+    /// The schemas that sample objects are held against.
+    pub(super) fn schemas(&self) -> &Schemas {
+        &self.schemas
     }
 
     /// The bindings in the cluster, where they are known.

@@ -35,7 +35,7 @@ fn probe(generation: i64, replicas: i64, bindings: &str) -> Probe {
         "apiVersion": "vap-status.dev/v1alpha1",
         "kind": "PolicyProbe",
         "metadata": {"name": "p", "generation": generation, "resourceVersion": generation.to_string()},
-        "spec": {"policyName": "a", "bindings": bindings, "cases": [{
+        "spec": {"policyName": "a", "samples": "Partial", "bindings": bindings, "cases": [{
             "name": "many",
             "request": {
                 "object": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},

@@ -123,6 +123,15 @@ pub struct Limits<'a> {
     pub is_interrupted: Option<&'a (dyn Fn() -> bool + Sync)>,
     /// Budget for comparisons, if several evaluations share one.
     pub work: Option<&'a Arc<Work>>,
+    /// Told of the value of each part, if someone wants to know.
+    pub observer: Option<&'a (dyn Observer + 'a)>,
+}
+
+/// Is told of the parts of an expression as they are evaluated.
+pub trait Observer: Sync {
+    /// The part with the index `part` came to `result`, at this cost, which is that of its parts too. What a macro
+    /// evaluates for each element comes up once for each.
+    fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64);
 }
 
 impl Limits<'_> {
@@ -133,6 +142,7 @@ impl Limits<'_> {
             cost,
             is_interrupted: None,
             work: None,
+            observer: None,
         }
     }
 }
@@ -143,6 +153,7 @@ impl fmt::Debug for Limits<'_> {
             .field("cost", &self.cost)
             .field("is_interrupted", &self.is_interrupted.is_some())
             .field("work", &self.work)
+            .field("observer", &self.observer.is_some())
             .finish()
     }
 }

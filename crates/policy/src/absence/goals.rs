@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::need::{Edit, Needs};
 use super::path::Path;
+use super::sample_text;
 use super::symbol::{ANY_KEY, Form, Goal, Place, Reader, Scope, Symbol, form};
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
 
@@ -362,6 +363,7 @@ fn matching(pattern: &str) -> Option<String> {
         .chain(samples)
         .find(|text| regex.is_match(text))
         .map(str::to_owned)
+        .or_else(|| sample_text::matching(pattern))
 }
 
 fn each(symbols: &[Symbol], way: impl Fn(&Path) -> Option<Way>) -> Vec<Way> {

@@ -18,12 +18,20 @@ const MAX_WILDCARD_KINDS: usize = 2;
 /// The resources that stand for all that the rules match, each of another kind, with the operations of their
 /// requests.
 pub(super) fn kinds<'a>(targets: &'a [Target<'a>]) -> Vec<(&'a ApiResource, Vec<Operation>)> {
+    kinds_up_to(targets, MAX_KINDS)
+}
+
+/// [`kinds`], of those that rules name `max` at most.
+pub(super) fn kinds_up_to<'a>(
+    targets: &'a [Target<'a>],
+    max: usize,
+) -> Vec<(&'a ApiResource, Vec<Operation>)> {
     let named: Vec<_> = targets
         .iter()
         .filter(|target| !target.by_wildcard)
         .collect();
     let by_wildcard: Vec<_> = targets.iter().filter(|target| target.by_wildcard).collect();
-    let mut chosen = of_kinds(&named, MAX_KINDS);
+    let mut chosen = of_kinds(&named, max);
     if chosen.is_empty() {
         let is_usual = |target: &&&Target<'_>| {
             let gvk = &target.resource.gvk;

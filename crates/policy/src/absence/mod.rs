@@ -6,6 +6,7 @@
 //! of the requests is not said (`witness`, ADR 18). [`analyse`] gives what is left.
 
 mod candidates;
+mod examples;
 mod facts;
 mod failures;
 mod free;
@@ -16,6 +17,7 @@ mod least;
 mod need;
 mod path;
 mod roots;
+mod sample_text;
 mod scope;
 mod shape;
 mod symbol;
@@ -42,6 +44,7 @@ use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
+pub use examples::{Examples, Reads, examples, reads};
 use failures::Failure;
 use kinds::kinds;
 use kubernetes::schema::Gvk;

@@ -17,7 +17,7 @@ use super::roots::{namespace_shape, request_shape};
 use super::shape::Shape;
 use super::symbol::Reader;
 use super::valid;
-use crate::admission::trace::TRACED_CALL_LIMIT;
+use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
     Surroundings, UserInfo,
@@ -596,6 +596,12 @@ impl<'a> Maker<'a> {
         made: &Made,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
+        let steps = self.traced(made, budget)?;
+        Some(failures(reader, &steps))
+    }
+
+    /// The results of all expressions for what was made; `None` where [`Maker::evaluate`] has none.
+    pub(super) fn traced(&mut self, made: &Made, budget: &mut Budget) -> Option<Vec<Step>> {
         if budget.is_used_up() {
             return None;
         }
@@ -635,7 +641,7 @@ impl<'a> Maker<'a> {
             cost
         };
         budget.cost = budget.cost.saturating_sub(cost);
-        Some(failures(reader, &steps))
+        Some(steps)
     }
 }
 

@@ -99,6 +99,7 @@ impl Evaluator {
             work: Arc::default(),
             is_cancelled: surroundings.is_cancelled.clone(),
             trace: trace.map(Arc::clone),
+            recorder: surroundings.recorder.clone(),
         });
         // Stages differ in what they see. What an ended one saw is changed in place.
         let inputs = Arc::make_mut(&mut shared);
@@ -195,7 +196,11 @@ impl Evaluator {
                 )
             }
             FailurePolicy::Ignore if !errors.is_empty() => {
-                (ConditionsMatch::default(), Conditions::End(Vec::new()))
+                let found = ConditionsMatch {
+                    ignored: Some(aggregate(&errors)),
+                    ..ConditionsMatch::default()
+                };
+                (found, Conditions::End(Vec::new()))
             }
             FailurePolicy::Fail | FailurePolicy::Ignore | FailurePolicy::Unknown(_) => {
                 let found = ConditionsMatch {

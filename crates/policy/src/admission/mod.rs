@@ -18,6 +18,7 @@ mod object;
 mod outcome;
 mod params;
 mod program;
+mod recorder;
 mod request;
 mod review;
 mod rules;
@@ -41,9 +42,10 @@ pub use namespace::{Namespace, NamespaceSource};
 pub use object::{Labels, Object};
 pub use outcome::{
     Action, AuditAnnotation, AuditAnnotationAction, BindingMatch, ConditionsMatch, Costs, Decision,
-    DefinitionMatch, Evaluation, EvaluationResult, Outcome, StageCost, Status,
+    DefinitionMatch, DeniedBy, Evaluation, EvaluationResult, Outcome, StageCost, Status,
 };
 pub use params::{ParamList, ParamSource};
+pub use recorder::{Recorder, Recording, Seen};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
 pub use selector::Selector;
 
@@ -81,6 +83,8 @@ pub struct Surroundings<'a> {
     pub budget: u64,
     /// Where given and set, the evaluation ends soon, and its outcome says nothing.
     pub is_cancelled: Option<Arc<AtomicBool>>,
+    /// Where the values of all parts of expressions are recorded, if someone wants to know.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 impl<'a> Surroundings<'a> {
@@ -97,6 +101,7 @@ impl<'a> Surroundings<'a> {
             authorizer,
             budget: RUNTIME_CEL_COST_BUDGET,
             is_cancelled: None,
+            recorder: None,
         }
     }
 }
@@ -160,6 +165,17 @@ impl Admission {
             None => Err("policy contained no match constraints, a required field".to_owned()),
             Some(constraints) => constraints.matches(request, namespaces),
         }
+    }
+
+    /// The kind as which `request` is evaluated, where the policy's constraints match it.
+    #[must_use]
+    pub fn matched_kind(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Option<Gvk> {
+        let matched = self.matches(request, namespaces).ok().flatten();
+        matched.map(|(_, gvk)| gvk)
     }
 
     /// Reports whether the policy's constraints match `request` as the resource that it names.

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// The annotations of the audit event.
     pub audit_annotations: BTreeMap<String, String>,
+    /// The errors of the policy and its bindings, those too that failurePolicy `Ignore` passes over.
+    pub errors: Vec<String>,
 }
 
 impl Outcome {
@@ -56,6 +58,19 @@ pub struct Status {
     pub cause: String,
     /// The binding under which the request was denied, where there is one.
     pub binding: Option<String>,
+    /// What denied it.
+    pub by: DeniedBy,
+}
+
+/// What denies a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeniedBy {
+    /// A validation that says no.
+    Validation,
+    /// A binding for which there are no params.
+    NoParams,
+    /// An error.
+    Error,
 }
 
 /// The result of matching a request with the constraints of a policy.
@@ -104,6 +119,8 @@ pub struct ConditionsMatch {
     pub failed_condition: Option<String>,
     /// The error that is taken for a failure.
     pub error: Option<String>,
+    /// The error that failurePolicy `Ignore` passes over.
+    pub ignored: Option<String>,
 }
 
 /// The action taken on a request because of one validation.

@@ -8,6 +8,10 @@ use k8s_openapi::api::admissionregistration::v1::ParamRef;
 use super::object::Object;
 use super::selector::Selector;
 
+/// The error where a binding denies because there are no params.
+pub(super) const NOT_FOUND: &str =
+    "no params found for policy binding with `Deny` parameterNotFoundAction";
+
 /// Where the objects of a policy's paramKind are looked up.
 pub trait ParamSource {
     /// Reports whether objects of the paramKind have namespaces.
@@ -121,9 +125,7 @@ pub(super) fn collect(
         (name, None) => source.get(within, name)?.into_iter().collect(),
     };
     if params.is_empty() && reference.parameter_not_found_action.as_deref() == Some("Deny") {
-        return Err(
-            "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned(),
-        );
+        return Err(NOT_FOUND.to_owned());
     }
     Ok(params.into_iter().map(Some).collect())
 }

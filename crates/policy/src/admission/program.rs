@@ -27,6 +27,8 @@ pub(super) struct Expression {
 pub(super) struct Planned {
     pub(super) program: Arc<Program>,
     pub(super) depth: u32,
+    /// The index among the policy's expressions.
+    pub(super) index: usize,
 }
 
 /// The variables that are costly to make and that few policies read.
@@ -75,6 +77,7 @@ impl Programs {
                     Ok(Planned {
                         program: Arc::clone(program),
                         depth: ast.depth(),
+                        index: n,
                     })
                 }
                 _ => Err(compiled

@@ -9,8 +9,8 @@ use super::failure::FailurePolicy;
 use super::namespace::Namespace;
 use super::object::Object;
 use super::outcome::{
-    Action, AuditAnnotationAction, BindingMatch, Decision, DefinitionMatch, Evaluation, Outcome,
-    Status,
+    Action, AuditAnnotationAction, BindingMatch, Decision, DefinitionMatch, DeniedBy, Evaluation,
+    EvaluationResult, Outcome, Status,
 };
 use super::request::AdmissionRequest;
 use super::rules::namespace_not_found;
@@ -30,6 +30,7 @@ struct Denial {
     binding: Option<String>,
     message: String,
     reason: String,
+    by: DeniedBy,
 }
 
 /// The state of a review so far.
@@ -56,6 +57,7 @@ pub(super) fn review(
         published: BTreeMap::new(),
     };
     if let Err(status) = review.run(bindings, surroundings) {
+        review.note_error(&status.cause);
         review.outcome.denial = Some(status);
         return review.outcome;
     }
@@ -185,18 +187,29 @@ impl Review<'_> {
             cause: message(),
             message: message(),
             binding: None,
+            by: DeniedBy::Error,
         })
     }
 
     /// Does what the actions of `binding` say about each denial.
     fn act(&mut self, binding: &Binding, evaluation: &Evaluation) {
+        let conditions = evaluation.match_conditions.as_ref();
+        if let Some(ignored) = conditions.and_then(|conditions| conditions.ignored.as_ref()) {
+            self.note_error(ignored);
+        }
         for (n, decision) in evaluation.decisions.iter().enumerate() {
+            let by = if decision.evaluation == EvaluationResult::Error {
+                self.note_error(&decision.message);
+                DeniedBy::Error
+            } else {
+                DeniedBy::Validation
+            };
             if decision.action == Action::Admit {
                 continue;
             }
             for action in binding.validation_actions() {
                 match &**action {
-                    "Deny" => self.deny(Some(binding), &decision.message, &decision.reason),
+                    "Deny" => self.deny(Some(binding), (&decision.message, &decision.reason), by),
                     "Audit" => {
                         let value = validation_failure(binding, n, decision);
                         // The first value of a key stays.
@@ -216,6 +229,9 @@ impl Review<'_> {
             }
         }
         for annotation in &evaluation.audit_annotations {
+            if !annotation.error.is_empty() {
+                self.note_error(&annotation.error);
+            }
             match annotation.action {
                 AuditAnnotationAction::Publish => {
                     let value = cut(&annotation.value, MAX_AUDIT_ANNOTATION_VALUE_LENGTH);
@@ -224,7 +240,9 @@ impl Review<'_> {
                         values.push(value);
                     }
                 }
-                AuditAnnotationAction::Error => self.deny(Some(binding), &annotation.error, ""),
+                AuditAnnotationAction::Error => {
+                    self.deny(Some(binding), (&annotation.error, ""), DeniedBy::Error);
+                }
                 AuditAnnotationAction::Exclude => {}
             }
         }
@@ -240,6 +258,12 @@ impl Review<'_> {
 
     /// Takes the error of a policy, or of a binding where there is one, as the failure policy says.
     fn configuration_error(&mut self, error: &str, binding: Option<&Binding>) {
+        self.note_error(error);
+        let by = if error == params::NOT_FOUND {
+            DeniedBy::NoParams
+        } else {
+            DeniedBy::Error
+        };
         let message = match self.admission.failure_policy() {
             FailurePolicy::Ignore => return,
             FailurePolicy::Fail if binding.is_none() => {
@@ -248,14 +272,22 @@ impl Review<'_> {
             FailurePolicy::Fail => format!("failed to configure binding: {error}"),
             FailurePolicy::Unknown(other) => format!("unrecognized failure policy: '{other}'"),
         };
-        self.deny(binding, &message, "");
+        self.deny(binding, (&message, ""), by);
     }
 
-    fn deny(&mut self, binding: Option<&Binding>, message: &str, reason: &str) {
+    fn note_error(&mut self, error: &str) {
+        let errors = &mut self.outcome.errors;
+        if !errors.iter().any(|known| known == error) {
+            errors.push(error.to_owned());
+        }
+    }
+
+    fn deny(&mut self, binding: Option<&Binding>, (message, reason): (&str, &str), by: DeniedBy) {
         self.denial.get_or_insert_with(|| Denial {
             binding: binding.map(|binding| binding.name().to_owned()),
             message: message.to_owned(),
             reason: reason.to_owned(),
+            by,
         });
     }
 
@@ -279,6 +311,7 @@ impl Review<'_> {
                 message: forbidden(self.request, &said),
                 cause: denial.message,
                 binding: denial.binding,
+                by: denial.by,
             }
         });
         self.outcome

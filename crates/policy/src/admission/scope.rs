@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::program::{Planned, Programs};
+use super::recorder::Recorder;
 use super::text::go_quote;
 use super::trace::{TRACED_CALL_LIMIT, TRACED_CHECKS, Trace};
-use cel::eval::{Activation, FieldResult, Limits};
+use cel::eval::{Activation, FieldResult, Limits, Observer};
 use cel::types::{StructType, Type};
 use cel::value::{EvalError, Map, MapSource, Traits, Value, Work};
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
@@ -41,6 +42,8 @@ pub(super) struct Inputs {
     pub(super) is_cancelled: Option<Arc<AtomicBool>>,
     /// Where the result of each expression is noted, if someone wants to know.
     pub(super) trace: Option<Arc<Trace>>,
+    /// Where the values of all parts are recorded, if someone wants to know.
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 /// The name of the type of `variables`.
@@ -109,7 +112,10 @@ impl Scope {
             (Some(_), Some(_)) => TRACED_CALL_LIMIT + TRACED_CHECKS * AUTHORIZER_CHECK_COST,
             (None, _) => PER_CALL_LIMIT,
         };
+        let recorder = self.inputs.recorder.as_deref();
+        let recorder = recorder.map(|recorder| recorder.of(planned.index));
         let limits = Limits {
+            observer: recorder.as_ref().map(|recorder| recorder as &dyn Observer),
             work: Some(&self.inputs.work),
             is_interrupted: flag
                 .is_some()

@@ -36,7 +36,7 @@ fn probe_of(policy: &str, name: &str, n_cases: usize) -> Probe {
     let cases: Vec<Value> = (0..n_cases).map(case).collect();
     serde_json::from_value(json!({
         "metadata": {"name": name, "uid": name, "generation": 1, "resourceVersion": "1"},
-        "spec": {"policyName": policy, "bindings": "Implied", "cases": cases},
+        "spec": {"policyName": policy, "samples": "Partial", "bindings": "Implied", "cases": cases},
     }))
     .unwrap()
 }

@@ -1,0 +1,99 @@
+//! Texts that a regular expression matches.
+
+use regexp::{Node, NodeId, NodeKind, Program, Regex};
+
+/// The longest text that is made.
+const MAX_TEXT: usize = 200;
+
+/// How deep patterns are looked into.
+const MAX_DEPTH: usize = 60;
+
+/// How many branches of alternatives are tried, one text for each.
+const MAX_TEXTS: usize = 4;
+
+/// A text that `pattern` matches, if a simple one does.
+pub(super) fn matching(pattern: &str) -> Option<String> {
+    let regex = regexp::parse(pattern).ok()?;
+    let program = Program::new(pattern).ok()?;
+    let mut texts = (0..MAX_TEXTS).filter_map(|choice| {
+        let mut out = String::new();
+        write(&regex, regex.root(), choice, &mut out, 0).then_some(out)
+    });
+    texts.find(|text| program.is_match(text))
+}
+
+/// Appends a text for the part `id`; `false` where there is none.
+fn write(regex: &Regex, id: NodeId, choice: usize, out: &mut String, depth: usize) -> bool {
+    if depth > MAX_DEPTH || out.len() > MAX_TEXT {
+        return false;
+    }
+    let node: &Node = regex.node(id);
+    let first = |out: &mut String| {
+        let part = node.parts.first();
+        part.is_some_and(|part| write(regex, *part, choice, out, depth + 1))
+    };
+    match &node.kind {
+        NodeKind::Literal(runes) => {
+            let text: Option<String> = runes.iter().map(|rune| char::from_u32(*rune)).collect();
+            out.push_str(text.as_deref().unwrap_or_default());
+            text.is_some()
+        }
+        NodeKind::Class(class) => {
+            let ranges = class.class.ranges();
+            let usual = ['a', '1', 'A', '-', '.', '/', ':', ' '].into_iter();
+            let usual = usual.map(u32::from).find(|rune| ranges.contains(*rune));
+            let any = ranges.as_slice().iter().map(|(low, _)| *low);
+            let mut all = usual.into_iter().chain(any);
+            let found = all.find_map(char::from_u32);
+            out.extend(found);
+            found.is_some()
+        }
+        NodeKind::AnyChar | NodeKind::AnyCharNotNewline => {
+            out.push('a');
+            true
+        }
+        NodeKind::Empty
+        | NodeKind::BeginLine
+        | NodeKind::EndLine
+        | NodeKind::BeginText
+        | NodeKind::EndText
+        | NodeKind::WordBoundary
+        | NodeKind::NoWordBoundary
+        | NodeKind::Star
+        | NodeKind::Quest => true,
+        NodeKind::Capture(_) | NodeKind::Plus => first(out),
+        NodeKind::Repeat { min, .. } => (0..*min).all(|_| first(out)),
+        NodeKind::Concat => {
+            let parts = node.parts.iter();
+            let mut written = parts.map(|part| write(regex, *part, choice, out, depth + 1));
+            written.all(|is_written| is_written)
+        }
+        NodeKind::Alternate => {
+            let n = choice.checked_rem(node.parts.len()).unwrap_or(0);
+            let part = node.parts.get(n);
+            part.is_some_and(|part| write(regex, *part, choice, out, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_made_for_a_pattern() {
+        for pattern in [
+            r"\bjcmd\b",
+            r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+            r"^(?:v[0-9]+|latest)\.[0-9]{2,3}$",
+            "(?i)NoNe",
+            r"@sha256:[0-9a-f]{64}$",
+        ] {
+            let text = matching(pattern).unwrap();
+            assert!(Program::new(pattern).unwrap().is_match(&text), "{pattern}");
+        }
+        assert_eq!(matching("[^\\x00-\\x{10FFFF}]"), None);
+        assert_eq!(matching("a("), None);
+    }
+}

@@ -1,0 +1,339 @@
+//! The parts of an expression as they are shown beside their values: in the order of the text, without what macros add.
+
+use cel::ast::{Ast, Expr, ExprId, Literal};
+
+/// The longest text of a part, in characters.
+const MAX_TEXT: usize = 100;
+
+/// How deep expressions are looked into.
+const MAX_DEPTH: usize = 60;
+
+/// A part of an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The id.
+    pub id: ExprId,
+    /// The text, made from the tree, cut where it is long.
+    pub text: String,
+    /// How deep it is within the expression.
+    pub depth: usize,
+    /// What it is to the decision.
+    pub role: PartRole,
+}
+
+/// What a part is to the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartRole {
+    /// The whole expression.
+    Whole,
+    /// A term of `&&` or `||`.
+    Term,
+    /// The condition of `?:`.
+    Condition,
+    /// What a macro tests of each element.
+    Test,
+    /// Anything else.
+    Other,
+}
+
+/// The parts of `ast`, the whole first.
+#[must_use]
+pub fn parts(ast: &Ast) -> Vec<Part> {
+    let mut found = Vec::new();
+    walk(ast, ast.root(), (0, PartRole::Whole), &mut found);
+    found
+}
+
+fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec<Part>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let is_shown = !matches!(ast.expr(id), Expr::Literal(_) | Expr::Unspecified);
+    if is_shown {
+        found.push(Part {
+            id,
+            text: text(ast, id),
+            depth,
+            role,
+        });
+    }
+    let below = |id, role| (id, role);
+    let children: Vec<(ExprId, PartRole)> = match ast.expr(id) {
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => {
+            let all = target.iter().chain(&**args).copied();
+            match (&**function, &**args) {
+                ("_&&_" | "_||_", _) => all.map(|id| below(id, PartRole::Term)).collect(),
+                ("_?_:_", [condition, truthy, falsy]) => vec![
+                    below(*condition, PartRole::Condition),
+                    below(*truthy, PartRole::Other),
+                    below(*falsy, PartRole::Other),
+                ],
+                _ => all.map(|id| below(id, PartRole::Other)).collect(),
+            }
+        }
+        // The values of what a selection begins with say little beside its own.
+        Expr::Select { operand, .. } if ast.qualified_name(*operand).is_none() => {
+            vec![below(*operand, PartRole::Other)]
+        }
+        Expr::List { elements, .. } => {
+            let elements = elements.iter();
+            elements.map(|id| below(*id, PartRole::Other)).collect()
+        }
+        Expr::Map(entries) => {
+            let entries = entries.iter();
+            entries
+                .map(|entry| below(entry.value, PartRole::Other))
+                .collect()
+        }
+        Expr::Comprehension(fold) => {
+            let mut below = vec![below(fold.iter_range, PartRole::Other)];
+            let is_accu =
+                |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
+            if let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) {
+                // What macros add mentions the accumulator; what is left is the test, or what is collected.
+                let role = match &**function {
+                    "_&&_" | "_||_" | "_?_:_" => PartRole::Test,
+                    _ => PartRole::Other,
+                };
+                let tests = args.iter().filter(|id| !is_accu(**id));
+                let tests = tests.filter(|id| !mentions(ast, **id, &fold.accu_var, 0));
+                below.extend(tests.map(|id| match ast.expr(*id) {
+                    // The list is of the macro.
+                    Expr::List { elements, .. } if role == PartRole::Other => {
+                        (elements.first().copied().unwrap_or(*id), role)
+                    }
+                    _ => (*id, role),
+                }));
+            }
+            below
+        }
+        _ => Vec::new(),
+    };
+    for (id, role) in children {
+        walk(ast, id, (depth + 1, role), found);
+    }
+}
+
+fn mentions(ast: &Ast, id: ExprId, name: &str, depth: usize) -> bool {
+    if depth > MAX_DEPTH {
+        return true;
+    }
+    if matches!(ast.expr(id), Expr::Ident(found) if **found == *name) {
+        return true;
+    }
+    let mut found = false;
+    ast.for_each_child(id, |child| found |= mentions(ast, child, name, depth + 1));
+    found
+}
+
+/// The text of a part.
+#[must_use]
+pub fn text(ast: &Ast, id: ExprId) -> String {
+    let mut out = String::new();
+    write(ast, id, &mut out, 0);
+    if out.chars().count() > MAX_TEXT {
+        let mut short: String = out.chars().take(MAX_TEXT).collect();
+        short.push('…');
+        return short;
+    }
+    out
+}
+
+fn write(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
+    if depth > MAX_DEPTH || out.len() > MAX_TEXT * 4 {
+        out.push('…');
+        return;
+    }
+    let list = |ids: &[ExprId], out: &mut String| {
+        for (n, id) in ids.iter().enumerate() {
+            if n > 0 {
+                out.push_str(", ");
+            }
+            write(ast, *id, out, depth + 1);
+        }
+    };
+    match ast.expr(id) {
+        Expr::Unspecified => out.push('…'),
+        Expr::Literal(literal) => match literal {
+            Literal::Null => out.push_str("null"),
+            Literal::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            Literal::Int(value) => out.push_str(&value.to_string()),
+            Literal::Uint(value) => out.push_str(&format!("{value}u")),
+            Literal::Double(value) => out.push_str(&format!("{value:?}")),
+            Literal::String(text) => {
+                let escaped = text.replace('\\', "\\\\").replace('\'', "\\'");
+                out.push('\'');
+                out.push_str(&escaped.replace('\n', "\\n"));
+                out.push('\'');
+            }
+            Literal::Bytes(_) => out.push_str("b'…'"),
+        },
+        Expr::Ident(name) => out.push_str(name),
+        Expr::Select {
+            operand,
+            field,
+            test_only,
+        } => {
+            out.push_str(if *test_only { "has(" } else { "" });
+            operand_of(ast, *operand, out, depth);
+            out.push('.');
+            out.push_str(field);
+            out.push_str(if *test_only { ")" } else { "" });
+        }
+        Expr::List { elements, .. } => {
+            out.push('[');
+            list(elements, out);
+            out.push(']');
+        }
+        Expr::Map(_) => out.push_str("{…}"),
+        Expr::Struct { type_name, .. } => {
+            out.push_str(type_name);
+            out.push_str("{…}");
+        }
+        Expr::Comprehension(fold) => {
+            let name = ast.macros().iter().find(|call| call.at == id);
+            operand_of(ast, fold.iter_range, out, depth);
+            out.push('.');
+            out.push_str(name.map_or("…", |call| &call.function));
+            out.push('(');
+            out.push_str(&fold.iter_var);
+            out.push_str(", …)");
+        }
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => match (&**function, target, &**args) {
+            ("_?_:_", None, [condition, truthy, falsy]) => {
+                operand_of(ast, *condition, out, depth);
+                out.push_str(" ? ");
+                operand_of(ast, *truthy, out, depth);
+                out.push_str(" : ");
+                operand_of(ast, *falsy, out, depth);
+            }
+            ("_[_]", None, [operand, index]) => {
+                operand_of(ast, *operand, out, depth);
+                out.push('[');
+                write(ast, *index, out, depth + 1);
+                out.push(']');
+            }
+            ("_[?_]", None, [operand, index]) => {
+                operand_of(ast, *operand, out, depth);
+                out.push_str("[?");
+                write(ast, *index, out, depth + 1);
+                out.push(']');
+            }
+            ("_?._", None, [operand, field]) => {
+                operand_of(ast, *operand, out, depth);
+                out.push_str(".?");
+                match ast.expr(*field) {
+                    Expr::Literal(Literal::String(name)) => out.push_str(name),
+                    _ => out.push('…'),
+                }
+            }
+            ("!_" | "-_", None, [arg]) => {
+                out.push_str(function.trim_end_matches('_'));
+                operand_of(ast, *arg, out, depth);
+            }
+            (operator, None, args) if operator.starts_with('_') || operator == "@in" => {
+                let word = match operator {
+                    "@in" | "_in_" => "in",
+                    other => other.trim_matches('_'),
+                };
+                for (n, arg) in args.iter().enumerate() {
+                    if n > 0 {
+                        out.push(' ');
+                        out.push_str(word);
+                        out.push(' ');
+                    }
+                    operand_of(ast, *arg, out, depth);
+                }
+            }
+            (name, target, args) => {
+                if let Some(target) = target {
+                    operand_of(ast, *target, out, depth);
+                    out.push('.');
+                }
+                out.push_str(name);
+                out.push('(');
+                list(args, out);
+                out.push(')');
+            }
+        },
+    }
+}
+
+/// An operand, in parentheses where it is an operation itself.
+fn operand_of(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
+    let is_operation = matches!(
+        ast.expr(id),
+        Expr::Call { function, target: None, args }
+            if args.len() > 1
+                && (function.starts_with('_') || **function == *"@in")
+                && !matches!(&**function, "_[_]" | "_[?_]" | "_?._")
+    );
+    if is_operation {
+        out.push('(');
+    }
+    write(ast, id, out, depth + 1);
+    if is_operation {
+        out.push(')');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cel::syntax;
+
+    #[track_caller]
+    fn check(expression: &str, expected: &[(&str, PartRole)]) {
+        let (ast, _) = syntax::parse(expression);
+        let ast = ast.unwrap();
+        let found = parts(&ast);
+        let found: Vec<(&str, PartRole)> = found
+            .iter()
+            .map(|part| (part.text.as_str(), part.role))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn parts_are_those_that_were_written() {
+        check(
+            "a.b == 1 && has(a.c)",
+            &[
+                ("(a.b == 1) && has(a.c)", PartRole::Whole),
+                ("a.b == 1", PartRole::Term),
+                ("a.b", PartRole::Other),
+                ("has(a.c)", PartRole::Term),
+            ],
+        );
+        check(
+            "a.all(x, x.b ? !x.c : 'd' in x)",
+            &[
+                ("a.all(x, …)", PartRole::Whole),
+                ("a", PartRole::Other),
+                ("x.b ? !x.c : ('d' in x)", PartRole::Test),
+                ("x.b", PartRole::Condition),
+                ("!x.c", PartRole::Other),
+                ("x.c", PartRole::Other),
+                ("'d' in x", PartRole::Other),
+                ("x", PartRole::Other),
+            ],
+        );
+        check(
+            "a.map(x, [x.b])",
+            &[
+                ("a.map(x, …)", PartRole::Whole),
+                ("a", PartRole::Other),
+                ("[x.b]", PartRole::Other),
+                ("x.b", PartRole::Other),
+            ],
+        );
+    }
+}

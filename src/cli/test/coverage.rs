@@ -1,0 +1,243 @@
+//! How much of the policies the cases of a run have evaluated: expressions both ways, terms of `&&` and `||`,
+//! conditions of `?:`, tests of macros, binding actions, operations and resources of the rules.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde::Serialize;
+
+use crate::cli::input::Object;
+use crate::cli::text::clean;
+use crate::policy::admission::{AdmissionRequest, Recording, Seen};
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::Role;
+use crate::policy::parts::{self, PartRole};
+
+/// The coverage of one policy.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Coverage {
+    /// The name of the policy.
+    pub policy: String,
+    /// The file.
+    pub file: String,
+    /// How many items there are.
+    pub total: usize,
+    /// How many of them were met.
+    pub covered: usize,
+    /// The items, in the order of the policy.
+    pub items: Vec<Item>,
+}
+
+/// Something that a request may meet or not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// One of `validation`, `matchCondition`, `branch`, `operation`, `resource`, `action`.
+    pub kind: &'static str,
+    /// The field of the policy.
+    pub field_ref: String,
+    /// The line.
+    pub line: usize,
+    /// What has to be met, in words.
+    pub what: String,
+    /// How often it was.
+    pub hits: u64,
+}
+
+/// What the cases of a policy have met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Met {
+    recording: Recording,
+    operations: BTreeSet<String>,
+    resources: BTreeSet<(String, String)>,
+    actions: BTreeMap<String, u64>,
+}
+
+impl Met {
+    /// Adds a request on which the policy was asked, and what was evaluated for it.
+    pub(super) fn add(&mut self, request: &AdmissionRequest, recording: &Recording) {
+        for (part, seen) in recording {
+            self.recording
+                .entry(*part)
+                .or_insert_with(Seen::default)
+                .add(seen);
+        }
+        self.operations.insert(request.operation.to_string());
+        let resource = if request.subresource.is_empty() {
+            request.gvr.resource.clone()
+        } else {
+            format!("{}/{}", request.gvr.resource, request.subresource)
+        };
+        self.resources.insert((request.gvr.group.clone(), resource));
+    }
+
+    /// Adds the action of a binding that was taken.
+    pub(super) fn add_action(&mut self, action: &str) {
+        let n = self.actions.entry(action.to_owned()).or_default();
+        *n = n.saturating_add(1);
+    }
+}
+
+/// The coverage of `policy`, of whose bindings `actions` are those.
+pub(super) fn of_policy(
+    policy: &Object<ValidatingAdmissionPolicy>,
+    compiled: &CompiledPolicy,
+    met: &Met,
+    actions: &BTreeSet<String>,
+) -> Coverage {
+    let mut items = Vec::new();
+    of_rules(policy, met, &mut items);
+    for (index, expression) in compiled.expressions().iter().enumerate() {
+        let kind = match expression.role {
+            Role::MatchCondition => "matchCondition",
+            Role::Validation => "validation",
+            Role::Variable | Role::MessageExpression | Role::AuditAnnotation => "branch",
+        };
+        let Ok(ast) = expression.parsed() else {
+            continue;
+        };
+        let places = policy.places_in_field(&expression.field_ref);
+        for part in parts::parts(ast) {
+            let is_whole = part.role == PartRole::Whole && kind != "branch";
+            let is_branch = matches!(
+                part.role,
+                PartRole::Term | PartRole::Condition | PartRole::Test
+            );
+            if !is_whole && !is_branch {
+                continue;
+            }
+            let seen = met.recording.get(&(index, part.id.index()));
+            let offset = usize::try_from(ast.offset(part.id)).unwrap_or(0);
+            for wanted in [true, false] {
+                let is_met =
+                    seen.is_some_and(|seen| if wanted { seen.is_true } else { seen.is_false });
+                items.push(Item {
+                    kind: if is_whole { kind } else { "branch" },
+                    field_ref: expression.field_ref.clone(),
+                    line: places.of(offset).line,
+                    what: format!("`{}` is {wanted}", part.text),
+                    hits: if is_met {
+                        seen.map_or(0, |seen| seen.n)
+                    } else {
+                        0
+                    },
+                });
+            }
+        }
+    }
+    for action in actions {
+        items.push(Item {
+            kind: "action",
+            field_ref: "spec.validationActions".to_owned(),
+            line: policy.place().line,
+            what: format!("the action {action} of a binding is taken"),
+            hits: met.actions.get(action).copied().unwrap_or(0),
+        });
+    }
+    Coverage {
+        policy: policy.name().unwrap_or_default().to_owned(),
+        file: policy.source.name.clone(),
+        total: items.len(),
+        covered: items.iter().filter(|item| item.hits > 0).count(),
+        items,
+    }
+}
+
+/// The operations and resources that the rules name.
+fn of_rules(policy: &Object<ValidatingAdmissionPolicy>, met: &Met, items: &mut Vec<Item>) {
+    let spec = policy.value.spec.as_ref();
+    let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
+    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
+    for (n, rule) in rules.unwrap_or_default().iter().enumerate() {
+        let field = format!("spec.matchConstraints.resourceRules[{n}]");
+        let line = |field: &str| policy.place_of_field(field).line;
+        for operation in rule.operations.iter().flatten() {
+            let is_met = operation == "*" && !met.operations.is_empty()
+                || met.operations.contains(operation);
+            let field = format!("{field}.operations");
+            items.push(Item {
+                kind: "operation",
+                line: line(&field),
+                field_ref: field,
+                what: format!("a request has the operation {operation}"),
+                hits: u64::from(is_met),
+            });
+        }
+        for resource in rule.resources.iter().flatten() {
+            let is_met = met.resources.iter().any(|(group, found)| {
+                let groups = rule.api_groups.iter().flatten();
+                let is_group = groups.into_iter().any(|it| it == "*" || it == group);
+                is_group && (resource == found || resource.contains('*'))
+            });
+            let field = format!("{field}.resources");
+            items.push(Item {
+                kind: "resource",
+                line: line(&field),
+                field_ref: field,
+                what: format!("a request is for {resource}"),
+                hits: u64::from(is_met),
+            });
+        }
+    }
+}
+
+/// The share that is covered, in percent, rounded down.
+#[must_use]
+pub fn percent(coverage: &[Coverage]) -> usize {
+    let total: usize = coverage.iter().map(|it| it.total).sum();
+    let covered: usize = coverage.iter().map(|it| it.covered).sum();
+    (covered * 100).checked_div(total).unwrap_or(100)
+}
+
+/// The coverage as text: what was not met, by policy.
+#[must_use]
+pub fn text(coverage: &[Coverage]) -> String {
+    let mut out = String::new();
+    for of_policy in coverage {
+        let _ = writeln!(
+            out,
+            "coverage of {}: {} of {}",
+            clean(&of_policy.policy),
+            of_policy.covered,
+            of_policy.total
+        );
+        for item in of_policy.items.iter().filter(|item| item.hits == 0) {
+            let _ = writeln!(
+                out,
+                "  never: {} ({}, {}:{})",
+                clean(&item.what),
+                item.field_ref,
+                clean(&of_policy.file),
+                item.line
+            );
+        }
+    }
+    let _ = writeln!(out, "coverage: {} %", percent(coverage));
+    out
+}
+
+/// The coverage in the format of lcov.
+///
+/// Source: the manual page of `geninfo`, "FILES".
+#[must_use]
+pub fn lcov(coverage: &[Coverage]) -> String {
+    let mut out = String::new();
+    for of_policy in coverage {
+        let _ = writeln!(out, "TN:\nSF:{}", clean(&of_policy.file));
+        let mut lines: BTreeMap<usize, u64> = BTreeMap::new();
+        for (n, item) in of_policy.items.iter().enumerate() {
+            let hits = lines.entry(item.line).or_default();
+            *hits = (*hits).max(item.hits);
+            let _ = writeln!(out, "BRDA:{},0,{n},{}", item.line, item.hits);
+        }
+        let _ = writeln!(out, "BRF:{}\nBRH:{}", of_policy.total, of_policy.covered);
+        for (line, hits) in &lines {
+            let _ = writeln!(out, "DA:{line},{hits}");
+        }
+        let hit = lines.values().filter(|hits| **hits > 0).count();
+        let _ = writeln!(out, "LF:{}\nLH:{hit}\nend_of_record", lines.len());
+    }
+    out
+}

@@ -1,0 +1,381 @@
+//! `kubectl vap test init`: probes for policies, with a request that each validation allows and one that it denies.
+//!
+//! Takes policies, gives probes. The requests are those of the search for examples, each run as a case of a probe
+//! before it is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::panic::{self, AssertUnwindSafe};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde::Serialize;
+use serde_json::{Map, Value as Json, json};
+
+use super::{Broken, Options};
+use crate::cli::check::known::Known;
+use crate::cli::exit::Exit;
+use crate::cli::input::{Input, Object, Wanted};
+use crate::cli::text::clean;
+use crate::policy;
+use crate::policy::absence::{self, Context, LeastObjects, Reads, Witness};
+use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
+use crate::policy::compile::CompiledPolicy;
+use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
+use crate::probe::run::{self, CaseResult, Setting};
+use crate::probe::validation::API_VERSION;
+
+/// The longest part of a message in the name of a case.
+const MAX_NAME: usize = 80;
+
+/// The probes that were made.
+#[derive(Clone, Debug, Default)]
+pub struct InitReport {
+    /// The probes.
+    pub probes: Vec<Json>,
+    /// What became of each policy.
+    pub policies: Vec<PolicyExamples>,
+    /// What could not be read.
+    pub problems: Vec<String>,
+}
+
+/// A probe as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    api_version: &'static str,
+    kind: &'static str,
+    metadata: Json,
+    spec: PolicyProbeSpec,
+}
+
+/// What became of a policy.
+#[derive(Clone, Debug)]
+pub struct PolicyExamples {
+    /// The name.
+    pub name: String,
+    /// The file.
+    pub file: String,
+    /// The validations, in order.
+    pub validations: Vec<Found>,
+}
+
+/// Which requests a validation got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it depends on.
+    pub reads: Reads,
+    /// True if there is a request for which it is true.
+    pub allowed: bool,
+    /// True if there is one for which it is false.
+    pub denied: bool,
+}
+
+impl InitReport {
+    /// The probes as documents of YAML.
+    ///
+    /// # Errors
+    /// If they cannot be written as YAML, which does not depend on any input.
+    pub fn yaml(&self) -> Result<String, serde_norway::Error> {
+        let mut out = String::new();
+        for probe in &self.probes {
+            if !out.is_empty() {
+                out.push_str("---\n");
+            }
+            let spec = probe.get("spec").cloned().unwrap_or_default();
+            // In the order in which people write it.
+            let written = Written {
+                api_version: API_VERSION,
+                kind: "PolicyProbe",
+                metadata: probe.get("metadata").cloned().unwrap_or_default(),
+                spec: serde_json::from_value(spec).unwrap_or_default(),
+            };
+            out.push_str(&serde_norway::to_string(&written)?);
+        }
+        Ok(out)
+    }
+
+    /// What could not be read, and the validations without a request, a line each.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        let problems = self.problems.iter().map(|text| format!("error: {text}"));
+        let mut lines: Vec<String> = problems.collect();
+        for policy in &self.policies {
+            for (n, found) in policy.validations.iter().enumerate() {
+                let lacks = match (found.reads, found.denied, found.allowed) {
+                    (Reads::Broken, ..) => "it does not compile",
+                    (_, true, true) => continue,
+                    (Reads::Nothing, ..) => "it is a constant",
+                    (_, false, true) => "no denied request was found",
+                    (_, true, false) => "no allowed request was found",
+                    (_, false, false) => "no request was found",
+                };
+                let name = clean(&policy.name);
+                lines.push(format!("warning: {name}: spec.validations[{n}]: {lacks}"));
+            }
+        }
+        if self.policies.is_empty() && self.problems.is_empty() {
+            lines.push("error: no ValidatingAdmissionPolicy among the input".to_owned());
+        }
+        lines
+    }
+
+    /// 0 where each validation has an allowed and a denied request, 1 where one lacks some.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if !self.problems.is_empty() || self.policies.is_empty() {
+            return Exit::WrongUse;
+        }
+        let mut all = self.policies.iter().flat_map(|policy| &policy.validations);
+        if all.all(|found| found.allowed && found.denied) {
+            Exit::Clean
+        } else {
+            Exit::Findings
+        }
+    }
+}
+
+/// Makes probes for all policies of the input.
+///
+/// # Errors
+/// Where this build is broken.
+pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken> {
+    let mut input = Input::load(&options.paths, Wanted::Policies, stdin);
+    let crds = Input::load(&options.crds, Wanted::Crds, stdin);
+    let own_crds = std::mem::take(&mut input.crds);
+    let known = Known::new(
+        own_crds.into_iter().chain(crds.crds).map(|crd| crd.value),
+        input.policies.iter().map(|policy| &policy.value),
+    )
+    .map_err(|error| Broken(error.to_string()))?;
+    let problems = input.problems.iter().chain(&crds.problems);
+    let problems = problems.map(|problem| clean(&problem.message));
+    let invalid = input.invalid.iter().map(|object| clean(&object.value));
+    let mut report = InitReport {
+        problems: problems.chain(invalid).collect(),
+        ..InitReport::default()
+    };
+    let mut names = BTreeSet::new();
+    for policy in &input.policies {
+        let made = panic::catch_unwind(AssertUnwindSafe(|| of_policy(policy, &known)));
+        let Ok((probes, found)) = made else {
+            let name = clean(policy.name().unwrap_or_default());
+            report
+                .problems
+                .push(format!("{name}: the search broke off; please report it"));
+            continue;
+        };
+        for mut probe in probes {
+            let name = unique(policy.name().unwrap_or("probe"), &mut names);
+            if let Some(metadata) = probe.get_mut("metadata") {
+                *metadata = json!({"name": name});
+            }
+            report.probes.push(probe);
+        }
+        report.policies.push(PolicyExamples {
+            name: policy.name().unwrap_or_default().to_owned(),
+            file: policy.source.name.clone(),
+            validations: found,
+        });
+    }
+    Ok(report)
+}
+
+/// `name`, or it with a number where it is taken.
+fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
+    let numbered = (2..).map(|n: usize| format!("{name}-{n}"));
+    let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
+    let free = candidates.find(|name| names.insert(name.clone()));
+    free.unwrap_or_default()
+}
+
+/// The probes of a policy, one for each set of params, and what became of its validations.
+fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<Json>, Vec<Found>) {
+    let compiled = CompiledPolicy::new(&policy.value);
+    let least = LeastObjects::default();
+    let context = Context {
+        mapper: &known.mapper,
+        schemas: known,
+        written: known,
+        typed: &[],
+        without_params: None,
+        never_has_params: false,
+        least: &least,
+    };
+    let bench = Bench {
+        policy: &policy.value,
+        admission: Admission::from_compiled(&compiled),
+        known,
+    };
+    let mut by_params: BTreeMap<String, (Option<Json>, Vec<Json>)> = BTreeMap::new();
+    let mut found = Vec::new();
+    let mut requests = BTreeSet::new();
+    for examples in absence::examples(&compiled, &context) {
+        let n = examples.validation;
+        let mut of_it = Found {
+            reads: absence::reads(&compiled, examples.index),
+            allowed: false,
+            denied: false,
+        };
+        for (witness, is_denied) in [(examples.allowed, false), (examples.denied, true)] {
+            let case = witness
+                .as_ref()
+                .and_then(|witness| Some((bench.case(n, witness, is_denied)?, witness)));
+            let Some((case, witness)) = case else {
+                continue;
+            };
+            if is_denied {
+                of_it.denied = true;
+            } else {
+                of_it.allowed = true;
+            }
+            let request = case.get("request").map(Json::to_string);
+            // One allowed request may do for several validations.
+            let key = (request, witness.params.as_ref().map(Json::to_string));
+            if is_denied || requests.insert(key) {
+                let key = witness.params.as_ref().map(Json::to_string);
+                let params = witness.params.clone();
+                let group = by_params.entry(key.unwrap_or_default());
+                group.or_insert((params, Vec::new())).1.push(case);
+            }
+        }
+        found.push(of_it);
+    }
+    let groups = by_params.into_values();
+    let probes = groups.map(|(params, cases)| bench.probe(params.as_ref(), cases));
+    (probes.collect(), found)
+}
+
+/// Where the cases of one policy are tried.
+struct Bench<'a> {
+    policy: &'a ValidatingAdmissionPolicy,
+    admission: Admission,
+    known: &'a Known,
+}
+
+impl Bench<'_> {
+    fn probe(&self, params: Option<&Json>, cases: Vec<Json>) -> Json {
+        let mut spec = json!({
+            "policyName": self.policy.metadata.name,
+            "bindings": "Implied",
+            "cases": cases,
+        });
+        if let (Some(params), Some(fields)) = (params, spec.as_object_mut()) {
+            fields.insert("params".to_owned(), json!("Inline"));
+            if !params.is_null() {
+                fields.insert("inlineParams".to_owned(), json!([params]));
+            }
+        }
+        json!({
+            "apiVersion": API_VERSION,
+            "kind": "PolicyProbe",
+            "metadata": {"name": self.policy.metadata.name},
+            "spec": spec,
+        })
+    }
+
+    fn run(&self, params: Option<&Json>, case: &Json) -> Option<CaseResult> {
+        let probe = self.probe(params, vec![case.clone()]);
+        let spec: PolicyProbeSpec = serde_json::from_value(probe.get("spec")?.clone()).ok()?;
+        let param_kind = policy::param_kind(self.policy);
+        let none = ParamList::default();
+        let namespaces: BTreeMap<String, Namespace> = BTreeMap::new();
+        let setting = Setting {
+            admission: &self.admission,
+            param_kind: param_kind.as_ref(),
+            bindings: Ok(&[]),
+            params: Ok(&none),
+            namespaces: &namespaces,
+            authorizer: Err("nobody is asked".to_owned()),
+            mapper: &self.known.mapper,
+            schemas: self.known,
+            refusal: None,
+            records: false,
+        };
+        run::run(&spec, &setting).pop()
+    }
+
+    /// The case that `witness` makes of the validation at `n`, in the shortest form that the evaluator confirms.
+    fn case(&self, n: usize, witness: &Witness, is_denied: bool) -> Option<Json> {
+        [true, false].into_iter().find_map(|is_short| {
+            let request = request(witness, is_short)?;
+            let mut case = json!({
+                "name": "tried",
+                "request": request,
+                "expect": {"applies": true},
+            });
+            let params = witness.params.as_ref();
+            let tried = self.run(params, &case)?;
+            let outcome = tried.outcome?;
+            let mut said = outcome.evaluations.iter().flat_map(|it| &it.decisions);
+            let decision = said.nth(n);
+            let expect = if is_denied {
+                let decision = decision.filter(|it| it.evaluation == EvaluationResult::Deny)?;
+                let mut expect = json!({"decision": "Deny", "message": decision.message});
+                let denial = outcome.denial.as_ref()?;
+                if denial.by != DeniedBy::Validation {
+                    expect
+                        .as_object_mut()?
+                        .insert("error".to_owned(), json!({"text": denial.cause}));
+                }
+                expect
+            } else {
+                json!({"decision": "Allow"})
+            };
+            let said = expect.get("message").and_then(Json::as_str);
+            let name = match said {
+                Some(message) => {
+                    let short: String = message.chars().take(MAX_NAME).collect();
+                    let short = clean(&short);
+                    format!("validations[{n}] denies: {short}")
+                }
+                None => format!("validations[{n}] allows"),
+            };
+            let fields = case.as_object_mut()?;
+            fields.insert("name".to_owned(), json!(name));
+            fields.insert("expect".to_owned(), expect);
+            let confirmed = self.run(params, &case)?;
+            (confirmed.status.outcome == CaseOutcome::Passed).then_some(case)
+        })
+    }
+}
+
+/// The request of a case, if it is short without what the API server sets and what is as by default.
+fn request(witness: &Witness, is_short: bool) -> Option<Json> {
+    const SET: [&str; 3] = ["uid", "creationTimestamp", "resourceVersion"];
+    let given = witness.request.as_object()?;
+    let mut request = Map::new();
+    let operation = given.get("operation")?;
+    if operation != "CREATE" {
+        request.insert("operation".to_owned(), operation.clone());
+    }
+    let sub_resource = given.get("subResource");
+    if let Some(sub_resource) = sub_resource {
+        request.insert("resource".to_owned(), given.get("resource")?.clone());
+        request.insert("subResource".to_owned(), sub_resource.clone());
+        for name in ["name", "namespace"] {
+            if let Some(value) = given.get(name) {
+                request.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+    for name in ["object", "oldObject"] {
+        let Some(object) = given.get(name).filter(|object| !object.is_null()) else {
+            continue;
+        };
+        let mut object = object.clone();
+        let metadata = object.get_mut("metadata").and_then(Json::as_object_mut);
+        if let Some(metadata) = metadata.filter(|_| is_short) {
+            metadata.retain(|field, _| !SET.contains(&field.as_str()));
+        }
+        request.insert(name.to_owned(), object);
+    }
+    if !is_short {
+        if let Some(user) = given.get("userInfo") {
+            request.insert("userInfo".to_owned(), user.clone());
+        }
+        if let Some(namespace) = &witness.namespace_object {
+            request.insert("namespaceObject".to_owned(), namespace.clone());
+        }
+    }
+    Some(Json::Object(request))
+}

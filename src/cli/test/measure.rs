@@ -1,0 +1,122 @@
+//! How much the cases of a run say of the policies: what they evaluate, and which changes they notice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{self, AssertUnwindSafe};
+
+use super::cluster::FileCluster;
+use super::coverage::{self, Coverage, Met};
+use super::mutants::{self, Missed, MutantReport};
+use super::probes::Probe;
+use crate::cli::check::known::Known;
+use crate::cli::input::Input;
+use crate::policy::admission::Admission;
+use crate::probe::api::{BindingSource, CaseOutcome};
+use crate::probe::run;
+
+/// The probes of each policy.
+fn by_policy(probes: &[Probe]) -> BTreeMap<&str, Vec<&Probe>> {
+    let mut found: BTreeMap<&str, Vec<&Probe>> = BTreeMap::new();
+    for probe in probes {
+        let of_policy = found.entry(&probe.spec.policy_name).or_default();
+        of_policy.push(probe);
+    }
+    found
+}
+
+/// The coverage of the policies that probes are about.
+pub(super) fn coverage(
+    input: &Input,
+    known: &Known,
+    cluster: &FileCluster<'_>,
+    probes: &[Probe],
+) -> Vec<Coverage> {
+    let mut found = Vec::new();
+    for (name, probes) in by_policy(probes) {
+        let Some((policy, compiled)) = cluster.policy(name) else {
+            continue;
+        };
+        let mut met = Met::default();
+        let mut actions = BTreeSet::new();
+        for probe in probes {
+            match probe.spec.bindings {
+                BindingSource::Implied => {
+                    actions.insert("Deny".to_owned());
+                }
+                BindingSource::Inline => {
+                    let of_probe = probe.spec.inline_bindings.iter();
+                    actions.extend(of_probe.flat_map(|it| it.validation_actions.clone()));
+                }
+                BindingSource::FromCluster => {
+                    let bindings = input.bindings.iter().map(|binding| &binding.value.spec);
+                    let of_policy = bindings.filter(|spec| spec.policy_name == name);
+                    actions.extend(of_policy.flat_map(|spec| spec.validation_actions.clone()));
+                }
+            }
+            for (case, result) in probe.spec.cases.iter().zip(cluster.run(&probe.spec)) {
+                let request = run::admission_request(&case.request, &known.mapper);
+                let (Ok(request), Some(outcome)) = (request, result.outcome) else {
+                    continue;
+                };
+                if outcome.definition.matched.is_some() {
+                    met.add(&request, &result.recording);
+                }
+                if outcome.denial.is_some() {
+                    met.add_action("Deny");
+                }
+                if !outcome.warnings.is_empty() {
+                    met.add_action("Warn");
+                }
+                let mut annotations = outcome.audit_annotations.keys();
+                if annotations.any(|key| key.ends_with("/validation_failure")) {
+                    met.add_action("Audit");
+                }
+            }
+        }
+        found.push(coverage::of_policy(policy, compiled, &met, &actions));
+    }
+    found
+}
+
+/// The changes of the policies that no case notices. Policies of whose cases one does not pass are left out: what they
+/// notice cannot be told.
+pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantReport {
+    let mut report = MutantReport::default();
+    for (name, probes) in by_policy(probes) {
+        let Some((policy, compiled)) = cluster.policy(name) else {
+            continue;
+        };
+        let all_pass = probes.iter().all(|probe| {
+            let results = cluster.run(&probe.spec);
+            results
+                .iter()
+                .all(|result| result.status.outcome == CaseOutcome::Passed)
+        });
+        if !all_pass {
+            report.skipped.push(name.to_owned());
+            continue;
+        }
+        for mutant in mutants::of_policy(compiled) {
+            // What breaks off on a mutant is noticed.
+            let is_missed = panic::catch_unwind(AssertUnwindSafe(|| {
+                let admission = Admission::new(&mutant.policy);
+                let mut probes = probes.iter();
+                probes.all(|probe| cluster.all_pass_with(&probe.spec, &admission))
+            }));
+            report.total += 1;
+            if !is_missed.unwrap_or(false) {
+                report.caught += 1;
+                continue;
+            }
+            let place = policy.places_in_field(&mutant.field_ref).of(mutant.offset);
+            report.missed.push(Missed {
+                policy: name.to_owned(),
+                file: policy.source.name.clone(),
+                line: place.line,
+                column: place.column,
+                field_ref: mutant.field_ref,
+                change: mutant.change,
+            });
+        }
+    }
+    report
+}

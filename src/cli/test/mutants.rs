@@ -1,0 +1,282 @@
+//! Mutants: policies that are changed in small ways, to see whether a case notices.
+//!
+//! Takes a policy, gives changed ones. A change of an expression is one of its text at a place, so that it can be shown;
+//! what does not compile is no mutant, and one that has the same tree as the policy decides alike.
+
+use std::fmt::Write as _;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde::Serialize;
+
+use crate::cel::ast::{Expr, Literal};
+use crate::cli::text::clean;
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::{PolicyExpression, Role};
+
+/// The most mutants of one policy.
+const MAX_MUTANTS: usize = 300;
+
+/// A changed policy.
+#[derive(Clone, Debug)]
+pub(super) struct Mutant {
+    /// The policy.
+    pub(super) policy: ValidatingAdmissionPolicy,
+    /// The field that is changed.
+    pub(super) field_ref: String,
+    /// Where in the text of the field, in code points.
+    pub(super) offset: usize,
+    /// The change, in words.
+    pub(super) change: String,
+}
+
+/// What became of the mutants of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MutantReport {
+    /// How many there were.
+    pub total: usize,
+    /// How many a case noticed.
+    pub caught: usize,
+    /// Those that no case noticed.
+    pub missed: Vec<Missed>,
+    /// The policies that were left out, since one of their cases does not pass.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+}
+
+/// A mutant that no case noticed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Missed {
+    /// The name of the policy.
+    pub policy: String,
+    /// The file.
+    pub file: String,
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+    /// The field that is changed.
+    pub field_ref: String,
+    /// The change, in words.
+    pub change: String,
+}
+
+/// The mutants of a policy.
+pub(super) fn of_policy(compiled: &CompiledPolicy) -> Vec<Mutant> {
+    let policy = compiled.policy();
+    let mut found = Vec::new();
+    dropped(policy, &mut found);
+    for (n, expression) in compiled.expressions().iter().enumerate() {
+        let is_decisive = matches!(
+            expression.role,
+            Role::Validation | Role::MatchCondition | Role::Variable
+        );
+        if !is_decisive || compiled.program(n).is_none() {
+            continue;
+        }
+        of_expression(policy, expression, &mut found);
+    }
+    found.retain(|mutant| {
+        let of_mutant = CompiledPolicy::new(&mutant.policy);
+        let n_before = (0..compiled.expressions().len())
+            .filter(|n| compiled.program(*n).is_none())
+            .count();
+        let n_after = (0..of_mutant.expressions().len())
+            .filter(|n| of_mutant.program(*n).is_none())
+            .count();
+        n_after <= n_before
+    });
+    found.truncate(MAX_MUTANTS);
+    found
+}
+
+/// Policies without one validation, match condition, or operation.
+fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
+    let Some(spec) = &policy.spec else { return };
+    let validations = spec.validations.as_deref().unwrap_or_default();
+    for (n, validation) in validations.iter().enumerate() {
+        // To leave out what is true decides alike.
+        if validation.expression.trim() == "true" {
+            continue;
+        }
+        let mut changed = policy.clone();
+        let of_it = changed
+            .spec
+            .as_mut()
+            .and_then(|spec| spec.validations.as_mut());
+        if let Some(validation) = of_it.and_then(|all| all.get_mut(n)) {
+            // The others keep their places.
+            "true".clone_into(&mut validation.expression);
+            validation.message_expression = None;
+        }
+        found.push(Mutant {
+            policy: changed,
+            field_ref: format!("spec.validations[{n}].expression"),
+            offset: 0,
+            change: "the validation is left out".to_owned(),
+        });
+    }
+    let conditions = spec.match_conditions.as_deref().unwrap_or_default();
+    for n in 0..conditions.len() {
+        let mut changed = policy.clone();
+        let of_it = changed
+            .spec
+            .as_mut()
+            .and_then(|spec| spec.match_conditions.as_mut());
+        if let Some(condition) = of_it.and_then(|all| all.get_mut(n)) {
+            "true".clone_into(&mut condition.expression);
+        }
+        found.push(Mutant {
+            policy: changed,
+            field_ref: format!("spec.matchConditions[{n}].expression"),
+            offset: 0,
+            change: "the match condition is left out".to_owned(),
+        });
+    }
+    let constraints = spec.match_constraints.as_ref();
+    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
+    for (n, rule) in rules.unwrap_or_default().iter().enumerate() {
+        let operations = rule.operations.as_deref().unwrap_or_default();
+        for (m, operation) in operations.iter().enumerate() {
+            let mut changed = policy.clone();
+            let of_it = changed
+                .spec
+                .as_mut()
+                .and_then(|spec| spec.match_constraints.as_mut())
+                .and_then(|constraints| constraints.resource_rules.as_mut())
+                .and_then(|rules| rules.get_mut(n))
+                .and_then(|rule| rule.operations.as_mut());
+            if let Some(operations) = of_it.filter(|operations| m < operations.len()) {
+                operations.remove(m);
+            }
+            found.push(Mutant {
+                policy: changed,
+                field_ref: format!("spec.matchConstraints.resourceRules[{n}].operations[{m}]"),
+                offset: 0,
+                change: format!("the operation {operation} is left out"),
+            });
+        }
+    }
+}
+
+/// Changes of the text of one expression.
+fn of_expression(
+    policy: &ValidatingAdmissionPolicy,
+    expression: &PolicyExpression,
+    found: &mut Vec<Mutant>,
+) {
+    let Ok(ast) = expression.parsed() else { return };
+    let text: Vec<char> = expression.text.chars().collect();
+    for (id, expr) in ast.iter() {
+        let offset = usize::try_from(ast.offset(id)).unwrap_or(usize::MAX);
+        for (from, to) in changes(expr) {
+            let from: Vec<char> = from.chars().collect();
+            let is_there = text
+                .get(offset..)
+                .is_some_and(|rest| rest.starts_with(&from));
+            if !is_there {
+                continue;
+            }
+            let before = text.iter().take(offset);
+            let after = text.iter().skip(offset + from.len());
+            let changed: String = before
+                .copied()
+                .chain(to.chars())
+                .chain(after.copied())
+                .collect();
+            let Some(changed) = with_text(policy, &expression.field_ref, changed) else {
+                continue;
+            };
+            let from: String = from.into_iter().collect();
+            found.push(Mutant {
+                policy: changed,
+                field_ref: expression.field_ref.clone(),
+                offset,
+                change: format!("`{from}` is `{to}`"),
+            });
+            if found.len() >= MAX_MUTANTS * 2 {
+                return;
+            }
+        }
+    }
+}
+
+/// The changes of a part: the text at its place, and what stands there instead.
+fn changes(expr: &Expr) -> Vec<(String, String)> {
+    let of = |from: &str, to: &[&str]| {
+        let pairs = to.iter().map(|to| (from.to_owned(), (*to).to_owned()));
+        pairs.collect::<Vec<_>>()
+    };
+    match expr {
+        Expr::Call { function, args, .. } => match (&**function, args.len()) {
+            ("_==_", 2) => of("==", &["!="]),
+            ("_!=_", 2) => of("!=", &["=="]),
+            ("_<_", 2) => of("<", &["<=", ">="]),
+            ("_<=_", 2) => of("<=", &["<", ">"]),
+            ("_>_", 2) => of(">", &[">=", "<="]),
+            ("_>=_", 2) => of(">=", &[">", "<"]),
+            ("_&&_", _) => of("&&", &["||"]),
+            ("_||_", _) => of("||", &["&&"]),
+            ("!_", 1) => of("!", &[""]),
+            _ => Vec::new(),
+        },
+        Expr::Literal(Literal::Int(value)) if *value >= 0 => {
+            let text = value.to_string();
+            let next = value.saturating_add(1).to_string();
+            vec![(text, next)]
+        }
+        Expr::Literal(Literal::Bool(value)) => {
+            of(&value.to_string(), &[if *value { "false" } else { "true" }])
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// `policy` with another text in the field of an expression.
+fn with_text(
+    policy: &ValidatingAdmissionPolicy,
+    field_ref: &str,
+    text: String,
+) -> Option<ValidatingAdmissionPolicy> {
+    let mut policy = policy.clone();
+    let spec = policy.spec.as_mut()?;
+    let (list, rest) = field_ref.strip_prefix("spec.")?.split_once('[')?;
+    let (n, _) = rest.split_once(']')?;
+    let n: usize = n.parse().ok()?;
+    let expression = match list {
+        "validations" => &mut spec.validations.as_mut()?.get_mut(n)?.expression,
+        "matchConditions" => &mut spec.match_conditions.as_mut()?.get_mut(n)?.expression,
+        "variables" => &mut spec.variables.as_mut()?.get_mut(n)?.expression,
+        _ => return None,
+    };
+    *expression = text;
+    Some(policy)
+}
+
+/// The mutants as text: how many are noticed, and those that are not.
+#[must_use]
+pub fn text(report: &MutantReport) -> String {
+    let mut out = String::new();
+    for missed in &report.missed {
+        let _ = writeln!(
+            out,
+            "not noticed: {} ({}, {}:{}:{})",
+            clean(&missed.change),
+            missed.field_ref,
+            clean(&missed.file),
+            missed.line,
+            missed.column
+        );
+    }
+    for name in &report.skipped {
+        let name = clean(name);
+        let _ = writeln!(out, "not changed: {name}, of whose cases one does not pass");
+    }
+    let _ = writeln!(
+        out,
+        "mutants: {} of {} noticed",
+        report.caught, report.total
+    );
+    out
+}

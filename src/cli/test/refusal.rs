@@ -1,0 +1,108 @@
+//! What the API server refuses of the input before any request is asked about: policies, bindings, params and
+//! namespaces that cannot exist decide nothing.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::check::known::Known;
+use crate::cli::check::policy::{self, finding};
+use crate::cli::check::{shape, validation};
+use crate::cli::input::{Input, Object};
+use crate::policy::analysis::Profile;
+use crate::policy::rule::Rule;
+use crate::probe::api::Samples;
+use crate::probe::sample;
+use crate::schema::Gvk;
+
+/// Why the API server refuses policies, by their names.
+pub(super) type Refusals = BTreeMap<String, String>;
+
+/// The policies that probes are about and that the API server refuses; what is wrong with them goes to `findings`,
+/// as does what is wrong with their bindings.
+pub(super) fn of_policies(
+    input: &Input,
+    known: &Known,
+    probed: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> Refusals {
+    let mut refusals = Refusals::new();
+    for policy in &input.policies {
+        let name = policy.name().unwrap_or_default();
+        if !probed.contains(name) {
+            continue;
+        }
+        // What may fail is not asked here, but what is refused.
+        let mut found = policy::check(policy, &[], known, Profile::Upstream).findings;
+        found.extend(shape::check(policy));
+        found.extend(validation::policy(policy));
+        found.retain(|found| found.severity == Severity::Error && found.refused);
+        once(&mut found);
+        if let Some(first) = found.first() {
+            let place = first.location.place;
+            let line = place.map(|place| format!(":{}", place.line));
+            let file = &first.location.file;
+            let at = format!("{file}{}", line.unwrap_or_default());
+            let why = format!("{} ({at})", first.message);
+            refusals.entry(name.to_owned()).or_insert(why);
+        }
+        findings.extend(found);
+    }
+    for binding in &input.bindings {
+        let policy_name = binding.value.spec.policy_name.as_str();
+        if !probed.contains(policy_name) {
+            continue;
+        }
+        let mut found = shape::check(binding);
+        found.extend(validation::binding(binding));
+        found.retain(|found| found.severity == Severity::Error && found.refused);
+        once(&mut found);
+        if let Some(first) = found.first() {
+            let name = binding.name().unwrap_or_default();
+            let why = format!("its binding {name} is none: {}", first.message);
+            refusals.entry(policy_name.to_owned()).or_insert(why);
+        }
+        findings.extend(found);
+    }
+    refusals
+}
+
+/// Keeps one finding of each field and message.
+fn once(found: &mut Vec<Finding>) {
+    let mut seen = HashSet::new();
+    found.retain(|found| seen.insert((found.field_ref.clone(), found.message.clone())));
+}
+
+/// The faults of the namespaces, and of the objects that are params of a probed policy.
+pub(super) fn of_objects(
+    input: &Input,
+    known: &Known,
+    param_kinds: &BTreeSet<Gvk>,
+    findings: &mut Vec<Finding>,
+) {
+    let namespace = Gvk::new("", "v1", "Namespace");
+    let params = param_kinds.iter().filter(|gvk| **gvk != namespace);
+    let params = params.flat_map(|gvk| input.objects_of_kind(gvk).map(move |object| (object, gvk)));
+    let namespaces = input.namespaces.iter().map(|object| (object, &namespace));
+    for (object, gvk) in namespaces.chain(params) {
+        for violation in sample::violations(&object.value, gvk, known, Samples::Whole, "") {
+            let field = violation.field_ref.trim_start_matches('.');
+            findings.push(fault(object, field, &violation.message));
+        }
+    }
+}
+
+fn fault<T>(object: &Object<T>, field: &str, message: &str) -> Finding {
+    let place = object.place_of_field(field);
+    let message = format!("{field}: {message}");
+    let mut found = finding(
+        object,
+        Severity::Error,
+        Rule::InvalidObject,
+        &message,
+        place,
+    );
+    found.field_ref = Some(field.to_owned());
+    found.refused = true;
+    found.help = Some("the API server refuses it".to_owned());
+    found
+}

@@ -1,0 +1,375 @@
+//! Sample objects held against their schema: what the API server refuses before it asks a policy about it.
+//!
+//! Takes an object and the declared type of its kind, gives the fields that are not known, not of their type, or
+//! missing. It knows neither clusters nor files, and nothing of rules that bind several fields.
+//!
+//! Source: `k8s.io/apimachinery` `pkg/runtime/serializer/json` (strict decoding), `k8s.io/apiextensions-apiserver`
+//! `pkg/apiserver/validation`.
+
+use serde_json::{Map, Value as Json};
+
+use super::api::Samples;
+use super::validation::Violation;
+use crate::schema::Gvk;
+use crate::schema::decl_type::{DeclKind, DeclType};
+use crate::schema::escape::{escape, unescape};
+use crate::schema::resolver::{Resolution, SchemaResolver};
+
+/// The most violations of one object that are told.
+const MAX_VIOLATIONS: usize = 10;
+
+/// How deep objects are looked into.
+const MAX_DEPTH: usize = 128;
+
+/// The API groups with a dot that are Kubernetes' own, without `.k8s.io`.
+const OWN_GROUPS: [&str; 19] = [
+    "admissionregistration",
+    "apiextensions",
+    "apiregistration",
+    "authentication",
+    "authorization",
+    "certificates",
+    "coordination",
+    "discovery",
+    "events",
+    "flowcontrol.apiserver",
+    "internal.apiserver",
+    "networking",
+    "node",
+    "rbac.authorization",
+    "resource",
+    "scheduling",
+    "storage",
+    "storagemigration",
+    "imagepolicy",
+];
+
+/// Fields that the schemas of Kubernetes' own kinds require and that an object is valid without, beside those of
+/// booleans, which are false then.
+const NOT_REQUIRED: [&str; 10] = [
+    "rules",
+    "podSelector",
+    "endpoints",
+    "limits",
+    "drivers",
+    "subjects",
+    "scopes",
+    "status",
+    "value",
+    "revision",
+];
+
+/// The types of the fields of metadata.
+const METADATA: [(&str, Metadata); 16] = [
+    ("annotations", Metadata::Texts),
+    ("clusterName", Metadata::Text),
+    ("creationTimestamp", Metadata::Text),
+    ("deletionGracePeriodSeconds", Metadata::Int),
+    ("deletionTimestamp", Metadata::Text),
+    ("finalizers", Metadata::List),
+    ("generateName", Metadata::Text),
+    ("generation", Metadata::Int),
+    ("labels", Metadata::Texts),
+    ("managedFields", Metadata::Objects),
+    ("name", Metadata::Text),
+    ("namespace", Metadata::Text),
+    ("ownerReferences", Metadata::Objects),
+    ("resourceVersion", Metadata::Text),
+    ("selfLink", Metadata::Text),
+    ("uid", Metadata::Text),
+];
+
+#[derive(Clone, Copy)]
+enum Metadata {
+    Text,
+    Int,
+    /// Texts by keys.
+    Texts,
+    /// A list of texts.
+    List,
+    /// A list of objects.
+    Objects,
+}
+
+/// The faults of `object`, of the kind `gvk`, at the field `path`. Nothing is said of a kind without a schema.
+#[must_use]
+pub fn violations(
+    object: &Json,
+    gvk: &Gvk,
+    schemas: &dyn SchemaResolver,
+    samples: Samples,
+    path: &str,
+) -> Vec<Violation> {
+    let Resolution::Found(type_) = schemas.resolve(gvk) else {
+        return Vec::new();
+    };
+    let mut walk = Walk {
+        found: Vec::new(),
+        is_whole: samples == Samples::Whole,
+        is_own: is_own(&gvk.group),
+    };
+    let Json::Object(fields) = object else {
+        walk.mismatch("object", object, path);
+        return walk.found;
+    };
+    walk.resource(fields, &type_, path, 0);
+    walk.found
+}
+
+fn is_own(group: &str) -> bool {
+    let own = |name: &str| OWN_GROUPS.contains(&name);
+    !group.contains('.') || group.strip_suffix(".k8s.io").is_some_and(own)
+}
+
+struct Walk {
+    found: Vec<Violation>,
+    is_whole: bool,
+    is_own: bool,
+}
+
+impl Walk {
+    fn add(&mut self, path: &str, message: String) {
+        if self.found.len() < MAX_VIOLATIONS {
+            self.found.push(Violation {
+                field_ref: path.to_owned(),
+                message,
+            });
+        }
+    }
+
+    fn mismatch(&mut self, wanted: &str, value: &Json, path: &str) {
+        let found = type_name(value);
+        self.add(path, format!("must be of type {wanted}, and is {found}"));
+    }
+
+    /// An object with a kind and metadata of its own.
+    fn resource(&mut self, fields: &Map<String, Json>, type_: &DeclType, path: &str, depth: usize) {
+        for name in ["apiVersion", "kind"] {
+            if let Some(value) = fields.get(name)
+                && !value.is_string()
+            {
+                self.mismatch("string", value, &format!("{path}.{name}"));
+            }
+        }
+        match fields.get("metadata") {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(metadata)) => self.metadata(metadata, &format!("{path}.metadata")),
+            Some(other) => self.mismatch("object", other, &format!("{path}.metadata")),
+        }
+        self.fields(fields, type_, path, (depth, true));
+    }
+
+    fn metadata(&mut self, fields: &Map<String, Json>, path: &str) {
+        for (name, value) in fields {
+            let path = format!("{path}.{name}");
+            let Some((_, type_)) = METADATA.iter().find(|(known, _)| known == name) else {
+                let names = METADATA.iter().map(|(name, _)| *name);
+                self.unknown(name, names, &path);
+                continue;
+            };
+            match (type_, value) {
+                (_, Json::Null)
+                | (Metadata::Text, Json::String(_))
+                | (Metadata::Int, Json::Number(_)) => {}
+                (Metadata::Texts, Json::Object(entries)) => {
+                    for (key, value) in entries {
+                        if !value.is_string() && !value.is_null() {
+                            self.mismatch("string", value, &format!("{path}.{key}"));
+                        }
+                    }
+                }
+                (Metadata::List | Metadata::Objects, Json::Array(items)) => {
+                    for (n, item) in items.iter().enumerate() {
+                        let path = format!("{path}[{n}]");
+                        match (type_, item) {
+                            (Metadata::List, Json::String(_))
+                            | (Metadata::Objects, Json::Object(_)) => {}
+                            (Metadata::List, other) => self.mismatch("string", other, &path),
+                            (_, other) => self.mismatch("object", other, &path),
+                        }
+                    }
+                }
+                (type_, other) => {
+                    let wanted = match type_ {
+                        Metadata::Text => "string",
+                        Metadata::Int => "integer",
+                        Metadata::Texts => "object",
+                        Metadata::List | Metadata::Objects => "array",
+                    };
+                    self.mismatch(wanted, other, &path);
+                }
+            }
+        }
+    }
+
+    /// The fields of an object; one with a kind of its own has those of such objects too.
+    fn fields(
+        &mut self,
+        fields: &Map<String, Json>,
+        type_: &DeclType,
+        path: &str,
+        (depth, is_resource): (usize, bool),
+    ) {
+        let DeclKind::Object(object) = &type_.kind else {
+            return;
+        };
+        for (name, value) in fields {
+            if is_resource && ["apiVersion", "kind", "metadata"].contains(&name.as_str()) {
+                continue;
+            }
+            let path = format!("{path}.{name}");
+            let escaped = escape(name);
+            match escaped.as_ref().and_then(|name| type_.declared_field(name)) {
+                Some(field) => {
+                    // The status of an object is not what a client sends.
+                    let is_whole = self.is_whole;
+                    self.is_whole &= !(is_resource && name == "status");
+                    self.value(value, &field.type_, &path, depth + 1);
+                    self.is_whole = is_whole;
+                }
+                None if object.is_open || escaped.is_none() => {}
+                None => {
+                    let names: Vec<String> = object
+                        .fields()
+                        .iter()
+                        .filter_map(|field| unescape(&field.name))
+                        .map(|name| name.to_string())
+                        .collect();
+                    self.unknown(name, names.iter().map(String::as_str), &path);
+                }
+            }
+        }
+        if !self.is_whole {
+            return;
+        }
+        for field in object.fields() {
+            let Some(name) = unescape(&field.name) else {
+                continue;
+            };
+            let is_there = fields.get(&*name).is_some_and(|value| !value.is_null());
+            let is_of_resource =
+                is_resource && ["apiVersion", "kind", "metadata", "status"].contains(&&*name);
+            let is_zero = self.is_own
+                && (matches!(field.type_.kind, DeclKind::Bool) || NOT_REQUIRED.contains(&&*name));
+            // The defaults in the schemas of Kubernetes' own kinds are those of Go, and nothing is filled in.
+            let has_default = !self.is_own && (field.has_default || field.type_.has_default);
+            let is_filled_in = has_default || field.type_.nullable;
+            if field.required && !is_there && !is_filled_in && !is_of_resource && !is_zero {
+                self.add(&format!("{path}.{name}"), "is required".to_owned());
+            }
+        }
+    }
+
+    fn value(&mut self, value: &Json, type_: &DeclType, path: &str, depth: usize) {
+        if depth > MAX_DEPTH || self.found.len() >= MAX_VIOLATIONS || value.is_null() {
+            return;
+        }
+        match (&type_.kind, value) {
+            (DeclKind::Unknown | DeclKind::Cel(_), _)
+            | (DeclKind::Bool, Json::Bool(_))
+            | (DeclKind::Double, Json::Number(_))
+            | (DeclKind::Quantity, Json::String(_) | Json::Number(_))
+            | (DeclKind::Duration | DeclKind::Timestamp, Json::String(_)) => {}
+            (DeclKind::Int | DeclKind::IntOrString, Json::Number(number)) => {
+                let is_whole = |number: f64| number.fract() == 0.0;
+                if !number.is_i64() && !number.is_u64() && !number.as_f64().is_some_and(is_whole) {
+                    self.mismatch("integer", value, path);
+                }
+            }
+            (DeclKind::String | DeclKind::IntOrString, Json::String(text)) => {
+                let allowed = type_.enum_values.as_deref().unwrap_or_default();
+                if !text.is_empty() && !allowed.is_empty() && !allowed.contains(value) {
+                    let allowed: Vec<String> = allowed.iter().map(Json::to_string).collect();
+                    let allowed = allowed.join(", ");
+                    self.add(path, format!("is {text:?}, and must be one of {allowed}"));
+                }
+            }
+            (DeclKind::Bytes, Json::String(text)) => {
+                if !is_base64(text) {
+                    self.add(path, "must be base64".to_owned());
+                }
+            }
+            (DeclKind::List(elem), Json::Array(items)) => {
+                for (n, item) in items.iter().enumerate() {
+                    self.value(item, elem, &format!("{path}[{n}]"), depth + 1);
+                }
+            }
+            (DeclKind::Map(of), Json::Object(entries)) => {
+                for (name, value) in entries {
+                    self.value(value, of, &format!("{path}.{name}"), depth + 1);
+                }
+            }
+            (DeclKind::Object(_), Json::Object(fields)) if type_.embedded_resource => {
+                self.resource(fields, type_, path, depth);
+            }
+            (DeclKind::Object(_), Json::Object(fields)) => {
+                self.fields(fields, type_, path, (depth, false));
+            }
+            (kind, value) => self.mismatch(wanted(kind), value, path),
+        }
+    }
+
+    fn unknown<'a>(&mut self, name: &str, known: impl Iterator<Item = &'a str>, path: &str) {
+        let folded = name.to_lowercase();
+        let mut known = known;
+        let meant = known.find(|known| is_near(&folded, &known.to_lowercase()));
+        let advice = meant.map(|meant| format!(", did you mean `{meant}`?"));
+        self.add(path, format!("unknown field{}", advice.unwrap_or_default()));
+    }
+}
+
+/// Reports whether one name is the other with one letter more, less, changed, or two exchanged.
+fn is_near(left: &str, right: &str) -> bool {
+    let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
+    if left.len().abs_diff(right.len()) > 1 || left.len().max(right.len()) < 3 {
+        return false;
+    }
+    let same = left.iter().zip(&right).take_while(|(a, b)| a == b).count();
+    let left_rest = left.get(same..).unwrap_or_default();
+    let right_rest = right.get(same..).unwrap_or_default();
+    let end = left_rest.iter().rev().zip(right_rest.iter().rev());
+    let end = end.take_while(|(a, b)| a == b).count();
+    let middle = |rest: &[char]| rest.len().saturating_sub(end);
+    match (middle(left_rest), middle(right_rest)) {
+        (0 | 1, 0 | 1) => true,
+        (2, 2) => left_rest.first() == right_rest.get(1) && left_rest.get(1) == right_rest.first(),
+        _ => false,
+    }
+}
+
+fn is_base64(text: &str) -> bool {
+    let bare: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
+    let body = bare.trim_end_matches('=');
+    let is_digit = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '/';
+    bare.len().is_multiple_of(4) && bare.len() - body.len() <= 2 && body.chars().all(is_digit)
+}
+
+fn wanted(kind: &DeclKind) -> &'static str {
+    match kind {
+        DeclKind::Bool => "boolean",
+        DeclKind::Int => "integer",
+        DeclKind::Double => "number",
+        DeclKind::IntOrString => "integer or string",
+        DeclKind::List(_) => "array",
+        DeclKind::Map(_) | DeclKind::Object(_) => "object",
+        DeclKind::Quantity => "quantity",
+        DeclKind::String
+        | DeclKind::Bytes
+        | DeclKind::Duration
+        | DeclKind::Timestamp
+        | DeclKind::Cel(_)
+        | DeclKind::Unknown => "string",
+    }
+}
+
+fn type_name(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(number) if number.is_f64() => "number",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}
