@@ -347,8 +347,8 @@ mod tests {
         check_value("a: &x !!str core\r\n", "apps", Some("a: &x !!str apps\r\n"));
         check_value(
             "b: 1\n---\na: x\n---\nc: [\n",
-            "y",
-            Some("b: 1\n---\na: y\n---\nc: [\n"),
+            "apps",
+            Some("b: 1\n---\na: apps\n---\nc: [\n"),
         );
     }
 
