@@ -74,7 +74,11 @@ fn what_proves_nothing_fails() {
         } else {
             CaseOutcome::Failed
         };
-        assert_eq!(case.outcome, expected, "{}: {:?}", case.name, case.difference);
+        assert_eq!(
+            case.outcome, expected,
+            "{}: {:?}",
+            case.name, case.difference
+        );
     }
     let summary = report.summary;
     assert_eq!((summary.passed, summary.failed, summary.errors), (8, 20, 2));

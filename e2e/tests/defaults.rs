@@ -15,7 +15,9 @@ const COUNT: usize = 60;
 const MOST_UNKNOWN: usize = 3;
 
 fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().unwrap())
+    std::env::var(variable)
+        .ok()
+        .map(|text| text.parse().unwrap())
 }
 
 #[test]
@@ -35,7 +37,11 @@ fn objects_are_read_and_created_as_upstream_does() {
     for (why, n) in &report.unknown {
         println!("  {n} {why}");
     }
-    assert!(report.differences.is_empty(), "{}", report.differences.join("\n"));
+    assert!(
+        report.differences.is_empty(),
+        "{}",
+        report.differences.join("\n")
+    );
     assert!(report.equal.len() > 50, "{:?}", report.equal);
     assert!(unknown * 100 <= equal * MOST_UNKNOWN);
 }

@@ -24,8 +24,8 @@ use crate::policy::analysis::Profile;
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, Output,
-    InitArgs, StatusArgs, TestArgs, TestCommand, TestOutput,
+    Args, CheckArgs, CheckOutput, CheckProfile, Command, ExplainArgs, ExplainOutput, InitArgs,
+    Output, StatusArgs, TestArgs, TestCommand, TestOutput,
 };
 use check::finding::Finding;
 use controller::ControllerReport;
@@ -159,20 +159,19 @@ fn run_test(
 }
 
 /// `kubectl vap test init`.
-fn run_init(
-    args: &InitArgs,
-    out: &mut dyn Write,
-    err: &mut dyn Write,
-) -> Result<Exit, CliError> {
+fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result<Exit, CliError> {
     let options = test::Options {
         paths: args.paths.clone(),
         crds: args.crds.clone(),
     };
     let report = test::init::run(&options, &mut io::stdin())?;
-    write(out, &report.yaml().map_err(|error| CliError::Format {
-        format: "yaml",
-        reason: error.to_string(),
-    })?)?;
+    write(
+        out,
+        &report.yaml().map_err(|error| CliError::Format {
+            format: "yaml",
+            reason: error.to_string(),
+        })?,
+    )?;
     for line in report.complaints() {
         let _ = writeln!(err, "{line}");
     }

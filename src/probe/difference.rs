@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use super::api::{Decision, Expect};
 use crate::policy;
-use crate::policy::admission::{
-    Action, Binding, DeniedBy, Evaluation, EvaluationResult, Outcome,
-};
+use crate::policy::admission::{Action, Binding, DeniedBy, Evaluation, EvaluationResult, Outcome};
 
 /// How `outcome`, under `bindings`, differs from `expect`; `None` where it does not.
 #[must_use]
@@ -77,7 +75,9 @@ fn decision(expect: &Expect, outcome: &Outcome) -> Option<String> {
             explain(outcome)
         )),
         _ => outcome.errors.first().map(|error| {
-            format!("an error, which does not deny here: {error}; write `error` where that is meant")
+            format!(
+                "an error, which does not deny here: {error}; write `error` where that is meant"
+            )
         }),
     }
 }
@@ -312,7 +312,9 @@ fn message(expect: &Expect, bindings: &[Binding], outcome: &Outcome) -> Option<S
     }
     let forbidden = expect.forbidden_messages.iter().find_map(|part| {
         let found = given.iter().find(|text| text.contains(part.as_str()))?;
-        Some(format!("expected no message that contains {part:?}, got {found:?}"))
+        Some(format!(
+            "expected no message that contains {part:?}, got {found:?}"
+        ))
     });
     forbidden
 }

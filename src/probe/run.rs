@@ -262,11 +262,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// The faults of the objects of a request.
-fn invalid_samples(
-    request: &Request,
-    samples: Samples,
-    setting: &Setting<'_>,
-) -> Vec<Violation> {
+fn invalid_samples(request: &Request, samples: Samples, setting: &Setting<'_>) -> Vec<Violation> {
     let objects = [
         (&request.object, "request.object"),
         (&request.old_object, "request.oldObject"),
@@ -274,7 +270,13 @@ fn invalid_samples(
     let of_objects = objects.into_iter().filter_map(|(object, path)| {
         let object = object.as_ref()?;
         let gvk = Object::new(object).gvk().clone();
-        Some(sample::violations(object, &gvk, setting.schemas, samples, path))
+        Some(sample::violations(
+            object,
+            &gvk,
+            setting.schemas,
+            samples,
+            path,
+        ))
     });
     let namespace = request.namespace_object.as_ref().map(|namespace| {
         let gvk = Gvk::new("", "v1", "Namespace");
@@ -286,7 +288,10 @@ fn invalid_samples(
 
 /// The faults of the params that a probe brings.
 fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violation> {
-    let Some(kind) = setting.param_kind.filter(|_| probe.params == Source::Inline) else {
+    let Some(kind) = setting
+        .param_kind
+        .filter(|_| probe.params == Source::Inline)
+    else {
         return Vec::new();
     };
     let params = probe.inline_params.iter().enumerate();

@@ -332,9 +332,7 @@ fn is_near(left: &str, right: &str) -> bool {
     let middle = |rest: &[char]| rest.len().saturating_sub(end);
     match (middle(left_rest), middle(right_rest)) {
         (0 | 1, 0 | 1) => true,
-        (2, 2) => {
-            left_rest.first() == right_rest.get(1) && left_rest.get(1) == right_rest.first()
-        }
+        (2, 2) => left_rest.first() == right_rest.get(1) && left_rest.get(1) == right_rest.first(),
         _ => false,
     }
 }

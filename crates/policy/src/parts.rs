@@ -85,7 +85,9 @@ fn walk(ast: &Ast, id: ExprId, (depth, role): (usize, PartRole), found: &mut Vec
         }
         Expr::Map(entries) => {
             let entries = entries.iter();
-            entries.map(|entry| below(entry.value, PartRole::Other)).collect()
+            entries
+                .map(|entry| below(entry.value, PartRole::Other))
+                .collect()
         }
         Expr::Comprehension(fold) => {
             let mut below = vec![below(fold.iter_range, PartRole::Other)];

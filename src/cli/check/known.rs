@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::policy;
 use crate::policy::matching;
+use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
-use crate::schema::crd::CrdVersion;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
 use crate::status::compute::{NotServed, ParamKindState, ParamsState};
 use crate::status::message;

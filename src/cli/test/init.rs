@@ -191,10 +191,7 @@ fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
 }
 
 /// The probes of a policy, one for each set of params, and what became of its validations.
-fn of_policy(
-    policy: &Object<ValidatingAdmissionPolicy>,
-    known: &Known,
-) -> (Vec<Json>, Vec<Found>) {
+fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<Json>, Vec<Found>) {
     let compiled = CompiledPolicy::new(&policy.value);
     let context = Context {
         mapper: &known.mapper,
@@ -311,8 +308,7 @@ impl Bench<'_> {
             let mut said = outcome.evaluations.iter().flat_map(|it| &it.decisions);
             let decision = said.nth(n);
             let expect = if is_denied {
-                let decision =
-                    decision.filter(|it| it.evaluation == EvaluationResult::Deny)?;
+                let decision = decision.filter(|it| it.evaluation == EvaluationResult::Deny)?;
                 let mut expect = json!({"decision": "Deny", "message": decision.message});
                 let denial = outcome.denial.as_ref()?;
                 if denial.by != DeniedBy::Validation {

@@ -94,7 +94,13 @@ pub(super) fn of_objects(
 fn fault<T>(object: &Object<T>, field: &str, message: &str) -> Finding {
     let place = object.place_of_field(field);
     let message = format!("{field}: {message}");
-    let mut found = finding(object, Severity::Error, Rule::InvalidObject, &message, place);
+    let mut found = finding(
+        object,
+        Severity::Error,
+        Rule::InvalidObject,
+        &message,
+        place,
+    );
     found.field_ref = Some(field.to_owned());
     found.refused = true;
     found.help = Some("the API server refuses it".to_owned());

@@ -93,7 +93,11 @@ fn render(
         }
         let arrow = painted("-->", BLUE, terminal);
         let file = clean(&probe.file);
-        let _ = writeln!(out, "{INDENT}{arrow} {file}:{}:{}", invalid.line, invalid.column);
+        let _ = writeln!(
+            out,
+            "{INDENT}{arrow} {file}:{}:{}",
+            invalid.line, invalid.column
+        );
     }
     if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
         let arrow = painted("-->", BLUE, terminal);

@@ -77,7 +77,11 @@ impl<'p> Machine<'p> {
                 let before = self.cost();
                 let result = self.eval_node(node);
                 let cost = self.cost().saturating_sub(before);
-                observer.observe(usize::try_from(node.id).unwrap_or(usize::MAX), &result, cost);
+                observer.observe(
+                    usize::try_from(node.id).unwrap_or(usize::MAX),
+                    &result,
+                    cost,
+                );
                 result
             }
         }

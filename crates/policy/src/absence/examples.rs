@@ -390,7 +390,9 @@ impl<'a> Search<'a> {
             // An allowed request is made for the validation itself, where one is found.
             let is_better = match known {
                 None => true,
-                Some((before, _)) => quality < *before || (slot == 0 && at == n && quality == *before),
+                Some((before, _)) => {
+                    quality < *before || (slot == 0 && at == n && quality == *before)
+                }
             };
             if is_better {
                 *known = Some((quality, maker.witness(made, "")));
@@ -404,7 +406,14 @@ fn with_containers(reader: &Reader<'_>) -> Needs {
     const PODS: [&[&str]; 3] = [
         &["spec", "containers"],
         &["spec", "template", "spec", "containers"],
-        &["spec", "jobTemplate", "spec", "template", "spec", "containers"],
+        &[
+            "spec",
+            "jobTemplate",
+            "spec",
+            "template",
+            "spec",
+            "containers",
+        ],
     ];
     let mut needs = Needs::default();
     for pod in PODS {
@@ -526,9 +535,7 @@ impl Trial<'_, '_> {
                 let parts = target.iter().chain(&**args);
                 parts.map(|id| (*id, scope.clone())).collect()
             }
-            Expr::List { elements, .. } => {
-                elements.iter().map(|id| (*id, scope.clone())).collect()
-            }
+            Expr::List { elements, .. } => elements.iter().map(|id| (*id, scope.clone())).collect(),
             Expr::Comprehension(fold) => {
                 let mut below = vec![(fold.iter_range, scope.clone())];
                 match form(self.reader, place.n, fold) {
@@ -559,17 +566,32 @@ impl Trial<'_, '_> {
         };
         for (id, scope) in below {
             let place = Place { n: place.n, id };
-            self.walk((place, &scope), seen, (&mut *paths, &mut *literals), depth + 1);
+            self.walk(
+                (place, &scope),
+                seen,
+                (&mut *paths, &mut *literals),
+                depth + 1,
+            );
         }
         let is_test = matches!(
             self.reader.expr(place),
-            Expr::Select { test_only: true, .. }
+            Expr::Select {
+                test_only: true,
+                ..
+            }
         );
         let mut symbols = self.reader.symbols(place, scope);
-        if let Expr::Select { operand, field, test_only: true } = self.reader.expr(place)
+        if let Expr::Select {
+            operand,
+            field,
+            test_only: true,
+        } = self.reader.expr(place)
             && is_test
         {
-            let operand = Place { n: place.n, id: *operand };
+            let operand = Place {
+                n: place.n,
+                id: *operand,
+            };
             let of = self.reader.symbols(operand, scope);
             symbols = of
                 .into_iter()

@@ -79,7 +79,11 @@ pub(super) struct OfExpression<'a> {
 
 impl Observer for OfExpression<'_> {
     fn observe(&self, part: usize, result: &Result<Value, EvalError>, cost: u64) {
-        let mut known = self.recorder.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self
+            .recorder
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let seen = known.entry((self.index, part)).or_default();
         seen.n = seen.n.saturating_add(1);
         seen.cost = seen.cost.saturating_add(cost);

@@ -1,0 +1,23 @@
+//! The texts of a Secret, which the API server puts among its data.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/apis/core/v1/conversion.go`, `Convert_v1_Secret_To_core_Secret`.
+
+use serde_json::{Map, Value};
+
+/// Puts texts among the data of a compact Secret, each in the place of data of the same name.
+pub(super) fn merge(secret: &mut Value, texts: Option<&Value>) {
+    let texts = texts.and_then(Value::as_object);
+    let (Some(texts), Some(fields)) = (texts, secret.as_object_mut()) else {
+        return;
+    };
+    fields.remove("stringData");
+    let data = fields
+        .entry("data")
+        .or_insert_with(|| Value::Object(Map::new()));
+    if let Some(data) = data.as_object_mut() {
+        for (name, text) in texts {
+            let text = text.as_str().unwrap_or_default();
+            data.insert(name.clone(), cel::base64::encode(text.as_bytes()).into());
+        }
+    }
+}
