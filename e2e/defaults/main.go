@@ -68,10 +68,9 @@ var beyond = map[string][]open{
 	},
 }
 
-// byHand are fields that our code sets by rules of its own: texts of a Secret become data, the selector of a Job comes from its uid, and so do
+// byHand are fields that our code sets by rules of its own: the selector of a Job comes from its uid, and so do
 // labels, of the Job itself where Go's maps are shared.
 var byHand = map[string]bool{
-	"Secret data":                       true,
 	"Job metadata.labels":               true,
 	"Job spec.selector":                 true,
 	"Job spec.selector?.matchLabels":    true,

@@ -109,10 +109,10 @@ impl Typed {
             return Err(Error::Field(path));
         }
         let shares_labels = value.as_object().is_some_and(job::shares_labels);
-        let texts = value.get("stringData").cloned();
+        let given = ["stringData", "data"].map(|field| value.get(field).cloned());
         rules::apply(table, kind, &kind.rules, &mut value)?;
         if gvk.group.is_empty() && gvk.kind == "Secret" {
-            secret::merge(&mut value, texts.as_ref());
+            secret::merge(&mut value, given);
         }
         Ok(Self {
             shares_labels,

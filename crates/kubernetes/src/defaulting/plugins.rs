@@ -2,6 +2,7 @@
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),
+//! `plugin/pkg/admission/nodetaint/admission.go`,
 //! `plugin/pkg/admission/storage/storageobjectinuseprotection/admission.go`.
 
 use serde_json::{Map, Value, json};
@@ -35,6 +36,7 @@ pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
                 prioritize(spec);
             }
         }
+        "Node" => taint(object),
         "PersistentVolumeClaim" => protect(object, "kubernetes.io/pvc-protection"),
         "PersistentVolume" => protect(object, "kubernetes.io/pv-protection"),
         _ => {}
@@ -63,6 +65,30 @@ fn tolerate(spec: &mut Map<String, Value>) {
     tolerations.extend(missing.into_iter().map(|taint| {
         json!({"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": TOLERATED})
     }));
+}
+
+/// Taints a Node until it says that it is ready.
+fn taint(node: &mut Value) {
+    let Some(fields) = node.as_object_mut() else {
+        return;
+    };
+    let spec = fields.entry("spec").or_insert_with(|| json!({}));
+    let Some(spec) = spec.as_object_mut() else {
+        return;
+    };
+    let slot = spec.entry("taints").or_insert_with(|| json!([]));
+    let [not_ready, _] = TAINTS;
+    if let Some(taints) = slot.as_array_mut() {
+        let is_there = |taint: &Value| {
+            taint.get("key").is_some_and(|key| key == not_ready)
+                && taint
+                    .get("effect")
+                    .is_some_and(|effect| effect == "NoSchedule")
+        };
+        if !taints.iter().any(is_there) {
+            taints.push(json!({"key": not_ready, "effect": "NoSchedule"}));
+        }
+    }
 }
 
 fn prioritize(spec: &mut Map<String, Value>) {
