@@ -171,7 +171,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         "name",
         "deletionGracePeriodSeconds",
     ] {
-        if !given.get(field).is_some_and(|value| !value.is_null())
+        if given.get(field).is_none_or(Value::is_null)
             && let Some(value) = before(field)
         {
             given.insert(field.to_owned(), value);
