@@ -129,6 +129,13 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 		one := func() tree {
 			input := r.object(root, 0)
 			input["apiVersion"], input["kind"] = subject.gvk.GroupVersion().String(), subject.gvk.Kind
+			// Whoever creates an object has given it a name by then.
+			metadata, ok := input["metadata"].(tree)
+			if !ok {
+				metadata = tree{}
+				input["metadata"] = metadata
+			}
+			metadata["name"] = pick(r, "a", "web")
 			return input
 		}
 		for made, tried := 0, 0; made < count && tried < 20*count; tried++ {

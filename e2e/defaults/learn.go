@@ -183,6 +183,8 @@ type open struct {
 	At     string `json:"at"`
 	Field  string `json:"field"`
 	Fields []dep  `json:"deps,omitempty"`
+	// Empty restricts it to lists and maps that are there without content.
+	Empty bool `json:"empty,omitempty"`
 }
 
 // pair is what a stage does: the object before, and after.
@@ -235,8 +237,6 @@ func samples(f field) []any {
 	typ := strings.TrimPrefix(f.typ, "*")
 	pointer := typ != f.typ
 	switch {
-	case f.name == "apiVersion" || (f.name == "kind" && len(f.enum) == 0):
-		return nil
 	case typ == "s":
 		var values []any
 		seen := map[string]bool{}
@@ -563,7 +563,7 @@ func (l *learner) rules(at site) []rule {
 				rules = append(rules, learnt)
 			}
 		} else {
-			l.unknown = append(l.unknown, open{at.String(), f.name, deps[1:]})
+			l.unknown = append(l.unknown, open{At: at.String(), Field: f.name, Fields: deps[1:]})
 		}
 	}
 	return rules

@@ -52,8 +52,12 @@ func extra(s subject) map[string][]dep {
 
 // beyond are fields whose rules ask for sums over lists, or for labels that other fields name.
 var beyond = map[string][]open{
+	"PersistentVolumeClaim":   {{At: "spec", Field: "dataSource"}, {At: "spec", Field: "dataSourceRef"}},
+	"HorizontalPodAutoscaler": {{At: "status", Field: "currentCPUUtilizationPercentage"}, {At: "status", Field: "currentMetrics"}},
+	"Node":                    {{At: "status", Field: "allocatable", Empty: true}},
 	"Pod": {
 		{At: "spec", Field: "resources"},
+		{At: "spec", Field: "schedulingGates"},
 		{At: "spec.topologySpreadConstraints[]", Field: "matchLabelKeys"},
 		{At: "spec.affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution[]", Field: "matchLabelKeys"},
 		{At: "spec.affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution[]", Field: "mismatchLabelKeys"},
@@ -130,6 +134,10 @@ func learn(only string) table {
 			Namespaced: subject.strategy.NamespaceScoped(),
 		}
 		for _, at := range s.sites(root, depth) {
+			if strings.HasSuffix(at.String(), ".lifecycle?") {
+				// Where it is dropped, what had it may be dropped too.
+				kind.Unknown = append(kind.Unknown, open{At: at.String(), Field: "stopSignal"})
+			}
 			kind.Rules = append(kind.Rules, read.rules(at)...)
 			for _, r := range create.rules(at) {
 				if !byHand[subject.gvk.Kind+" "+strings.TrimPrefix(r.At+"."+r.Field, ".")] {
@@ -137,7 +145,7 @@ func learn(only string) table {
 				}
 			}
 		}
-		kind.Unknown = named(read.unknown)
+		kind.Unknown = append(kind.Unknown, named(read.unknown)...)
 		kind.CreateUnknown = named(create.unknown)
 		for _, at := range beyond[kind.Kind] {
 			kind.Unknown = append(kind.Unknown, at)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/mutatingwebhookconfiguration"
+	"k8s.io/kubernetes/pkg/registry/admissionregistration/validatingwebhookconfiguration"
 	"k8s.io/kubernetes/pkg/registry/apps/controllerrevision"
 	"k8s.io/kubernetes/pkg/registry/apps/daemonset"
 	"k8s.io/kubernetes/pkg/registry/apps/deployment"
@@ -111,4 +113,6 @@ var covered = []struct {
 	{"storage.k8s.io/v1", "VolumeAttachment", volumeattachment.Strategy},
 	{"storage.k8s.io/v1", "VolumeAttributesClass", volumeattributesclass.Strategy},
 	{"storage.k8s.io/v1beta1", "VolumeAttributesClass", volumeattributesclass.Strategy},
+	{"admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", mutatingwebhookconfiguration.Strategy},
+	{"admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", validatingwebhookconfiguration.Strategy},
 }

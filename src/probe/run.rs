@@ -268,7 +268,12 @@ impl<'a> Prepared<'a> {
             }
         }
         let admission = setting.admission;
-        result(admission.review(&request, &self.bindings, &surroundings))
+        let mut outcome = admission.review(&request, &self.bindings, &surroundings);
+        // A client is warned once of each thing.
+        // Source: `k8s.io/apiserver` `pkg/endpoints/filters/warning.go`, `AddWarning`.
+        let mut told = BTreeSet::new();
+        outcome.warnings.retain(|text| told.insert(text.clone()));
+        result(outcome)
     }
 }
 

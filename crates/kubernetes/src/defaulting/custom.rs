@@ -35,6 +35,10 @@ fn default_of(schema: &Value) -> Option<&Value> {
 }
 
 /// `additionalProperties`, where there are any; the schema within, if there is one.
+#[expect(
+    clippy::option_option,
+    reason = "no additional properties, any, and those of a schema"
+)]
 fn additional(schema: &Value) -> Option<Option<&Value>> {
     match schema.get("additionalProperties")? {
         Value::Bool(true) => Some(None),

@@ -11,9 +11,11 @@ mod custom;
 mod image;
 mod job;
 mod kind_rules;
+mod plugins;
 mod prepare;
 mod quality;
 mod rules;
+mod secret;
 mod table;
 mod typed;
 
@@ -107,7 +109,11 @@ impl Typed {
             return Err(Error::Field(path));
         }
         let shares_labels = value.as_object().is_some_and(job::shares_labels);
+        let given = ["stringData", "data"].map(|field| value.get(field).cloned());
         rules::apply(table, kind, &kind.rules, &mut value)?;
+        if gvk.group.is_empty() && gvk.kind == "Secret" {
+            secret::merge(&mut value, given);
+        }
         Ok(Self {
             shares_labels,
             kind,
@@ -126,9 +132,14 @@ impl Typed {
         {
             return Err(Error::Field(path));
         }
+        let quality = self
+            .value
+            .get("status")
+            .and_then(|status| status.get("qosClass"));
+        let quality = quality.cloned();
         rules::apply(table, self.kind, &self.kind.create, &mut self.value)?;
         if self.gvk.group.is_empty() && self.gvk.kind == "Pod" {
-            quality::set(&mut self.value);
+            quality::set(&mut self.value, quality);
         }
         if self.gvk.group == "batch" && self.gvk.kind == "Job" {
             job::select(&mut self.value, self.shares_labels);

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, NOW, Typed, UID, custom, kind_rules};
+use super::{Error, NOW, Typed, UID, custom, kind_rules, plugins};
 use crate::schema::Gvk;
 
 /// The end that a name gets which the API server makes.
@@ -110,6 +110,7 @@ fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
         return Ok(object);
     }
     let mut typed = Typed::read(request.gvk, &object)?;
+    typed.change(|object| plugins::admit(request.gvk, object));
     typed.create()?;
     typed.write()
 }
@@ -142,6 +143,7 @@ fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
     let mut typed = Typed::read(request.gvk, &object)?;
     // What has been read from a cluster is whole.
     if !is_known && !has_status {
+        typed.change(|object| plugins::admit(request.gvk, object));
         typed.create()?;
     } else if !is_known && generation.is_none() && kind_rules::has_generation(request.gvk) {
         typed.change(|object| {
@@ -169,7 +171,7 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         "name",
         "deletionGracePeriodSeconds",
     ] {
-        if !given.get(field).is_some_and(|value| !value.is_null())
+        if given.get(field).is_none_or(Value::is_null)
             && let Some(value) = before(field)
         {
             given.insert(field.to_owned(), value);

@@ -11,11 +11,11 @@ use crate::library::quantity::Quantity;
 /// Resources that the class depends on.
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// Sets `status.qosClass` of a compact Pod.
-pub(super) fn set(pod: &mut Value) {
-    let class = class(pod);
+/// Sets `status.qosClass` of a compact Pod, unless its sender has set it.
+pub(super) fn set(pod: &mut Value, given: Option<Value>) {
+    let class = given.unwrap_or_else(|| class(pod).into());
     if let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) {
-        status.insert("qosClass".to_owned(), class.into());
+        status.insert("qosClass".to_owned(), class);
     }
 }
 

@@ -76,6 +76,12 @@ pub(super) fn unknown(
             let own = levels
                 .last()
                 .and_then(|level| level.before.get(&open.field));
+            let is_empty = |value: &Value| match value {
+                Value::Array(items) => items.is_empty(),
+                Value::Object(fields) => fields.is_empty(),
+                _ => false,
+            };
+            let own = own.filter(|value| !open.empty || is_empty(value));
             let other = open.deps.iter().any(|dep| value_of(dep, levels).is_some());
             if own.is_some() || other {
                 let steps = open.at.iter().map(|step| step.field.as_str());

@@ -76,6 +76,9 @@ pub(super) struct Open {
     pub(super) field: String,
     #[serde(default, deserialize_with = "or_default")]
     pub(super) deps: Vec<Dep>,
+    /// True if that holds of an empty list or map alone.
+    #[serde(default)]
+    pub(super) empty: bool,
 }
 
 /// Another field, that an outcome depends on: of the struct some levels up, or by its path.

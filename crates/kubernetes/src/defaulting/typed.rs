@@ -149,8 +149,7 @@ pub(super) fn zero(type_: Type<'_>) -> Value {
     match type_.shape() {
         Shape::Text => "".into(),
         Shape::Bool => false.into(),
-        Shape::Int | Shape::IntOrString => Value::Number(Number::from(0)),
-        Shape::Float => Value::Number(Number::from(0)),
+        Shape::Int | Shape::IntOrString | Shape::Float => Value::Number(Number::from(0)),
         Shape::Quantity => "0".into(),
         Shape::Struct(_) => Value::Object(Map::new()),
         Shape::Bytes
