@@ -113,7 +113,7 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, format!("the API server refuses the policy: {why}"));
+            return failed(case, &format!("the API server refuses the policy: {why}"));
         }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
@@ -139,8 +139,8 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
 }
 
 /// A case that fails before anything is decided.
-fn failed(case: &Case, why: String) -> CaseResult {
-    let mut result = pending(case, &why);
+fn failed(case: &Case, why: &str) -> CaseResult {
+    let mut result = pending(case, why);
     result.status.outcome = CaseOutcome::Failed;
     result
 }
@@ -155,7 +155,7 @@ fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
         invalid,
         ..failed(
             case,
-            format!("the API server refuses the object: {}", texts.join("; ")),
+            &format!("the API server refuses the object: {}", texts.join("; ")),
         )
     }
 }
@@ -276,6 +276,10 @@ impl<'a> Prepared<'a> {
 
 /// The request of a case with its objects as the API server has them when it asks policies: between what a case
 /// says and the request that is reviewed, everything that the API server does to objects is done here.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "what cannot be told of an object is a reason for which its case waits"
+)]
 fn as_the_api_server_has_it<'a>(
     request: &'a Request,
     _setting: &Setting<'_>,
