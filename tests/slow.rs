@@ -18,6 +18,6 @@ mod hostile_eval;
 mod hostile_files;
 mod offline;
 mod schema_golden;
+mod static_manifests;
 #[cfg(unix)]
 mod terminal;
-mod static_manifests;

@@ -466,12 +466,9 @@ impl Schemas {
 
     /// Reports whether these are the very documents of `other`.
     pub(crate) fn are_those_of(&self, other: &Self) -> bool {
-        let is_same = |((ours, types), (theirs, others)): (
-            (&GroupVersion, &Arc<Types>),
-            (&GroupVersion, &Arc<Types>),
-        )| ours == theirs && Arc::ptr_eq(types, others);
+        let mut pairs = self.documents.iter().zip(&other.documents);
         self.documents.len() == other.documents.len()
-            && self.documents.iter().zip(&other.documents).all(is_same)
+            && pairs.all(|(ours, theirs)| ours.0 == theirs.0 && Arc::ptr_eq(ours.1, theirs.1))
     }
 }
 

@@ -310,13 +310,12 @@ fn message(expect: &Expect, bindings: &[Binding], outcome: &Outcome) -> Option<S
             Err(why) => return Some(format!("messagePattern is no regular expression: {why}")),
         }
     }
-    let forbidden = expect.forbidden_messages.iter().find_map(|part| {
+    expect.forbidden_messages.iter().find_map(|part| {
         let found = given.iter().find(|text| text.contains(part.as_str()))?;
         Some(format!(
             "expected no message that contains {part:?}, got {found:?}"
         ))
-    });
-    forbidden
+    })
 }
 
 fn reason(expect: &Expect, outcome: &Outcome) -> Option<String> {

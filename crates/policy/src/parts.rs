@@ -1,5 +1,7 @@
 //! The parts of an expression as they are shown beside their values: in the order of the text, without what macros add.
 
+use std::fmt::Write as _;
+
 use cel::ast::{Ast, Expr, ExprId, Literal};
 
 /// The longest text of a part, in characters.
@@ -148,30 +150,9 @@ fn write(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
         out.push('…');
         return;
     }
-    let list = |ids: &[ExprId], out: &mut String| {
-        for (n, id) in ids.iter().enumerate() {
-            if n > 0 {
-                out.push_str(", ");
-            }
-            write(ast, *id, out, depth + 1);
-        }
-    };
     match ast.expr(id) {
         Expr::Unspecified => out.push('…'),
-        Expr::Literal(literal) => match literal {
-            Literal::Null => out.push_str("null"),
-            Literal::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-            Literal::Int(value) => out.push_str(&value.to_string()),
-            Literal::Uint(value) => out.push_str(&format!("{value}u")),
-            Literal::Double(value) => out.push_str(&format!("{value:?}")),
-            Literal::String(text) => {
-                let escaped = text.replace('\\', "\\\\").replace('\'', "\\'");
-                out.push('\'');
-                out.push_str(&escaped.replace('\n', "\\n"));
-                out.push('\'');
-            }
-            Literal::Bytes(_) => out.push_str("b'…'"),
-        },
+        Expr::Literal(literal) => write_literal(literal, out),
         Expr::Ident(name) => out.push_str(name),
         Expr::Select {
             operand,
@@ -186,7 +167,7 @@ fn write(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
         }
         Expr::List { elements, .. } => {
             out.push('[');
-            list(elements, out);
+            write_list(ast, elements, out, depth);
             out.push(']');
         }
         Expr::Map(_) => out.push_str("{…}"),
@@ -207,63 +188,96 @@ fn write(ast: &Ast, id: ExprId, out: &mut String, depth: usize) {
             function,
             target,
             args,
-        } => match (&**function, target, &**args) {
-            ("_?_:_", None, [condition, truthy, falsy]) => {
-                operand_of(ast, *condition, out, depth);
-                out.push_str(" ? ");
-                operand_of(ast, *truthy, out, depth);
-                out.push_str(" : ");
-                operand_of(ast, *falsy, out, depth);
+        } => write_call(ast, (function, *target, args), out, depth),
+    }
+}
+
+fn write_list(ast: &Ast, ids: &[ExprId], out: &mut String, depth: usize) {
+    for (n, id) in ids.iter().enumerate() {
+        if n > 0 {
+            out.push_str(", ");
+        }
+        write(ast, *id, out, depth + 1);
+    }
+}
+
+fn write_literal(literal: &Literal, out: &mut String) {
+    match literal {
+        Literal::Null => out.push_str("null"),
+        Literal::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Literal::Int(value) => out.push_str(&value.to_string()),
+        Literal::Uint(value) => {
+            let _ = write!(out, "{value}u");
+        }
+        Literal::Double(value) => {
+            let _ = write!(out, "{value:?}");
+        }
+        Literal::String(text) => {
+            let escaped = text.replace('\\', "\\\\").replace('\'', "\\'");
+            out.push('\'');
+            out.push_str(&escaped.replace('\n', "\\n"));
+            out.push('\'');
+        }
+        Literal::Bytes(_) => out.push_str("b'…'"),
+    }
+}
+
+fn write_call(
+    ast: &Ast,
+    (function, target, args): (&str, Option<ExprId>, &[ExprId]),
+    out: &mut String,
+    depth: usize,
+) {
+    match (function, target, args) {
+        ("_?_:_", None, [condition, truthy, falsy]) => {
+            operand_of(ast, *condition, out, depth);
+            out.push_str(" ? ");
+            operand_of(ast, *truthy, out, depth);
+            out.push_str(" : ");
+            operand_of(ast, *falsy, out, depth);
+        }
+        ("_[_]" | "_[?_]", None, [operand, index]) => {
+            operand_of(ast, *operand, out, depth);
+            out.push_str(if function == "_[_]" { "[" } else { "[?" });
+            write(ast, *index, out, depth + 1);
+            out.push(']');
+        }
+        ("_?._", None, [operand, field]) => {
+            operand_of(ast, *operand, out, depth);
+            out.push_str(".?");
+            match ast.expr(*field) {
+                Expr::Literal(Literal::String(name)) => out.push_str(name),
+                _ => out.push('…'),
             }
-            ("_[_]", None, [operand, index]) => {
-                operand_of(ast, *operand, out, depth);
-                out.push('[');
-                write(ast, *index, out, depth + 1);
-                out.push(']');
-            }
-            ("_[?_]", None, [operand, index]) => {
-                operand_of(ast, *operand, out, depth);
-                out.push_str("[?");
-                write(ast, *index, out, depth + 1);
-                out.push(']');
-            }
-            ("_?._", None, [operand, field]) => {
-                operand_of(ast, *operand, out, depth);
-                out.push_str(".?");
-                match ast.expr(*field) {
-                    Expr::Literal(Literal::String(name)) => out.push_str(name),
-                    _ => out.push('…'),
+        }
+        ("!_" | "-_", None, [arg]) => {
+            out.push_str(function.trim_end_matches('_'));
+            operand_of(ast, *arg, out, depth);
+        }
+        (operator, None, args) if operator.starts_with('_') || operator == "@in" => {
+            let word = match operator {
+                "@in" | "_in_" => "in",
+                other => other.trim_matches('_'),
+            };
+            for (n, arg) in args.iter().enumerate() {
+                if n > 0 {
+                    out.push(' ');
+                    out.push_str(word);
+                    out.push(' ');
                 }
-            }
-            ("!_" | "-_", None, [arg]) => {
-                out.push_str(function.trim_end_matches('_'));
                 operand_of(ast, *arg, out, depth);
             }
-            (operator, None, args) if operator.starts_with('_') || operator == "@in" => {
-                let word = match operator {
-                    "@in" | "_in_" => "in",
-                    other => other.trim_matches('_'),
-                };
-                for (n, arg) in args.iter().enumerate() {
-                    if n > 0 {
-                        out.push(' ');
-                        out.push_str(word);
-                        out.push(' ');
-                    }
-                    operand_of(ast, *arg, out, depth);
-                }
+        }
+        (name, target, args) => {
+            if let Some(target) = target {
+                operand_of(ast, target, out, depth);
+                out.push('.');
             }
-            (name, target, args) => {
-                if let Some(target) = target {
-                    operand_of(ast, *target, out, depth);
-                    out.push('.');
-                }
-                out.push_str(name);
-                out.push('(');
-                list(args, out);
-                out.push(')');
-            }
-        },
+            out.push_str(name);
+            out.push('(');
+            write_list(ast, args, out, depth);
+            out.push(')');
+        }
     }
 }
 

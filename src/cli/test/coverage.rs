@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::cli::input::Object;
 use crate::cli::text::clean;
-use crate::policy::admission::{AdmissionRequest, Recording, Seen};
+use crate::policy::admission::{AdmissionRequest, Recording};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::parts::{self, PartRole};
@@ -59,10 +59,7 @@ impl Met {
     /// Adds a request on which the policy was asked, and what was evaluated for it.
     pub(super) fn add(&mut self, request: &AdmissionRequest, recording: &Recording) {
         for (part, seen) in recording {
-            self.recording
-                .entry(*part)
-                .or_insert_with(Seen::default)
-                .add(seen);
+            self.recording.entry(*part).or_default().add(seen);
         }
         self.operations.insert(request.operation.to_string());
         let resource = if request.subresource.is_empty() {

@@ -1,4 +1,4 @@
-//! What only files have of probes, written out in the form of the CRD: objects of other files, AdmissionReviews,
+//! What only files have of probes, written out in the form of the CRD: objects of other files, `AdmissionReview`s,
 //! patches, tables, several policies, and the old object of an UPDATE.
 //!
 //! Takes a probe as it is written, gives probes as the cluster takes them, each with the place where its cases come
@@ -265,7 +265,7 @@ impl Expander {
     }
 }
 
-/// Fills a request with what an AdmissionReview says, but for what it says itself.
+/// Fills a request with what an `AdmissionReview` says, but for what it says itself.
 fn of_review(request: &mut Map<String, Json>, reviewed: &Map<String, Json>) {
     // The resource that the client named, and not the one that the webhook asked for.
     const FIELDS: [(&str, &[&str]); 10] = [

@@ -241,7 +241,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         found.push(of_it);
     }
     let groups = by_params.into_values();
-    let probes = groups.map(|(params, cases)| bench.probe(params.as_ref(), cases));
+    let probes = groups.map(|(params, cases)| bench.probe(params.as_ref(), &cases));
     (probes.collect(), found)
 }
 
@@ -253,7 +253,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn probe(&self, params: Option<&Json>, cases: Vec<Json>) -> Json {
+    fn probe(&self, params: Option<&Json>, cases: &[Json]) -> Json {
         let mut spec = json!({
             "policyName": self.policy.metadata.name,
             "bindings": "Implied",
@@ -274,7 +274,7 @@ impl Bench<'_> {
     }
 
     fn run(&self, params: Option<&Json>, case: &Json) -> Option<CaseResult> {
-        let probe = self.probe(params, vec![case.clone()]);
+        let probe = self.probe(params, std::slice::from_ref(case));
         let spec: PolicyProbeSpec = serde_json::from_value(probe.get("spec")?.clone()).ok()?;
         let param_kind = policy::param_kind(self.policy);
         let none = ParamList::default();

@@ -610,38 +610,33 @@ impl Trial<'_, '_> {
                 depth + 1,
             );
         }
-        let is_test = matches!(
-            self.reader.expr(place),
+        self.add_paths((place, scope), paths);
+    }
+
+    /// Adds the paths that the part at `place` stands for.
+    fn add_paths(&self, (place, scope): (Place, &Scope), paths: &mut Vec<Path>) {
+        let symbols = match self.reader.expr(place) {
             Expr::Select {
+                operand,
+                field,
                 test_only: true,
-                ..
-            }
-        );
-        let mut symbols = self.reader.symbols(place, scope);
-        if let Expr::Select {
-            operand,
-            field,
-            test_only: true,
-        } = self.reader.expr(place)
-            && is_test
-        {
-            let operand = Place {
-                n: place.n,
-                id: *operand,
-            };
-            let of = self.reader.symbols(operand, scope);
-            symbols = of
-                .into_iter()
-                .filter_map(|symbol| match symbol {
+            } => {
+                let operand = Place {
+                    n: place.n,
+                    id: *operand,
+                };
+                let of = self.reader.symbols(operand, scope).into_iter();
+                let tested = of.filter_map(|symbol| match symbol {
                     Symbol::At { path, .. } => path.field(field).map(super::symbol::at),
                     _ => None,
-                })
-                .collect();
-        }
+                });
+                tested.collect()
+            }
+            _ => self.reader.symbols(place, scope),
+        };
         for symbol in symbols {
-            let path = match symbol {
-                Symbol::At { path, .. } | Symbol::Key(path) | Symbol::Size(path) => path,
-                _ => continue,
+            let (Symbol::At { path, .. } | Symbol::Key(path) | Symbol::Size(path)) = symbol else {
+                continue;
             };
             let is_of_interest = !path.segments.is_empty() || path.root == Root::OldObject;
             if is_of_interest && !paths.contains(&path) {

@@ -1,6 +1,7 @@
 //! The values of the parts of expressions, for who wants to see how a decision came about, or what was evaluated at all.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::{Mutex, PoisonError};
 
 use cel::eval::Observer;
@@ -127,11 +128,15 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         Value::Null => out.push_str("null"),
         Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
         Value::Int(value) => out.push_str(&value.to_string()),
-        Value::Uint(value) => out.push_str(&format!("{value}u")),
-        Value::Double(value) => out.push_str(&format!("{value:?}")),
+        Value::Uint(value) => {
+            let _ = write!(out, "{value}u");
+        }
+        Value::Double(value) => {
+            let _ = write!(out, "{value:?}");
+        }
         Value::String(text) => {
             let short: String = text.chars().take(MAX_TEXT).collect();
-            out.push_str(&format!("{short:?}"));
+            let _ = write!(out, "{short:?}");
         }
         Value::List(list) => {
             out.push('[');
@@ -173,7 +178,9 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             }
             None => out.push_str("optional.none()"),
         },
-        Value::Error(error) => out.push_str(&format!("error: {error}")),
+        Value::Error(error) => {
+            let _ = write!(out, "error: {error}");
+        }
         other => out.push_str(&other.to_go_string()),
     }
 }
