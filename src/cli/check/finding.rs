@@ -70,6 +70,9 @@ pub struct Finding {
     /// A request for which the expression fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<Box<Witness>>,
+    /// True of a type that does not fit where no request was found for which the expression fails.
+    #[serde(rename = "unproven", skip_serializing_if = "std::ops::Not::not")]
+    pub is_unproven: bool,
 }
 
 impl Finding {
@@ -94,6 +97,7 @@ impl Finding {
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
+            is_unproven: false,
         }
     }
 
