@@ -12,7 +12,7 @@ const MAX_THREADS: usize = 8;
 /// The stack of a thread, as large as that of the main thread usually is.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// What `of` gives for each of `items`, in their order.
+/// Maps each of `items` by `of`, in their order.
 pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let processors = thread::available_parallelism().map_or(1, NonZero::get);
     let n_threads = processors.min(MAX_THREADS).min(items.len());
@@ -51,7 +51,7 @@ pub(super) fn map<T: Sync, R: Send + Sync>(items: &[T], of: impl Fn(&T) -> R + S
         .collect()
 }
 
-/// What `one` and `other` give.
+/// Runs `one` and `other`, and gives both results.
 pub(super) fn both<A, B: Send>(one: impl FnOnce() -> A, other: impl Fn() -> B + Sync) -> (A, B) {
     thread::scope(|scope| {
         let thread = thread::Builder::new().stack_size(STACK_BYTES);

@@ -117,7 +117,10 @@ impl CompiledPolicy {
             }
         });
         compiled.programs = programs;
-        found.extend(self_reading_variables(&compiled.expressions));
+        let failed = found.iter().map(|(field_ref, ..)| field_ref.as_str());
+        let failed: HashSet<&str> = failed.collect();
+        let self_reading = self_reading_variables(&compiled.expressions, &failed);
+        found.extend(self_reading);
         let by_field: HashMap<&str, Consequence> = compiled
             .expressions
             .iter()
@@ -520,26 +523,45 @@ fn check_result_type(role: Role, checked: &CheckedAst) -> Result<Type, CompileEr
     })
 }
 
-/// Variables declared twice of which the second reads the first: it would evaluate itself without end,
-/// which ends the API server's process.
+/// Variables that evaluate themselves without end, which ends the API server's process: of two of one name the second
+/// that reads the first, and those that read what is declared behind them through `dyn(variables)`. Where one of
+/// these is among `failed`, the expressions that do not compile, the API server refuses the policy.
 fn self_reading_variables(
     expressions: &[PolicyExpression],
+    failed: &HashSet<&str>,
 ) -> Vec<(String, CompileFindingKind, Cause)> {
     let variables: Vec<_> = expressions
         .iter()
         .filter(|e| e.role == Role::Variable)
         .collect();
     let in_cycles = super::variables::self_reading(&variables);
+    let reads_itself = |variable: &&PolicyExpression| {
+        in_cycles.contains(variable.name.as_deref().unwrap_or_default())
+    };
+    let mut of_cycles = variables.iter().copied().filter(reads_itself);
+    let all_compile = of_cycles.all(|variable| !failed.contains(&*variable.field_ref));
+    let mut by_name: HashMap<&str, usize> = HashMap::new();
+    for variable in &variables {
+        let name = variable.name.as_deref().unwrap_or_default();
+        *by_name.entry(name).or_default() += 1;
+    }
     let mut seen = HashSet::new();
     let mut findings = Vec::new();
     for variable in &variables {
         let name = variable.name.as_deref().unwrap_or_default();
         let is_second = !seen.insert(name);
-        if is_second && in_cycles.contains(name) {
-            let message = format!(
-                "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
-                 evaluating it never ends; rename one of the two"
-            );
+        let is_alone = by_name.get(name) == Some(&1);
+        if in_cycles.contains(name) && (is_second || is_alone && all_compile) {
+            let message = if is_second {
+                format!(
+                    "variable `{name}` is declared twice and reads itself: the API server accepts it, and \
+                     evaluating it never ends; rename one of the two"
+                )
+            } else {
+                format!(
+                    "variable `{name}` reads itself: the API server accepts it, and evaluating it never ends"
+                )
+            };
             let rule = Rule::UnsafeExpression;
             let cause = Cause::Whole { rule, message };
             findings.push((

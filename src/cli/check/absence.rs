@@ -11,20 +11,21 @@ use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
 use super::suspicious;
 use crate::cli::input::Object;
-use crate::policy::absence::{self, Context, WrittenSchemas};
+use crate::policy::absence::{self, Context, TypedWitness, WrittenSchemas};
 use crate::policy::consequence::Consequence;
 use crate::policy::rule::Rule;
 use crate::schema::Gvk;
 use crate::status::message;
 
-/// Adds the expressions of `policy` that fail where something is absent, given the bindings of the input.
+/// Adds the expressions of `policy` that fail where something is absent, given the bindings of the input; gives the
+/// witnesses of what type checking finds.
 pub(super) fn check(
     policy: &Object<ValidatingAdmissionPolicy>,
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     answers: &Answers,
     findings: &mut Vec<Finding>,
-) {
+) -> Vec<TypedWitness> {
     let (with, without): (Vec<&Object<_>>, Vec<&Object<_>>) =
         bindings_of(policy, bindings).partition(|binding| binding.value.spec.param_ref.is_some());
     let mut names = without.iter();
@@ -82,6 +83,7 @@ pub(super) fn check(
         found.witness = Some(Box::new(mismatch.witness));
         findings.push(found);
     }
+    absence::typed_witnesses(answers.compiled(), &context)
 }
 
 /// How bad it is that an expression fails.

@@ -14,6 +14,7 @@ use crate::cel::diagnostic::{self, Hint};
 use crate::cel::source::{Location, SourceMap};
 use crate::cel::syntax;
 use crate::cli::input::{FieldPlaces, Object};
+use crate::policy::absence::TypedWitness;
 use crate::policy::compile::{Cause, CompileFindingKind};
 use crate::policy::expressions::{PolicyExpression, Role};
 use crate::policy::finding::{ExpressionFindings, KindFindings};
@@ -154,6 +155,7 @@ fn tagged(places: &FieldPlaces<'_>) -> Option<String> {
 pub(super) fn warnings(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
+    proofs: Option<&[TypedWitness]>,
     findings: &mut Vec<Finding>,
 ) {
     let mut errors_of: HashMap<&str, HashSet<(Location, &str)>> = HashMap::new();
@@ -204,6 +206,17 @@ pub(super) fn warnings(
                 let consequence = ConsequenceReport::from(found.consequence);
                 helps.push(consequence.message.to_owned());
                 shown.consequence = Some(consequence);
+                if let Some(proofs) = proofs {
+                    let is_of = |proof: &&TypedWitness| {
+                        proof.index == found.index && proof.location == first.location
+                    };
+                    let proof = proofs.iter().find(is_of);
+                    shown.witness = proof.map(|proof| Box::new(proof.witness.clone()));
+                    shown.is_unproven = proof.is_none();
+                }
+                if shown.is_unproven {
+                    helps.push("(unproven: no request was found that shows it)".to_owned());
+                }
             }
             helps.extend(notes.iter().cloned());
             shown.help = (!helps.is_empty()).then(|| helps.join(" "));

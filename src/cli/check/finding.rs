@@ -78,6 +78,9 @@ pub struct Finding {
     /// until all findings are known.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
+    /// True of a type that does not fit where no request was found for which the expression fails.
+    #[serde(rename = "unproven", skip_serializing_if = "std::ops::Not::not")]
+    pub is_unproven: bool,
 }
 
 impl Finding {
@@ -104,6 +107,7 @@ impl Finding {
             witness: None,
             fix: None,
             fingerprint: String::new(),
+            is_unproven: false,
         }
     }
 

@@ -39,6 +39,11 @@ const TOLD: [ConditionType; 4] = [
     ConditionType::TypeChecked,
 ];
 
+/// The end of the names of policies that an API server reads out of manifests.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/validation.go`, `StaticConfigSuffix`.
+const STATIC_SUFFIX: &str = ".static.k8s.io";
+
 /// The most groups of a rule that are named in what is said of it.
 const MAX_GROUPS: usize = 5;
 
@@ -116,13 +121,20 @@ pub fn check(
     let answers = panic::catch_unwind(AssertUnwindSafe(|| {
         let answers = answers(&policy.value, known, profile);
         let mut absent = Vec::new();
+        let mut proofs = None;
         if profile == Profile::Truthful {
-            absence::check(policy, bindings, known, &answers, &mut absent);
+            proofs = Some(absence::check(
+                policy,
+                bindings,
+                known,
+                &answers,
+                &mut absent,
+            ));
             lockout::check(policy, bindings, known, &answers, &mut absent);
         }
-        (answers, absent)
+        (answers, absent, proofs)
     }));
-    let Ok((answers, absent)) = answers else {
+    let Ok((answers, absent, proofs)) = answers else {
         let status = DesiredStatus {
             observed_generation: 0,
             expression_warnings: Vec::new(),
@@ -145,7 +157,7 @@ pub fn check(
     let mut findings = Vec::new();
     version(policy, known, &mut findings);
     expressions::errors(policy, &answers, &mut findings);
-    expressions::warnings(policy, &answers, &mut findings);
+    expressions::warnings(policy, &answers, proofs.as_deref(), &mut findings);
     findings.extend(absent);
     resources(policy, known, &answers, &mut findings);
     params(policy, known, &answers, &mut findings);
@@ -367,6 +379,11 @@ fn exempt_resources(
     findings: &mut Vec<Finding>,
 ) {
     let matches = &answers.matches;
+    // Policies out of manifests of the API server are asked about all resources.
+    let name = policy.value.metadata.name.as_deref().unwrap_or_default();
+    if name.ends_with(STATIC_SUFFIX) {
+        return;
+    }
     let never_runs = matches.resources.is_empty();
     let told = matches.exempt.iter();
     let told = told.filter(|exempt| never_runs || !exempt.by_wildcard);

@@ -26,6 +26,8 @@ pub struct SourceText {
     pub name: String,
     text: String,
     has_byte_order_mark: bool,
+    /// True if each code point is a byte.
+    is_ascii: bool,
     line_starts: Vec<usize>,
     /// How many code points begin before each block of bytes: a file may have one line only, and thousands
     /// of places in it.
@@ -52,9 +54,14 @@ impl SourceText {
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
         let mut n_before = 0;
+        let is_ascii = text.is_ascii();
         let blocks = text.as_bytes().chunks(BLOCK).map(|block| {
             let before = n_before;
-            n_before += block.iter().filter(|byte| is_start(**byte)).count();
+            n_before += if is_ascii {
+                block.len()
+            } else {
+                block.iter().filter(|byte| is_start(**byte)).count()
+            };
             before
         });
         let before_block = blocks.collect();
@@ -62,6 +69,7 @@ impl SourceText {
             name,
             text,
             has_byte_order_mark,
+            is_ascii,
             line_starts,
             before_block,
         }
@@ -98,6 +106,9 @@ impl SourceText {
     /// How many code points begin before the byte `byte`.
     fn n_before(&self, byte: usize) -> usize {
         let byte = byte.min(self.text.len());
+        if self.is_ascii {
+            return byte;
+        }
         let block = (byte / BLOCK).min(self.before_block.len().saturating_sub(1));
         let n_before = self.before_block.get(block).copied().unwrap_or(0);
         let rest = self.text.as_bytes().get(block * BLOCK..byte);

@@ -345,6 +345,68 @@ mod tests {
         assert!(twice > 332 * 332, "{twice}");
     }
 
+    /// Estimates for many sizes together are those for each by itself.
+    #[test]
+    fn estimates_together_are_those_of_each() {
+        let item = DeclType::object(
+            "Item",
+            [
+                DeclField::new("name", text(-1), true),
+                DeclField::new("parts", Arc::new(DeclType::list(text(-1), -1)), true),
+            ],
+        );
+        let fields = [
+            DeclField::new("items", Arc::new(DeclType::list(item, -1)), true),
+            DeclField::new("map", Arc::new(DeclType::map(text(-1), -1)), true),
+            DeclField::new("short", Arc::new(DeclType::list(text(20), 3)), true),
+        ];
+        let type_ = DeclType::object("A", fields);
+        let variables: [(Arc<str>, Arc<DeclType>); 1] = [("a".into(), type_)];
+        let mut library = Library::default();
+        for rows in stdlib::TABLES {
+            library.add_overloads(rows);
+        }
+        let declared = variables.iter();
+        let env = Env::new(Arc::new(library)).extend(
+            declared.map(|(name, type_)| Variable::new(Arc::clone(name), type_.cel_type(name))),
+        );
+        for expression in [
+            "a.items.all(x, x.parts.all(y, y.contains(x.name)))",
+            "a.items.map(x, x.name).exists(n, n in ['a', 'b'] && n.matches('a+'))",
+            "a.items.filter(x, x.name != '').map(x, x.parts).all(p, p.size() < 3)",
+            "a.map.all(k, a.map[k].startsWith(k)) || ['a', 'b'].exists(x, x in a.map)",
+            "[a.items[0].name, 'bc'].map(x, x + a.short[0]).all(x, x.matches('b'))",
+            "(a.short + ['x']).all(x, a.items.exists(y, y.name == x)) ? 1 > 2 : a.short == []",
+            "a.items.map(x, [x.name]).all(l, l.all(n, n.contains('a')))",
+        ] {
+            let ast = Arc::new(syntax::parse(expression).0.unwrap());
+            let (checked, found) = checker::check(&ast, expression, &env);
+            assert!(found.is_empty(), "{}", found.render(expression));
+            let mut sizes = Vec::new();
+            for n_bytes in [1, 100, 5_000, 1 << 20] {
+                for filled_from in 0..3 {
+                    let shape = ObjectShape {
+                        n_bytes,
+                        filled_from,
+                    };
+                    sizes.push(DeclaredSizes::new(variables.clone()).in_objects(shape));
+                }
+            }
+            let options = CostOptions::default();
+            let each: Vec<_> = sizes
+                .iter()
+                .map(|sizes| estimate(&checked, sizes, options))
+                .collect();
+            let sizes: Vec<_> = sizes.iter().map(|sizes| sizes as _).collect();
+            let together = cel::estimate::estimate_each(&checked, &sizes, options);
+            assert_eq!(together, each, "{expression}");
+            assert!(
+                each.windows(2).any(|pair| pair[0] != pair[1]),
+                "{expression}"
+            );
+        }
+    }
+
     #[test]
     fn what_no_variable_leads_to_has_the_size_of_its_literal() {
         check("['abcdefghijkl'].all(x, x == b[0])", 14, 19);

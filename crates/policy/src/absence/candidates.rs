@@ -131,18 +131,32 @@ impl Goals {
 
 /// Finds the candidates of all expressions, in the order of the policy's fields.
 pub(super) fn find(reader: &Reader<'_>) -> Vec<Candidate> {
+    find_and_reach::<()>(reader, &HashMap::new()).0
+}
+
+/// Finds the candidates, and the goals for an evaluation to get to each of `places`.
+pub(super) fn find_and_reach<T>(
+    reader: &Reader<'_>,
+    places: &HashMap<Place, T>,
+) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
+    let is_wanted = |place| places.contains_key(&place);
     let mut finder = Finder {
         reader,
         found: Vec::new(),
+        is_wanted: (!places.is_empty()).then_some(&is_wanted),
+        reached: Vec::new(),
         uses: HashMap::new(),
     };
     finder.run();
-    finder.found
+    (finder.found, finder.reached)
 }
 
 struct Finder<'a, 'r> {
     reader: &'r Reader<'a>,
     found: Vec<Candidate>,
+    /// Which places are to be reached.
+    is_wanted: Option<&'r dyn Fn(Place) -> bool>,
+    reached: Vec<(Place, Goals)>,
     /// The goals with which the variables are read, by their indices.
     uses: HashMap<usize, Vec<Goals>>,
 }
@@ -216,6 +230,9 @@ impl Finder<'_, '_> {
     ) {
         if depth > MAX_DEPTH || self.found.len() >= MAX_CANDIDATES || !self.reader.take() {
             return;
+        }
+        if self.reached.len() < MAX_CANDIDATES && self.is_wanted.is_some_and(|is| is(place)) {
+            self.reached.push((place, goals.clone()));
         }
         let depth = depth.saturating_add(1);
         let here = |id| Place { n: place.n, id };

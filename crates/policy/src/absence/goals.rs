@@ -19,6 +19,9 @@ const MAX_WAYS: usize = 5;
 /// The most goals and needs that are looked at for one set of goals.
 const MAX_STEPS: u32 = 120;
 
+/// How many goals, the innermost ones, are looked at for a contradiction at first sight.
+const MAX_LOOKED_AT: usize = 12;
+
 /// One way to reach a goal: needs, and goals in its place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Way {
@@ -53,6 +56,12 @@ pub(super) struct Solved {
 /// The needs that reach all of `goals` besides `needs`, as far as the goals can be read; none where they contradict
 /// each other.
 pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Solved {
+    if is_contradicted(reader, &goals, &needs) {
+        return Solved {
+            found: Vec::new(),
+            is_hopeless: true,
+        };
+    }
     let mut found = Vec::new();
     let mut left = MAX_STEPS;
     let mut is_cut = false;
@@ -91,6 +100,24 @@ pub(super) fn solve(reader: &Reader<'_>, goals: Vec<Goal>, needs: Needs) -> Solv
         is_hopeless: found.is_empty() && !is_cut,
         found,
     }
+}
+
+/// Reports whether a goal that can be met in one way only, or in none, contradicts `needs` or another such goal: a
+/// guard for what is absent, mostly.
+fn is_contradicted(reader: &Reader<'_>, goals: &[Goal], needs: &Needs) -> bool {
+    let mut needs = needs.clone();
+    for goal in goals.iter().take(MAX_LOOKED_AT) {
+        let ways = ways(reader, goal);
+        let mut edits = match &*ways {
+            [] => return true,
+            [way] => way.edits.iter(),
+            _ => continue,
+        };
+        if edits.any(|(path, edit)| needs.add(path, edit.clone()).is_none()) {
+            return true;
+        }
+    }
+    false
 }
 
 fn ways(reader: &Reader<'_>, goal: &Goal) -> Rc<[Way]> {

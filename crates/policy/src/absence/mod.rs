@@ -23,6 +23,7 @@ mod sample_text;
 mod scope;
 mod shape;
 mod symbol;
+mod typed;
 mod valid;
 mod witness;
 mod words;
@@ -59,6 +60,7 @@ use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
 use shape::Shape;
 use symbol::Reader;
+pub use typed::{TypedWitness, typed_witnesses};
 pub use witness::Witness;
 use witness::{Budget, Made, Maker, Params};
 use words::Words;
@@ -218,11 +220,10 @@ impl<'a> Analysis<'a> {
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
         let policy = self.policy;
-        let variables = variables(policy);
         let reader = Reader {
             policy,
             roots: maker.roots(),
-            variables,
+            variables: variables(policy),
             constants: maker.constants(),
             known: RefCell::default(),
             ways: RefCell::default(),
@@ -232,25 +233,9 @@ impl<'a> Analysis<'a> {
         if candidates.is_empty() {
             return;
         }
-        let mut by_place: HashMap<(usize, usize), Vec<&Candidate>> = HashMap::new();
-        for candidate in &candidates {
-            let place = (candidate.place.n, candidate.place.id.index());
-            by_place.entry(place).or_default().push(candidate);
-        }
+        let by_place = by_place(&candidates);
         // The least object finds most.
-        let mut at_first = vec![Needs::default()];
-        for operation in maker.operations.clone().iter().skip(1) {
-            let mut needs = Needs::default();
-            let path = Path::of(Root::Request).field("operation");
-            let name = Json::from(operation.as_str());
-            if path
-                .and_then(|path| needs.add(&path, Edit::Equals(name)))
-                .is_some()
-            {
-                at_first.push(needs);
-            }
-        }
-        for needs in at_first {
+        for needs in least_needs(&maker.operations) {
             self.try_needs(&mut maker, &reader, &by_place, &needs);
         }
         for candidate in &candidates {
@@ -324,7 +309,8 @@ impl<'a> Analysis<'a> {
                     let Some((made, failures)) = failures else {
                         break;
                     };
-                    let Some(missing) = blocking(&made, &failures, by_place, candidate) else {
+                    let Some(missing) = missing(&made, &failures, by_place, candidate.place.n)
+                    else {
                         break;
                     };
                     if needs.add(missing, Edit::Present).is_none() {
@@ -518,12 +504,49 @@ fn is_reason(message: &str) -> bool {
     .any(|reason| message.starts_with(reason))
 }
 
-/// The path that is missing where the evaluation failed before it came to `candidate`.
-fn blocking<'c>(
+/// The last variable of each name, by its index.
+fn variables(policy: &CompiledPolicy) -> HashMap<&str, usize> {
+    let expressions = policy.expressions().iter().enumerate();
+    expressions
+        .filter(|(_, expression)| expression.role == Role::Variable)
+        .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
+        .collect()
+}
+
+/// The candidates by expression and node.
+fn by_place(candidates: &[Candidate]) -> HashMap<(usize, usize), Vec<&Candidate>> {
+    let mut by_place: HashMap<(usize, usize), Vec<&Candidate>> = HashMap::new();
+    for candidate in candidates {
+        let place = (candidate.place.n, candidate.place.id.index());
+        by_place.entry(place).or_default().push(candidate);
+    }
+    by_place
+}
+
+/// The needs of the least request of each operation.
+fn least_needs(operations: &[crate::admission::Operation]) -> Vec<Needs> {
+    let mut all = vec![Needs::default()];
+    for operation in operations.iter().skip(1) {
+        let mut needs = Needs::default();
+        let path = Path::of(Root::Request).field("operation");
+        let name = Json::from(operation.as_str());
+        if path
+            .and_then(|path| needs.add(&path, Edit::Equals(name)))
+            .is_some()
+        {
+            all.push(needs);
+        }
+    }
+    all
+}
+
+/// The path that is missing where the evaluation failed before it came to where it should, in the expression of the
+/// index `n`.
+fn missing<'c>(
     made: &Made,
     failures: &[Failure],
     by_place: &HashMap<(usize, usize), Vec<&'c Candidate>>,
-    candidate: &Candidate,
+    n: usize,
 ) -> Option<&'c Path> {
     let lacking = |failure: &Failure| {
         let at_place = by_place.get(&(failure.n, failure.id))?;
@@ -532,19 +555,8 @@ fn blocking<'c>(
             .find(|other| other.cause == Cause::Absent && made.lacks(&other.path))?;
         Some(&missing.path)
     };
-    let (here, elsewhere): (Vec<_>, Vec<_>) = failures
-        .iter()
-        .partition(|failure| failure.n == candidate.place.n);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.n == n);
     here.into_iter().chain(elsewhere).find_map(lacking)
-}
-
-/// The indices of the variables by name, the last one of each.
-fn variables(policy: &CompiledPolicy) -> HashMap<&str, usize> {
-    let expressions = policy.expressions().iter().enumerate();
-    expressions
-        .filter(|(_, expression)| expression.role == Role::Variable)
-        .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
-        .collect()
 }
 
 fn shape<'a>(

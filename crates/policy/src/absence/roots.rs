@@ -77,7 +77,8 @@ pub(super) fn request_shape(resource: &ApiResource) -> Shape<'static> {
             ("oldObject", any(), true),
         ],
     );
-    Shape::custom(type_, None, true)
+    // As in the API server's own kinds, what is empty is left out.
+    Shape::own(type_, "AdmissionRequest", true)
 }
 
 /// The type of `namespaceObject`, with what is there for certain.

@@ -1,6 +1,6 @@
 //! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -128,6 +128,8 @@ pub(super) struct Maker<'a> {
     least: &'a LeastObjects,
     /// The least object, once something is made.
     minimal: OnceCell<Option<Json>>,
+    /// The namespace of the last request.
+    last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// The needs that requests were made for.
     tried: Vec<Needs>,
     /// The requests that were evaluated.
@@ -182,6 +184,7 @@ impl<'a> Maker<'a> {
             minimal: OnceCell::new(),
             object,
             params,
+            last_namespace: RefCell::default(),
             tried: Vec::new(),
             seen: HashSet::new(),
             authorizer: Arc::new(AuthorizerList::default()),
@@ -265,6 +268,12 @@ impl<'a> Maker<'a> {
                 && (has_old || !needs.is_present(&old_object))
         };
         self.operations.iter().find(fits).copied()
+    }
+
+    /// Forgets which requests were made and evaluated.
+    pub(super) fn forget(&mut self) {
+        self.tried.clear();
+        self.seen.clear();
     }
 
     /// Reports whether no request was made for `needs` before.
@@ -577,7 +586,10 @@ impl<'a> Maker<'a> {
             user_info: user_info(made.request.get("userInfo")),
             ..AdmissionRequest::default()
         };
-        let namespace = made.namespace.as_ref().map(Namespace::new);
+        let namespace = made
+            .namespace
+            .as_ref()
+            .map(|namespace| self.namespace(namespace));
         let mut namespaces = BTreeMap::new();
         if let Some(namespace) = &namespace {
             namespaces.insert(request.namespace.clone(), namespace.clone());
@@ -586,6 +598,19 @@ impl<'a> Maker<'a> {
             namespaces.insert(request.namespace.clone(), Namespace::new(own));
         }
         Some((request, namespace, namespaces))
+    }
+
+    /// The namespace, read once for all requests in it.
+    fn namespace(&self, namespace: &Json) -> Namespace {
+        let mut last = self.last_namespace.borrow_mut();
+        match &*last {
+            Some((known, read)) if known == namespace => read.clone(),
+            _ => {
+                let read = Namespace::new(namespace);
+                *last = Some((namespace.clone(), read.clone()));
+                read
+            }
+        }
     }
 
     /// Evaluates the policy for what was made; `None` where the rules do not match it or it has been evaluated

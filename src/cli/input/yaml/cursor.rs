@@ -148,6 +148,17 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Goes behind the visible ASCII characters that are here, as long as `is_wanted` takes them: most of a text is
+    /// of these, and they are no line breaks.
+    pub(super) fn advance_visible(&mut self, is_wanted: impl Fn(u8) -> bool) {
+        let rest = self.rest().as_bytes();
+        let is_other = |byte: &u8| !(matches!(byte, 0x20..=0x7e) && is_wanted(*byte));
+        let n = rest.iter().position(is_other).unwrap_or(rest.len());
+        self.at += n;
+        self.column += n;
+        self.index += n;
+    }
+
     pub(super) fn skip_blanks(&mut self) {
         while self.is_blank(0) {
             self.advance();
@@ -157,8 +168,10 @@ impl<'a> Cursor<'a> {
     /// Goes to the end of the line if a comment is here.
     pub(super) fn skip_comment(&mut self) {
         if self.byte(0) == b'#' {
+            self.advance_visible(|_| true);
             while !self.is_break_or_end(0) {
                 self.advance();
+                self.advance_visible(|_| true);
             }
         }
     }
@@ -167,8 +180,9 @@ impl<'a> Cursor<'a> {
 /// The first character of `text` that YAML does not allow, with its byte.
 pub(super) fn forbidden(text: &str) -> Option<(usize, char)> {
     let is_plain = |byte: u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e);
-    // Most texts have no others: bytes are faster to look at than characters.
-    if text.bytes().all(is_plain) {
+    // Most texts have no others: bytes are faster to look at than characters, and many of them than one.
+    let are_plain = |bytes: &[u8]| bytes.iter().fold(true, |all, byte| all & is_plain(*byte));
+    if text.as_bytes().chunks(256).all(are_plain) {
         return None;
     }
     text.char_indices().find(|(_, character)| {

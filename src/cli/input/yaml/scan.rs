@@ -6,7 +6,7 @@
 //! Source: `go.yaml.in/yaml/v2` `scannerc.go`, which differs from libyaml in small things; comparison with it
 //! is `./dev parity-yaml`.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::cursor::Cursor;
@@ -104,7 +104,7 @@ pub(super) struct Scanner<'a> {
     /// The possible key of each flow collection that is open, and first that of block collections.
     keys: Vec<PossibleKey>,
     /// Which of `keys` the token of a number began.
-    key_of_token: HashMap<usize, usize>,
+    key_of_token: BTreeMap<usize, usize>,
     /// Reports whether a key may begin here.
     allows_key: bool,
     /// The bytes of comments that are meant for a program.
@@ -128,7 +128,7 @@ impl<'a> Scanner<'a> {
                 token: 0,
                 mark: Mark::default(),
             }],
-            key_of_token: HashMap::new(),
+            key_of_token: BTreeMap::new(),
             allows_key: true,
             comments: Vec::new(),
         }

@@ -129,9 +129,13 @@ pub(super) fn plain(
             break;
         }
         let start = cursor.at;
-        while !cursor.is_blank_or_end(0) {
+        let is_inside =
+            |byte| !matches!(byte, b' ' | b':' | b',' | b'?' | b'[' | b']' | b'{' | b'}');
+        loop {
+            cursor.advance_visible(is_inside);
             let byte = cursor.byte(0);
-            if byte == b':' && cursor.is_blank_or_end(1)
+            if cursor.is_blank_or_end(0)
+                || byte == b':' && cursor.is_blank_or_end(1)
                 || is_flow && matches!(byte, b',' | b'?' | b'[' | b']' | b'{' | b'}')
             {
                 break;
@@ -401,8 +405,10 @@ pub(super) fn block_lines(
         into.push_breaks(breaks);
         was_blank = is_blank;
         let start = cursor.at;
+        cursor.advance_visible(|_| true);
         while !cursor.is_break_or_end(0) {
             cursor.advance();
+            cursor.advance_visible(|_| true);
         }
         into.push_all(cursor.since(start), start);
         bytes = Some((bytes.map_or(start, |(first, _)| first), cursor.at));

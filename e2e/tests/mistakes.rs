@@ -1,0 +1,644 @@
+//! What `kubectl vap check` says of common mistakes against a real API server: the request that a finding has as its
+//! witness is sent, and gets what the finding says.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic, and tells what it compared"
+)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use e2e::ControlPlane;
+use e2e::controller::repository;
+use http::Request;
+use http_body_util::BodyExt;
+use kube::Client;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::{self, Options};
+
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many decisions there must be, so that none gets lost unnoticed.
+const LEAST: usize = 60;
+
+/// A policy with a mistake.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    #[serde(default = "config_maps")]
+    rules: Value,
+    spec: Value,
+    #[serde(default)]
+    bindings: Vec<Value>,
+    /// True if the bindings are not limited to the namespace of the case, as no other case has such requests.
+    #[serde(default)]
+    is_everywhere: bool,
+    #[serde(default)]
+    objects: Vec<Value>,
+    finding: Expected,
+    #[serde(default)]
+    requests: Vec<Sample>,
+}
+
+/// The finding about it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    rule: String,
+    field: String,
+    at: String,
+    consequence: Option<String>,
+}
+
+/// A request that is written by hand.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sample {
+    #[serde(default = "create")]
+    operation: String,
+    /// `apps/v1/deployments`, where it is not that of the rules.
+    resource: Option<String>,
+    object: Value,
+    decision: String,
+    #[serde(default)]
+    says: String,
+}
+
+fn create() -> String {
+    "CREATE".to_owned()
+}
+
+fn config_maps() -> Value {
+    json!([{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}])
+}
+
+fn cases() -> Vec<Case> {
+    let path = repository().join("e2e/mistakes/cases.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_norway::Deserializer::from_str(&text)
+        .map(|document| Case::deserialize(document).unwrap())
+        .collect()
+}
+
+/// The path of a resource in an API server.
+#[derive(Clone, Debug)]
+struct Resource {
+    api_version: String,
+    name: String,
+    namespace: Option<String>,
+}
+
+impl Resource {
+    /// Resources whose objects have no namespace, of those in the cases.
+    const CLUSTER_SCOPED: [&str; 3] = [
+        "clusterroles",
+        "priorityclasses",
+        "validatingadmissionpolicybindings",
+    ];
+
+    fn new(group: &str, version: &str, name: &str, namespace: &str) -> Self {
+        let api_version = if group.is_empty() {
+            version.to_owned()
+        } else {
+            format!("{group}/{version}")
+        };
+        Self {
+            api_version,
+            name: name.to_owned(),
+            namespace: (!Self::CLUSTER_SCOPED.contains(&name)).then(|| namespace.to_owned()),
+        }
+    }
+
+    fn path(&self) -> String {
+        let root = if self.api_version.contains('/') {
+            "apis"
+        } else {
+            "api"
+        };
+        let within = self.namespace.as_ref();
+        let within = within
+            .map(|name| format!("/namespaces/{name}"))
+            .unwrap_or_default();
+        format!("/{root}/{}{within}/{}", self.api_version, self.name)
+    }
+
+    /// `object` as it is sent: without what the API server sets, in the namespace of its case.
+    fn sent(&self, object: &Value) -> Value {
+        let mut object = object.clone();
+        let kinds = [
+            ("configmaps", "ConfigMap"),
+            ("deployments", "Deployment"),
+            ("pods", "Pod"),
+            ("serviceaccounts", "ServiceAccount"),
+            ("clusterroles", "ClusterRole"),
+            (
+                "validatingadmissionpolicybindings",
+                "ValidatingAdmissionPolicyBinding",
+            ),
+        ];
+        if object.get("kind").is_none() {
+            let kind = kinds.iter().find(|(name, _)| *name == self.name);
+            object["kind"] = json!(kind.unwrap().1);
+            object["apiVersion"] = json!(self.api_version);
+        }
+        let metadata = object["metadata"].as_object_mut().unwrap();
+        for set in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "managedFields",
+            "generation",
+        ] {
+            metadata.remove(set);
+        }
+        if let Some(namespace) = &self.namespace {
+            metadata.insert("namespace".to_owned(), json!(namespace));
+        }
+        object
+    }
+}
+
+/// A request, and what has to become of it.
+#[derive(Debug)]
+struct Sent {
+    case: String,
+    operation: String,
+    resource: Resource,
+    object: Value,
+    /// What else is known of the user.
+    extra: Value,
+    is_denied: bool,
+    says: String,
+}
+
+/// A case with its manifests and requests.
+#[derive(Debug, Default)]
+struct Prepared {
+    policy: Value,
+    bindings: Vec<Value>,
+    /// The objects that exist before.
+    before: Vec<(Resource, Value)>,
+    requests: Vec<Sent>,
+}
+
+impl Case {
+    /// A policy about ConfigMaps of which nothing is expected.
+    fn of(name: &str, spec: Value) -> Self {
+        Self {
+            name: name.to_owned(),
+            rules: config_maps(),
+            spec,
+            bindings: Vec::new(),
+            is_everywhere: false,
+            objects: Vec::new(),
+            finding: Expected {
+                rule: String::new(),
+                field: String::new(),
+                at: String::new(),
+                consequence: None,
+            },
+            requests: Vec::new(),
+        }
+    }
+
+    fn namespace(&self) -> String {
+        format!("of-{}", self.name)
+    }
+
+    fn policy(&self) -> Value {
+        let mut spec = self.spec.clone();
+        spec["matchConstraints"] = json!({"resourceRules": self.rules});
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": self.name}, "spec": spec,
+        })
+    }
+
+    fn bindings(&self) -> Vec<Value> {
+        let mut specs = self.bindings.clone();
+        if specs.is_empty() {
+            specs.push(json!({"validationActions": ["Deny"]}));
+        }
+        let binding = |(n, mut spec): (usize, Value)| {
+            if spec.get("policyName").is_none() {
+                spec["policyName"] = json!(self.name);
+            }
+            if !self.is_everywhere {
+                spec["matchResources"]["namespaceSelector"] =
+                    json!({"matchLabels": {"kubernetes.io/metadata.name": self.namespace()}});
+            }
+            json!({
+                "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+                "metadata": {"name": format!("{}-{n}", self.name)}, "spec": spec,
+            })
+        };
+        specs.into_iter().enumerate().map(binding).collect()
+    }
+
+    /// The manifests in one text, and the findings about them.
+    fn findings(&self, folder: &Path) -> (String, Vec<Value>) {
+        let objects = std::iter::once(self.policy()).chain(self.bindings());
+        let texts: Vec<_> = objects
+            .map(|object| serde_json::to_string_pretty(&object).unwrap())
+            .collect();
+        let text = texts.join("\n---\n");
+        let path = folder.join(format!("{}.yaml", self.name));
+        std::fs::write(&path, &text).unwrap();
+        let options = Options {
+            paths: vec![path],
+            ..Options::default()
+        };
+        let report = check::run(&options, &mut std::io::empty()).unwrap();
+        let report = serde_json::to_value(&report).unwrap();
+        (text, report["findings"].as_array().unwrap().clone())
+    }
+
+    /// The finding that is expected; otherwise what is told.
+    fn finding(&self, folder: &Path) -> Result<Value, String> {
+        let (text, findings) = self.findings(folder);
+        let is_expected = |finding: &&Value| {
+            let line = finding["line"].as_u64().unwrap_or(1);
+            let column = finding["column"].as_u64().unwrap_or(1);
+            let line = text
+                .lines()
+                .nth(usize::try_from(line - 1).unwrap())
+                .unwrap();
+            let at: String = line
+                .chars()
+                .skip(usize::try_from(column - 1).unwrap())
+                .collect();
+            finding["rule"] == json!(self.finding.rule)
+                && finding["fieldRef"] == json!(self.finding.field)
+                && at.trim_start_matches('"').starts_with(&self.finding.at)
+                && finding["consequence"]["id"].as_str() == self.finding.consequence.as_deref()
+        };
+        let found = findings.iter().find(is_expected);
+        found.cloned().ok_or_else(|| {
+            let told = findings.iter().map(|finding| {
+                let part = |name: &str| finding[name].to_string();
+                [
+                    part("rule"),
+                    part("fieldRef"),
+                    part("column"),
+                    part("consequence"),
+                ]
+                .join(" ")
+            });
+            let told: Vec<_> = told.collect();
+            format!("{}: {:?} is not among {told:#?}", self.name, self.finding)
+        })
+    }
+
+    /// The resource that the rules are about.
+    fn resource(&self, name: Option<&str>) -> Resource {
+        if let Some(name) = name {
+            let parts: Vec<&str> = name.split('/').collect();
+            return match *parts {
+                [group, version, name] => Resource::new(group, version, name, &self.namespace()),
+                [version, name] => Resource::new("", version, name, &self.namespace()),
+                _ => panic!("{name}"),
+            };
+        }
+        let rule = &self.rules[0];
+        let text = |field: &str| rule[field][0].as_str().unwrap();
+        let name = match text("resources") {
+            // What is misspelt.
+            "configmap" => "configmaps",
+            name => name,
+        };
+        Resource::new(
+            text("apiGroups"),
+            text("apiVersions"),
+            name,
+            &self.namespace(),
+        )
+    }
+
+    fn prepare(&self, folder: &Path) -> Result<Prepared, String> {
+        let mut prepared = Prepared {
+            policy: self.policy(),
+            bindings: self.bindings(),
+            ..Prepared::default()
+        };
+        let finding = self.finding(folder)?;
+        let resource = self.resource(None);
+        for object in &self.objects {
+            prepared
+                .before
+                .push((resource.clone(), resource.sent(object)));
+        }
+        for sample in &self.requests {
+            let resource = self.resource(sample.resource.as_deref());
+            let is_denied = match &*sample.decision {
+                "denied" => true,
+                "allowed" => false,
+                other => panic!("{}: {other}", self.name),
+            };
+            prepared.requests.push(Sent {
+                case: self.name.clone(),
+                operation: sample.operation.clone(),
+                object: resource.sent(&sample.object),
+                resource,
+                extra: Value::Null,
+                is_denied,
+                says: sample.says.clone(),
+            });
+        }
+        if let Some(witness) = finding.get("witness") {
+            self.add_witness(&finding, witness, &mut prepared);
+        }
+        if prepared.requests.is_empty() {
+            return Err(format!("{}: no witness, and no request", self.name));
+        }
+        Ok(prepared)
+    }
+
+    /// Adds the witness of a finding: what it says must happen.
+    fn add_witness(&self, finding: &Value, witness: &Value, prepared: &mut Prepared) {
+        let request = &witness["request"];
+        let of_resource = |field: &str| request["resource"][field].as_str().unwrap_or_default();
+        let resource = Resource::new(
+            of_resource("group"),
+            of_resource("version"),
+            of_resource("resource"),
+            &self.namespace(),
+        );
+        let operation = request["operation"].as_str().unwrap();
+        if operation != "CREATE" {
+            let old = resource.sent(&request["oldObject"]);
+            prepared.before.push((resource.clone(), old));
+        }
+        let reference = &prepared.bindings[0]["spec"]["paramRef"]["name"];
+        if let (Some(params), Some(name)) = (witness.get("params"), reference.as_str()) {
+            let mut params = params.clone();
+            params["metadata"]["name"] = json!(name);
+            let of_params = Resource::new("", "v1", "configmaps", &self.namespace());
+            let params = of_params.sent(&params);
+            prepared.before.push((of_params, params));
+        }
+        let object = match operation {
+            "DELETE" => &request["oldObject"],
+            _ => &request["object"],
+        };
+        let error = witness["error"].as_str().unwrap();
+        let (is_denied, says) = match finding["consequence"]["id"].as_str() {
+            // Of a binding, which says it by its help.
+            Some("denied") | None => (true, error.to_owned()),
+            Some("other-message") => {
+                let validation = &self.spec["validations"][0];
+                let message = validation["message"].as_str();
+                (true, message.unwrap_or("failed expression").to_owned())
+            }
+            Some("let-through" | "no-annotation") => (false, String::new()),
+            Some(other) => panic!("{}: {other}", self.name),
+        };
+        prepared.requests.push(Sent {
+            case: self.name.clone(),
+            operation: operation.to_owned(),
+            object: resource.sent(object),
+            resource,
+            extra: request["userInfo"]["extra"].clone(),
+            is_denied,
+            says,
+        });
+    }
+}
+
+/// Sends a request, as an administrator with `extra`.
+async fn send(
+    client: &Client,
+    (method, path): (&str, &str),
+    body: Option<&Value>,
+    extra: &Value,
+) -> (u16, Value) {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    if let Some(extra) = extra.as_object() {
+        request = request
+            .header("Impersonate-User", "example")
+            .header("Impersonate-Group", "system:masters");
+        for (key, values) in extra {
+            let name = format!("Impersonate-Extra-{}", key.replace('/', "%2f"));
+            let values = values.as_array().unwrap().iter().filter_map(Value::as_str);
+            let values: Vec<_> = values.collect();
+            // A key without values cannot be written in a header.
+            let values = if values.is_empty() { vec![""] } else { values };
+            for value in values {
+                request = request.header(&name, value);
+            }
+        }
+    }
+    let request = request
+        .body(kube::client::Body::from(body.into_bytes()))
+        .unwrap();
+    let response = client.send(request).await.unwrap();
+    let status = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, serde_json::from_slice(&bytes).unwrap())
+}
+
+async fn post(client: &Client, path: &str, object: &Value) {
+    let (status, answer) = send(client, ("POST", path), Some(object), &Value::Null).await;
+    assert_eq!(status, 201, "{path}: {answer}: {object}");
+}
+
+impl Sent {
+    async fn dry_run(&self, client: &Client) -> (u16, String) {
+        let of = self.resource.path();
+        let name = self.object["metadata"]["name"].as_str().unwrap();
+        let (method, path, body) = match &*self.operation {
+            "CREATE" => ("POST", of, Some(&self.object)),
+            "UPDATE" => ("PUT", format!("{of}/{name}"), Some(&self.object)),
+            "DELETE" => ("DELETE", format!("{of}/{name}"), None),
+            other => panic!("{other}"),
+        };
+        let path = format!("{path}?dryRun=All");
+        let (status, answer) = send(client, (method, &path), body, &self.extra).await;
+        // Of several denials the first is the message, and the others are among the causes.
+        let causes = answer["details"]["causes"].as_array();
+        let causes = causes.into_iter().flatten().map(|cause| &cause["message"]);
+        let texts = std::iter::once(&answer["message"]).chain(causes);
+        let texts: Vec<_> = texts.filter_map(Value::as_str).collect();
+        (status, texts.join("; "))
+    }
+
+    /// Reports whether the answer is what the finding says.
+    fn is_met(&self, (status, message): &(u16, String)) -> bool {
+        if self.is_denied {
+            *status >= 400
+                && message.contains(&format!("ValidatingAdmissionPolicy '{}'", self.case))
+                && message.contains(&self.says)
+        } else {
+            *status < 300
+        }
+    }
+
+    /// The reason why the answer is another; a policy and its params take a second to be seen.
+    async fn difference(&self, client: &Client) -> Option<String> {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let answer = self.dry_run(client).await;
+            if self.is_met(&answer) {
+                return None;
+            }
+            if Instant::now() > deadline {
+                return Some(format!("{self:?}\n  got {answer:?}"));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
+
+/// Waits until the API server enforces the policy that was created last: it takes them all at once.
+async fn enforced(client: &Client) {
+    let resource = Resource::new("", "v1", "configmaps", "of-last");
+    let sent = Sent {
+        case: "last".to_owned(),
+        operation: create(),
+        object: resource.sent(&json!({"metadata": {"name": "a"}})),
+        resource,
+        extra: Value::Null,
+        is_denied: true,
+        says: "the last policy".to_owned(),
+    };
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let answer = sent.dry_run(client).await;
+        if sent.is_met(&answer) {
+            return;
+        }
+        assert!(
+            Instant::now() < deadline,
+            "no policy is enforced: {answer:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_does_what_findings_say() {
+    let cases = cases();
+    let folder = tempfile::tempdir().unwrap();
+    let mut prepared = Vec::new();
+    let mut missed = Vec::new();
+    for case in &cases {
+        match case.prepare(folder.path()) {
+            Ok(case) => prepared.push(case),
+            Err(why) => missed.push(why),
+        }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+
+    let control_plane = ControlPlane::start().await.unwrap();
+    let client = control_plane.client().await.unwrap();
+    let names = cases.iter().map(Case::namespace);
+    for name in names.chain(["of-last".to_owned(), "of-endless".to_owned()]) {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        post(&client, "/api/v1/namespaces", &namespace).await;
+    }
+    for (resource, object) in prepared.iter().flat_map(|case| &case.before) {
+        post(&client, &resource.path(), object).await;
+    }
+    let api = "/apis/admissionregistration.k8s.io/v1";
+    let last = Case::of(
+        "last",
+        json!({"validations": [{"expression": "false", "message": "the last policy"}]}),
+    );
+    let all = prepared
+        .iter()
+        .map(|case| (case.policy.clone(), case.bindings.clone()));
+    for (policy, bindings) in all.chain([(last.policy(), last.bindings())]) {
+        post(
+            &client,
+            &format!("{api}/validatingadmissionpolicies"),
+            &policy,
+        )
+        .await;
+        for binding in bindings {
+            post(
+                &client,
+                &format!("{api}/validatingadmissionpolicybindings"),
+                &binding,
+            )
+            .await;
+        }
+    }
+    enforced(&client).await;
+
+    let requests: Vec<&Sent> = prepared.iter().flat_map(|case| &case.requests).collect();
+    let mut differences = Vec::new();
+    for sent in &requests {
+        differences.extend(sent.difference(&client).await);
+    }
+    println!(
+        "{} decisions over {} policies, {} denied, {} otherwise than the findings say",
+        requests.len(),
+        cases.len(),
+        requests.iter().filter(|sent| sent.is_denied).count(),
+        differences.len()
+    );
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+    assert!(requests.len() >= LEAST, "{} decisions", requests.len());
+
+    ends_the_api_server(&control_plane, &client, folder.path()).await;
+}
+
+/// A variable that reads itself past its type is accepted, and its evaluation ends with the process of the API server,
+/// whose stack overflows: the check calls it unsafe.
+async fn ends_the_api_server(control_plane: &ControlPlane, client: &Client, folder: &Path) {
+    let case = Case::of(
+        "endless",
+        json!({
+            "variables": [{"name": "x", "expression": "dyn(variables).x"}],
+            "validations": [{"expression": "variables.x == 1"}],
+        }),
+    );
+    let (_, findings) = case.findings(folder);
+    let is_unsafe = |finding: &Value| finding["rule"] == json!("unsafe-expression");
+    assert!(findings.iter().any(is_unsafe), "{findings:#?}");
+    let api = "/apis/admissionregistration.k8s.io/v1";
+    post(
+        client,
+        &format!("{api}/validatingadmissionpolicies"),
+        &case.policy(),
+    )
+    .await;
+    for binding in case.bindings() {
+        post(
+            client,
+            &format!("{api}/validatingadmissionpolicybindings"),
+            &binding,
+        )
+        .await;
+    }
+    let resource = case.resource(None);
+    let object = resource
+        .sent(&json!({"metadata": {"name": "a"}}))
+        .to_string();
+    let api_server = control_plane.api_server().unwrap();
+    let deadline = Instant::now() + TIMEOUT;
+    while !api_server
+        .log()
+        .unwrap()
+        .contains("goroutine stack exceeds")
+    {
+        assert!(Instant::now() < deadline, "the API server goes on");
+        let request = Request::post(format!("{}?dryRun=All", resource.path()))
+            .header("content-type", "application/json")
+            .body(kube::client::Body::from(object.clone().into_bytes()))
+            .unwrap();
+        // There is no answer from a process that ends.
+        let _ = client.send(request).await;
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
