@@ -24,5 +24,5 @@ pub mod server;
 pub mod status;
 pub mod telemetry;
 
-pub use kubernetes::{library, schema};
+pub use kubernetes::{defaulting, library, schema};
 pub use {cel, policy};

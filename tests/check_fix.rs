@@ -69,6 +69,12 @@ fn what_has_one_mend_is_mended() {
     let sound = policy(RULE, SOUND);
     let with = |expression: &str| policy(RULE, &format!("expression: {expression}"));
     check("operation", &rule("CREATE", "create"), &sound);
+    // Of what is read then there is a note.
+    check(
+        "operations",
+        &rule("CREATE", "create, 'update'"),
+        &rule("CREATE", "CREATE, 'UPDATE'"),
+    );
     check(
         "operation-quoted",
         &rule("CREATE", "\"Create\""),
@@ -219,6 +225,22 @@ fn a_file_with_a_new_finding_is_left_as_it_was() {
 }
 
 #[test]
+fn one_mend_is_made_where_another_is_not() {
+    let text = policy(
+        &RULE.replace("CREATE", "create"),
+        "expresion: object.spec.zzzz == 1",
+    );
+    let root = directory("fix-some", &[("p.yaml", &text)]);
+    let (_, err, exit) = vap(&[root.to_str().unwrap(), "--fix"]);
+    assert!(
+        err.contains("p.yaml: 1 mend made, and not all: there would be "),
+        "{err}"
+    );
+    assert_eq!(exit, Exit::Findings);
+    assert_eq!(with(&root, "p.yaml"), text.replace("create", "CREATE"));
+}
+
+#[test]
 fn what_is_not_reported_is_not_mended() {
     let text = policy(RULE, "expression: object.spec.replica <= 50");
     let root = directory("fix-suppressed", &[("p.yaml", &text)]);
@@ -243,7 +265,7 @@ fn standard_input_is_refused_and_programs_get_the_mends() {
         );
     }
     let text = policy(RULE, "expression: object.spec.replica <= 50");
-    let root = directory("fix-json", &[("p.yaml", &text)]);
+    let root = directory("fix-programs", &[("p.yaml", &text)]);
     let (report, _) = json(&root.join("p.yaml"), &["--diff"]);
     let fix = &report["findings"][0]["fix"];
     assert_eq!(
@@ -391,13 +413,15 @@ fn write_scalar(
             match (style, character) {
                 (_, ' ') if random.one_in(4) => match style {
                     Style::Plain | Style::Literal | Style::Folded => {
-                        write!(text, "\n{indent}").unwrap()
+                        write!(text, "\n{indent}").unwrap();
                     }
                     Style::Single => {
-                        write!(text, "{}{indent}", ["\n", " \r\n"][random.below(2)]).unwrap()
+                        write!(text, "{}{indent}", ["\n", " \r\n"][random.below(2)]).unwrap();
                     }
                     Style::Double => {
-                        text.push_str([" \\\n   ", "\n\t ", "\\n", "\\t", "\\x20"][random.below(5)])
+                        text.push_str(
+                            [" \\\n   ", "\n\t ", "\\n", "\\t", "\\x20"][random.below(5)],
+                        );
                     }
                 },
                 (Style::Single, '\'') => text.push_str("''"),
@@ -408,7 +432,7 @@ fn write_scalar(
                 (Style::Double, _) if random.one_in(12) => match u32::from(character) {
                     code @ 0..0x80 if random.one_in(2) => write!(text, "\\x{code:02x}").unwrap(),
                     code @ 0..0x1_0000 if random.one_in(2) => {
-                        write!(text, "\\u{code:04X}").unwrap()
+                        write!(text, "\\u{code:04X}").unwrap();
                     }
                     code => write!(text, "\\U{code:08x}").unwrap(),
                 },

@@ -304,6 +304,21 @@ fn no_comment_hides_what_is_refused() {
 }
 
 #[test]
+fn a_flood_of_comments_ends_in_an_answer() {
+    let comments = "# vap: allow undefined-field, again\n".repeat(50_000);
+    let (found, suppressed) = check_text("flood", &format!("{WRONG}{comments}"), &[]);
+    let n = |rule: &str| found.iter().filter(|found| found.contains(rule)).count();
+    assert_eq!(
+        (n("unused-suppression"), n("invalid-suppression")),
+        (1_000, 1)
+    );
+    assert!(suppressed.is_empty());
+    let (found, suppressed) = check_text("flood-above", &format!("{comments}{WRONG}"), &[]);
+    assert_eq!(found, ["warning invalid-suppression 1001"]);
+    assert_eq!(suppressed, ["comment undefined-field"]);
+}
+
+#[test]
 fn suppressed_findings_are_told() {
     let text = WRONG.replace(
         "<= 50",
@@ -384,7 +399,7 @@ fn a_configuration_file_is_found_above_the_paths() {
 fn a_configuration_file_leaves_out_paths_and_sets_defaults() {
     let crd = fs::read_to_string("config/samples/late/replica_limit_crd.yaml").unwrap();
     let policy = fs::read_to_string("config/samples/missing_param_kind.yaml").unwrap();
-    let sort = WRONG.replace("object.spec.replica <= 50", "[1, 2].sort() == [1, 2]");
+    let sort = WRONG.replace("object.spec.replica <= 50", "'[1, 2].sort() == [1, 2]'");
     let config =
         "exclude: [vendor, '*.gen.yaml']\ncrds: [crds]\nkubernetesVersion: 1.30\nstrict: true\n";
     let files = [

@@ -13,6 +13,7 @@ use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::render;
 use vap_status_controller::cli::report::{PolicyReport, State, StatusReport};
 use vap_status_controller::cli::terminal::Terminal;
+use vap_status_controller::status::compute::DesiredStatus;
 use vap_status_controller::status::exclusion::Exclusion;
 
 /// The present moment of all tests.
@@ -533,6 +534,41 @@ fn policies_that_the_controller_leaves_alone_are_no_finding() {
     assert_eq!(report.exit(), Exit::Findings);
 }
 
+#[test]
+fn the_plugin_judges_what_the_controller_has_not() {
+    let report = StatusReport::of(&[sound(), stale(), untouched()]);
+    let unjudged: Vec<_> = report.unjudged().map(str::to_owned).collect();
+    assert_eq!(unjudged, ["stale.example.com", "untouched.example.com"]);
+    let conditions = misspelt().status.unwrap().conditions.unwrap();
+    let status = DesiredStatus {
+        observed_generation: 3,
+        expression_warnings: Vec::new(),
+        n_type_warnings: 0,
+        conditions,
+    };
+    let report = report.judged(&[("stale.example.com".to_owned(), status)].into());
+    assert_eq!(report.summary.judged_by_plugin, 1);
+    assert_eq!((report.summary.ready, report.summary.not_ready), (1, 1));
+    let judged = &report.policies[1];
+    assert_eq!(
+        (judged.state, judged.written_state),
+        (State::NotReady, State::Stale)
+    );
+    assert_eq!(judged.ready().unwrap().last_transition_time, None);
+    let text = render::table(&report, now(), terminal(200), false);
+    assert!(text.contains("  BY "), "{text}");
+    assert!(text.contains("ExpressionWarnings  kubectl-vap  "), "{text}");
+    assert!(text.contains("Ready               controller   "), "{text}");
+    assert!(
+        text.contains("\n1 policy was judged by kubectl vap, "),
+        "{text}"
+    );
+    // What could not be read for it is no finding, but a failure.
+    let mut report = report;
+    report.gaps.push("bindings".to_owned());
+    assert_eq!(report.exit(), Exit::WrongUse);
+}
+
 /// The promise of `-o json`: see `StatusReport`.
 #[test]
 fn programs_get_a_stable_shape() {
@@ -549,11 +585,12 @@ fn programs_get_a_stable_shape() {
         "kind": "StatusReport", "controller": null,
         "summary": {
             "total": 2, "ready": 0, "notReady": 1, "unknown": 0, "stale": 0, "noStatus": 1,
-            "excluded": 0,
+            "excluded": 0, "judgedByPlugin": 0,
         },
         "policies": [
             {
                 "name": "misspelt-field.example.com", "state": "NotReady",
+                "judgedBy": "controller", "writtenState": "NotReady",
                 "generation": 1, "observedGeneration": 1, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": true,
                 "conditions": [condition("Ready"), condition("TypeChecked")],
@@ -563,6 +600,7 @@ fn programs_get_a_stable_shape() {
             },
             {
                 "name": "untouched.example.com", "state": "NoStatus",
+                "judgedBy": null, "writtenState": "NoStatus",
                 "generation": 1, "observedGeneration": null, "created": "2026-03-01T11:00:00Z",
                 "failurePolicy": "Fail", "paramKind": null, "typeCheckingCompleted": false,
                 "conditions": [], "expressionWarnings": [],

@@ -85,6 +85,15 @@ fn what_proves_nothing_fails() {
     assert_eq!(report.exit(), Exit::WrongUse);
 }
 
+/// Policies are asked about what the API server makes of a sample, not about the sample.
+#[test]
+fn samples_are_completed_and_converted() {
+    let report = report(&["tests/cli_test/defaults.yaml"]);
+    compare("defaults.txt", &test::render::text(&report, PLAIN, true));
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
+}
+
 #[test]
 fn cases_are_written_in_several_ways() {
     let report = report(&["tests/cli_test/ways"]);

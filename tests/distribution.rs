@@ -71,11 +71,8 @@ fn check_krew(manifest: &Value) {
     let spec = &manifest["spec"];
     let version = spec["version"].as_str().unwrap();
     let numbers = version.strip_prefix('v').unwrap().split('.');
-    assert_eq!(
-        numbers.map(|number| number.parse::<u32>().unwrap()).count(),
-        3,
-        "{version}"
-    );
+    let numbers: Vec<u32> = numbers.map(|number| number.parse().unwrap()).collect();
+    assert_eq!(numbers.len(), 3, "{version}");
     let short = spec["shortDescription"].as_str().unwrap();
     assert!(
         !short.is_empty() && short.len() <= 50 && !short.contains('\n'),
@@ -107,7 +104,12 @@ fn check_krew(manifest: &Value) {
             "{uri}"
         );
         let bin = platform["bin"].as_str().unwrap();
-        assert_eq!(bin.ends_with(".exe"), os == "windows", "{bin}");
+        let plugin = if os == "windows" {
+            "kubectl-vap.exe"
+        } else {
+            "kubectl-vap"
+        };
+        assert_eq!(bin, plugin);
     }
 }
 
@@ -248,7 +250,7 @@ fn the_action_checks_and_says_how_it_went() {
         "with%20space/policy.yaml"
     );
     assert_eq!(
-        result["partialFingerprints"]["kubectlVapFinding/v1"]
+        result["partialFingerprints"]["vapFinding/v1"]
             .as_str()
             .unwrap()
             .len(),

@@ -18,3 +18,6 @@ mod hostile_eval;
 mod hostile_files;
 mod offline;
 mod schema_golden;
+mod static_manifests;
+#[cfg(unix)]
+mod terminal;

@@ -95,7 +95,6 @@ fn expressions() {
         ),
         ("object.spec.replicas == 50", &[]),
         ("object.spec.replicas == 50.0", &[]),
-        ("object.spec.replicas != null", &[]),
         ("dyn(object.spec.replicas) == 5u", &[]),
         (
             "object.spec.strategy.?rollingUpdate.?maxSurge.orValue('1') == 1",

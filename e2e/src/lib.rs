@@ -11,6 +11,7 @@ pub mod conformance;
 pub mod control_plane;
 pub mod controller;
 pub mod corpus;
+pub mod defaults;
 pub mod demo;
 pub mod fault_proxy;
 pub mod kubernetes;

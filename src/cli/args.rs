@@ -159,6 +159,7 @@ pub enum Command {
 }
 
 /// `status`.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[derive(Debug, clap::Args)]
 pub struct StatusArgs {
     /// The policies to show, in full if it is one: NAME, vap/NAME, or the resource with names behind it
@@ -225,6 +226,10 @@ pub struct CheckArgs {
     /// the input are used in any case
     #[arg(long, value_name = "PATH")]
     pub crds: Vec<PathBuf>,
+    /// Check the manifests in the directory as an API server loads them by `staticManifestsDir`: names,
+    /// params, versions, and that the set is whole
+    #[arg(long = "static", value_name = "DIR")]
+    pub static_dir: Option<PathBuf>,
     /// Whose answers: `truthful` warns of what may fail when evaluated; `upstream` gives the answers
     /// of kube-controller-manager, quirks included [default: truthful]
     #[arg(long, value_enum, value_name = "PROFILE")]
@@ -324,7 +329,7 @@ pub struct InitArgs {
 /// `completion`.
 #[derive(Debug, clap::Args)]
 pub struct CompletionArgs {
-    /// What the script is for
+    /// The shell, or kubectl
     #[arg(value_name = "SHELL")]
     pub shell: CompletionShell,
 }
@@ -337,7 +342,7 @@ pub struct CompleteArgs {
     pub words: Vec<String>,
 }
 
-/// What a completion script is for.
+/// The reader of a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CompletionShell {
     /// Bash.

@@ -151,19 +151,17 @@ impl<'a> Watch<'a> {
     }
 
     fn put(&mut self, policy: Value) -> Option<Change> {
-        let (name, version) = (
-            objects::name(&policy).to_owned(),
-            version_of(&policy).to_owned(),
-        );
-        self.version = Some(version.clone());
-        self.note(name, version).then_some(Change::Put(policy))
+        let version = version_of(&policy).to_owned();
+        let is_news = self.note(objects::name(&policy).to_owned(), &version);
+        self.version = Some(version);
+        is_news.then_some(Change::Put(policy))
     }
 
     /// Notes the version of a policy; the answer is false where it is known, or nobody asked for the policy.
-    fn note(&mut self, name: String, version: String) -> bool {
+    fn note(&mut self, name: String, version: &str) -> bool {
         self.is_asked_for(&name) && {
-            let before = self.known.insert(name, version.clone());
-            before.as_ref() != Some(&version)
+            let before = self.known.insert(name, version.to_owned());
+            before.as_deref() != Some(version)
         }
     }
 
@@ -172,7 +170,7 @@ impl<'a> Watch<'a> {
         self.is_asked_for(&name).then_some(Change::Gone(name))
     }
 
-    /// What a list changes.
+    /// The changes that a list tells.
     fn differences(&mut self, items: Vec<Value>) -> Vec<Change> {
         let mut gone = self.known.clone();
         for policy in &items {
@@ -183,11 +181,7 @@ impl<'a> Watch<'a> {
             .filter_map(|name| self.gone(name))
             .collect();
         for policy in items {
-            let (name, version) = (
-                objects::name(&policy).to_owned(),
-                version_of(&policy).to_owned(),
-            );
-            if self.note(name, version) {
+            if self.note(objects::name(&policy).to_owned(), version_of(&policy)) {
                 changes.push(Change::Put(policy));
             }
         }

@@ -16,7 +16,7 @@ use crate::policy::rule::Rule;
 /// The program that the scripts of shells complete.
 const PROGRAM: &str = "kubectl-vap";
 
-/// What kubectl runs for completions.
+/// The script that kubectl runs for completions.
 const KUBECTL: &str = "\
 #!/usr/bin/env sh
 # Completions of `kubectl vap`: save this as kubectl_complete-vap in a directory of PATH, executable.

@@ -3,6 +3,7 @@
 //! Takes plain structs, the present moment and the terminal, gives text. What others wrote (names,
 //! reasons, messages, warnings) is made harmless and cut to fit; nothing is printed from here.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -28,7 +29,7 @@ const MIN_NAME: usize = 16;
 /// Condition columns are there if they fit; with `is_wide` every column is, fitting or not.
 #[must_use]
 pub fn table(report: &StatusReport, now: Timestamp, terminal: Terminal, is_wide: bool) -> String {
-    parts(report, now, terminal, is_wide, Parts::All)
+    parts(report, now, terminal, is_wide, &Parts::All)
 }
 
 /// The [`table`], or parts of it.
@@ -38,7 +39,7 @@ pub fn parts(
     now: Timestamp,
     terminal: Terminal,
     is_wide: bool,
-    parts: Parts,
+    parts: &Parts<'_>,
 ) -> String {
     let columns = columns(report, now, terminal, is_wide);
     let mut out = String::new();
@@ -49,7 +50,8 @@ pub fn parts(
         .collect();
     let others: usize = columns.iter().map(|column| column.width + GAP).sum();
     // A script reads a row as one line.
-    let limit = terminal.width.filter(|_| parts != Parts::Rows);
+    let has_notes = !matches!(parts, Parts::Rows | Parts::ChangedRows(_));
+    let limit = terminal.width.filter(|_| has_notes);
     let budget = limit.map_or(usize::MAX, |max| max.saturating_sub(others).max(MIN_NAME));
     let name_width = names
         .iter()
@@ -61,10 +63,13 @@ pub fn parts(
     let headings = columns
         .iter()
         .map(|column| (Cell::plain(&column.heading), column.width));
-    if parts == Parts::All {
+    if *parts == Parts::All {
         line(&mut out, "NAME", name_width, headings, terminal);
     }
     for (row, (policy, name)) in report.policies.iter().zip(&names).enumerate() {
+        if !parts.has(&policy.name) {
+            continue;
+        }
         let cells = columns.iter().map(|column| {
             let cell = column.cells.get(row).cloned().unwrap_or_default();
             (cell, column.width)
@@ -75,11 +80,7 @@ pub fn parts(
             let _ = writeln!(out, "{name}");
             line(&mut out, "", name_width, cells, terminal);
         }
-        let notes = if parts == Parts::Rows {
-            Vec::new()
-        } else {
-            notes(policy)
-        };
+        let notes = if has_notes { notes(policy) } else { Vec::new() };
         for note in notes {
             let max = terminal.width.unwrap_or(usize::MAX).saturating_sub(2);
             let max_lines = terminal.width.map_or(usize::MAX, |_| MAX_MESSAGE_LINES);
@@ -88,7 +89,7 @@ pub fn parts(
             }
         }
     }
-    if parts == Parts::All {
+    if *parts == Parts::All {
         let _ = write!(out, "\n{}\n", summary(&report.summary));
         if let Some(text) = judged_note(&report.summary) {
             let max = terminal.width.unwrap_or(usize::MAX);
@@ -100,14 +101,26 @@ pub fn parts(
 }
 
 /// The parts of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parts {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parts<'a> {
     /// Headings, rows, notes, and the summary.
     All,
-    /// Rows, each with its notes: changes below a table.
-    Changes,
+    /// The rows of these policies with their notes: changes below a table, in its columns.
+    Changes(&'a BTreeSet<String>),
     /// Rows alone, for scripts.
     Rows,
+    /// The rows alone of these policies.
+    ChangedRows(&'a BTreeSet<String>),
+}
+
+impl Parts<'_> {
+    /// Reports whether the policy has a row.
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All | Self::Rows => true,
+            Self::Changes(names) | Self::ChangedRows(names) => names.contains(name),
+        }
+    }
 }
 
 /// Who has judged, where the plugin has.
@@ -422,7 +435,7 @@ fn columns(
         .max()
         .unwrap_or(0);
     // Where the controller has judged all, its name says nothing.
-    let shows_judge = is_wide || report.summary.judged_by_plugin > 0;
+    let shows_judge = report.summary.judged_by_plugin > 0;
     let by = Column::new("BY", each(&|policy| Cell::plain(judge(policy))));
     let needed: usize = [&ready, &reason, &since, &old]
         .into_iter()

@@ -53,7 +53,7 @@ pub struct StatusReport {
     pub summary: Summary,
     /// In order of name, or of the names that were given.
     pub policies: Vec<PolicyReport>,
-    /// What of the cluster could not be read, although a judgement needs it.
+    /// The gaps: parts of the cluster that a judgement needs, and that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
     /// The policies that were deleted, while changes are watched.

@@ -78,7 +78,7 @@ pub(super) fn run(
             gaps = std::mem::take(&mut report.gaps);
             report.deleted = deleted;
             report.deleted.retain(|name| known.remove(name).is_some());
-            is_open = shown.change(&report, out)?;
+            is_open = shown.change(&report, &known, out)?;
         }
         let mut last = StatusReport::new(known.into_values().collect());
         last.gaps = gaps;
@@ -202,7 +202,7 @@ impl Shown<'_> {
                     + &render::details(policy, now(), terminal)
             }
             (Output::Table | Output::Wide, _) if self.args.no_headers => {
-                render::parts(report, now(), terminal, is_wide, Parts::Rows)
+                render::parts(report, now(), terminal, is_wide, &Parts::Rows)
             }
             (Output::Table | Output::Wide, _) => {
                 render::controller(report, terminal, is_wide)
@@ -212,8 +212,14 @@ impl Shown<'_> {
         super::write_open(out, &text)
     }
 
-    /// Writes what has changed; the answer is false where nobody reads any more.
-    fn change(&self, report: &StatusReport, out: &mut dyn Write) -> Result<bool, CliError> {
+    /// Writes what has changed, in the columns of all that is `known`; the answer is false where nobody reads any
+    /// more.
+    fn change(
+        &self,
+        report: &StatusReport,
+        known: &BTreeMap<String, PolicyReport>,
+        out: &mut dyn Write,
+    ) -> Result<bool, CliError> {
         if report.policies.is_empty() && report.deleted.is_empty() {
             return Ok(true);
         }
@@ -222,12 +228,15 @@ impl Shown<'_> {
             Output::Json => report.to_json()?,
             Output::Yaml => format!("---\n{}", report.to_yaml()?),
             Output::Table | Output::Wide => {
+                let names = report.policies.iter().map(|policy| policy.name.clone());
+                let names = names.collect();
                 let parts = if self.args.no_headers {
-                    Parts::Rows
+                    Parts::ChangedRows(&names)
                 } else {
-                    Parts::Changes
+                    Parts::Changes(&names)
                 };
-                let changed = render::parts(report, now(), self.terminal, is_wide, parts);
+                let all = StatusReport::new(known.values().cloned().collect());
+                let changed = render::parts(&all, now(), self.terminal, is_wide, &parts);
                 changed + &render::deleted(&report.deleted)
             }
         };

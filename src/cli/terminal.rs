@@ -28,12 +28,7 @@ impl Terminal {
     #[must_use]
     pub fn of_stdout() -> Self {
         let is_terminal = io::stdout().is_terminal();
-        let size = || {
-            is_terminal
-                .then(|| terminal_size::terminal_size_of(io::stdout()))
-                .flatten()
-                .map(|(width, _)| usize::from(width.0))
-        };
+        let size = || is_terminal.then(columns).flatten();
         Self {
             width: width(env::var("COLUMNS").ok().as_deref(), size),
             color: color(
@@ -43,6 +38,20 @@ impl Terminal {
             ),
         }
     }
+}
+
+/// The columns of the terminal that standard output is, where it tells. Some tell no rows.
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// The columns of the terminal that standard output is.
+#[cfg(not(unix))]
+fn columns() -> Option<usize> {
+    let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+    Some(usize::from(width.0))
 }
 
 /// The width: of `COLUMNS` where it is a number above 0, or else of the terminal.

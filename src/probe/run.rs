@@ -1,6 +1,5 @@
 //! Running a probe: each request through the policy, and what was decided against what must be.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +15,7 @@ use super::api::{
     Request, Samples, Source,
 };
 use super::validation::Violation;
-use super::{difference, sample};
+use super::{difference, prepare, sample};
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
@@ -113,7 +112,7 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, &format!("the API server refuses the policy: {why}"));
+            return failed(case, format!("the API server refuses the policy: {why}"));
         }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
@@ -139,8 +138,8 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
 }
 
 /// A case that fails before anything is decided.
-fn failed(case: &Case, why: &str) -> CaseResult {
-    let mut result = pending(case, why);
+fn failed(case: &Case, why: String) -> CaseResult {
+    let mut result = pending(case, &why);
     result.status.outcome = CaseOutcome::Failed;
     result
 }
@@ -155,7 +154,7 @@ fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
         invalid,
         ..failed(
             case,
-            &format!("the API server refuses the object: {}", texts.join("; ")),
+            format!("the API server refuses the object: {}", texts.join("; ")),
         )
     }
 }
@@ -225,8 +224,11 @@ impl<'a> Prepared<'a> {
         if !faults.is_empty() {
             return invalid(case, faults);
         }
-        let prepared = as_the_api_server_has_it(&case.request, setting);
-        let request = prepared.and_then(|request| admission_request(&request, setting.mapper));
+        let prepared = prepare::objects(&case.request, setting);
+        let request = prepared.and_then(|prepared| {
+            let request = admission_request(&prepared, setting.mapper)?;
+            prepare::convert(&prepared, request, setting)
+        });
         let request = match request {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
@@ -247,11 +249,7 @@ impl<'a> Prepared<'a> {
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = Namespaces {
-            given: case.request.namespace_object.as_ref().map(Namespace::new),
-            of_request: &request.namespace,
-            others: setting.namespaces,
-        };
+        let namespaces = case_namespaces(&case.request, &request.namespace, setting);
         let authorizer = self
             .asks_cluster
             .clone()
@@ -272,19 +270,6 @@ impl<'a> Prepared<'a> {
         let admission = setting.admission;
         result(admission.review(&request, &self.bindings, &surroundings))
     }
-}
-
-/// The request of a case with its objects as the API server has them when it asks policies: between what a case
-/// says and the request that is reviewed, everything that the API server does to objects is done here.
-#[expect(
-    clippy::unnecessary_wraps,
-    reason = "what cannot be told of an object is a reason for which its case waits"
-)]
-fn as_the_api_server_has_it<'a>(
-    request: &'a Request,
-    _setting: &Setting<'_>,
-) -> Result<Cow<'a, Request>, String> {
-    Ok(Cow::Borrowed(request))
 }
 
 /// The faults of the objects of a request.
@@ -406,10 +391,23 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
 
 /// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
 /// in any case, as the API server would not have let the request come so far otherwise.
-struct Namespaces<'a> {
+pub(super) struct Namespaces<'a> {
     given: Option<Namespace>,
     of_request: &'a str,
     others: &'a dyn NamespaceSource,
+}
+
+/// The namespaces of a case.
+pub(super) fn case_namespaces<'a>(
+    case: &Request,
+    of_request: &'a str,
+    setting: &Setting<'a>,
+) -> Namespaces<'a> {
+    Namespaces {
+        given: case.namespace_object.as_ref().map(Namespace::new),
+        of_request,
+        others: setting.namespaces,
+    }
 }
 
 impl NamespaceSource for Namespaces<'_> {

@@ -32,5 +32,6 @@
 //!
 //! Nothing here knows of policies, requests or clusters.
 
+pub mod defaulting;
 pub mod library;
 pub mod schema;

@@ -36,6 +36,7 @@ mod environment;
 pub mod exempt;
 pub mod expressions;
 pub mod finding;
+pub mod lockout;
 pub mod matching;
 pub mod nearest;
 pub mod parts;

@@ -9,6 +9,7 @@ use super::expressions::finding_at;
 use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
+use super::suspicious;
 use crate::cli::input::Object;
 use crate::policy::absence::{self, Context, WrittenSchemas};
 use crate::policy::consequence::Consequence;
@@ -37,6 +38,11 @@ pub(super) fn check(
         never_has_params: with.is_empty() && without_params.is_some(),
         least: &known.least,
     };
+    for suspicion in absence::constant_comparisons(answers.compiled(), &context) {
+        if !answers.is_told(&suspicion) {
+            findings.push(suspicious::shown(policy, answers, &suspicion));
+        }
+    }
     for absence in absence::analyse(answers.compiled(), &context) {
         let severity = match severity(absence.consequence) {
             // Params are written together with the policy: what they lack is seen before requests are.

@@ -10,10 +10,10 @@ use crate::policy::rule::Rule;
 /// The longest text that is shown in a piece of advice, in bytes.
 const MAX_SHOWN: usize = 100;
 
-/// The most nodes of a call of has() that are looked at.
+/// The most nodes of a call of `has()` that are looked at.
 const MAX_NODES: usize = 1_000;
 
-/// The most calls of has() before a place that are looked at.
+/// The most calls of `has()` before a place that are looked at.
 const MAX_CALLS: usize = 20;
 
 /// The advice about a finding of `rule` at `location` of `expression`.
@@ -37,7 +37,7 @@ pub(super) fn about(
     }
 }
 
-/// A test of a key or of membership that stands in has().
+/// A test of a key or of membership that stands in `has()`.
 fn of_has(text: &str, location: Location) -> Option<String> {
     let byte = SourceMap::new(text).byte(location)?;
     let argument = argument_of_has(text, byte)?;
@@ -84,7 +84,7 @@ fn of_has(text: &str, location: Location) -> Option<String> {
     }
 }
 
-/// The argument of the innermost call of has() in `text` that the byte `at` is in, where it is not long.
+/// The argument of the innermost call of `has()` in `text` that the byte `at` is in, where it is not long.
 fn argument_of_has(text: &str, at: usize) -> Option<&str> {
     const CALL: &str = "has(";
     let mut before = text.get(..at)?;

@@ -70,6 +70,7 @@ pub(in crate::cli) fn plan(args: &CheckArgs, paths: &[PathBuf]) -> Result<Plan, 
             exclude,
             baseline,
             config: name,
+            static_dir: args.static_dir.clone(),
             ..Settings::default()
         },
         is_strict: args.strict || strict,

@@ -108,10 +108,11 @@ pub(super) fn apply(
         }
         let n_before = n_of_file.entry(file).or_default();
         *n_before += 1;
-        if *n_before == MAX_COMMENTS {
-            let message = format!("more than {MAX_COMMENTS} comments: those behind are not read");
+        if *n_before > MAX_COMMENTS {
+            let message = format!("more than {MAX_COMMENTS} comments: from here on none counts");
             let help = "set the levels of rules by flags or in the configuration file";
             about_comments.push(about(comment, Rule::InvalidSuppression, message, help));
+            continue;
         }
         let (rule, reason) = match directive(&comment.words) {
             Directive::Allow(rule, reason) => (rule, reason),

@@ -222,7 +222,7 @@ fn parse(source: &SourceText, path: &Path) -> Result<Config, Fault> {
         ..Config::default()
     };
     let directory = path.parent().unwrap_or_else(|| Path::new("."));
-    config.exclude.root = directory.to_owned();
+    directory.clone_into(&mut config.exclude.root);
     let Some((start, node)) = found else {
         return Ok(config);
     };

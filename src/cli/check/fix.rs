@@ -1,7 +1,7 @@
 //! Mends: the edits of findings that have one mend each, tried out on the check itself.
 //!
-//! A file is written only where the check of the new text has none of the findings that were to be mended, and none
-//! that was not there before.
+//! A file is written only where the check of the new text has none of the findings that were to be mended, and no
+//! error or warning that was not there before.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::diff::unified;
-use super::finding::Finding;
+use super::finding::{Finding, Severity};
 use super::fingerprint::without_numbers;
 use super::report::CheckReport;
 use super::settings::Settings;
@@ -25,8 +25,8 @@ use crate::schema::SchemaError;
 /// The most mends of one file in one run: each is tried out on its document.
 const MAX_EDITS: usize = 200;
 
-/// The most mends of one file that are tried one by one, where not all of them do together.
-const MAX_SINGLE: usize = 20;
+/// The most mends that are tried one by one, where those of a file are not good together.
+const MAX_TRIES: usize = 40;
 
 /// The outcome for a file with findings that can be mended.
 #[derive(Clone, Debug, Serialize)]
@@ -79,30 +79,17 @@ pub(in crate::cli) fn fix(
     report: CheckReport,
     is_dry: bool,
 ) -> Result<CheckReport, SchemaError> {
-    let mut candidates = candidates(&report);
+    let candidates = candidates(&report);
     if candidates.is_empty() {
         return Ok(report);
     }
-    let fixing = Fixing {
+    let mut fixing = Fixing {
         options,
         settings,
         before: &report.findings,
+        tries_left: MAX_TRIES,
     };
-    // Mostly all is well at once.
-    let mut after = fixing.check(&candidates)?;
-    if after.is_err() {
-        for candidate in &mut candidates {
-            fixing.reduce(candidate)?;
-        }
-        after = fixing.check(&candidates)?;
-    }
-    if let Err(reason) = &after {
-        // Mends of several files that do not go together.
-        for candidate in &mut candidates {
-            candidate.edits.clear();
-            candidate.left = Some(reason.clone());
-        }
-    }
+    let (candidates, after) = fixing.all(candidates)?;
     let (mut is_written, mut has_failed) = (false, false);
     let mut fixes = Vec::new();
     for mut candidate in candidates {
@@ -126,7 +113,7 @@ pub(in crate::cli) fn fix(
         });
     }
     let mut report = match after {
-        Ok(after) if is_written && !has_failed => after,
+        Some(after) if is_written && !has_failed => after,
         // What is in the files now, whatever was meant to be.
         _ if is_written => run_with(options, settings, &mut io::empty())?,
         _ => report,
@@ -209,12 +196,86 @@ struct Fixing<'a> {
     settings: &'a Settings,
     /// The findings before anything is mended.
     before: &'a [Finding],
+    /// How many more checks may be made.
+    tries_left: usize,
 }
 
+/// The reason for which mends are not good, with the file of the finding that tells.
+#[derive(Debug)]
+struct Objection {
+    file: String,
+    reason: String,
+}
+
+/// The report with mends, or what is wrong with them.
+type Tried = Result<CheckReport, Vec<Objection>>;
+
 impl Fixing<'_> {
-    /// The report with the mends of files; or the reason why they are not good, which is that a finding stays that
-    /// was to be mended, or that one comes.
-    fn check(&self, files: &[Candidate]) -> Result<Result<CheckReport, String>, SchemaError> {
+    /// The files with those of their mends that are good, and the report with them.
+    fn all(
+        &mut self,
+        mut files: Vec<Candidate>,
+    ) -> Result<(Vec<Candidate>, Option<CheckReport>), SchemaError> {
+        // Mostly all is well at once; else without the files in which it is not.
+        let mut aside: Vec<(usize, Vec<Edit>)> = Vec::new();
+        let mut after = loop {
+            let objections = match self.check(&files)? {
+                Ok(after) => break after,
+                Err(objections) => objections,
+            };
+            let mut is_less = false;
+            for (n, file) in files.iter_mut().enumerate() {
+                let of_file = |objection: &&Objection| objection.file == file.source.name;
+                if let Some(objection) = objections.iter().find(of_file)
+                    && !file.edits.is_empty()
+                {
+                    file.left = Some(objection.reason.clone());
+                    aside.push((n, std::mem::take(&mut file.edits)));
+                    is_less = true;
+                }
+            }
+            if !is_less {
+                // Mends of several files that do not go together.
+                for file in &mut files {
+                    file.edits.clear();
+                    file.left = objections.first().map(|objection| objection.reason.clone());
+                }
+                return Ok((files, None));
+            }
+        };
+        // One mend of a file may be good where another is not.
+        for (n, edits) in aside {
+            if edits.len() < 2 {
+                continue;
+            }
+            for edit in edits {
+                let Some(left) = self.tries_left.checked_sub(1) else {
+                    break;
+                };
+                self.tries_left = left;
+                if let Some(file) = files.get_mut(n) {
+                    file.edits.push(edit);
+                }
+                let tried = self.check(&files)?;
+                let Some(file) = files.get_mut(n) else {
+                    continue;
+                };
+                match tried {
+                    Ok(report) => after = report,
+                    Err(objections) => {
+                        file.edits.pop();
+                        let first = objections.into_iter().next();
+                        file.left = first.map(|objection| objection.reason);
+                    }
+                }
+            }
+        }
+        Ok((files, Some(after)))
+    }
+
+    /// Checks with the mends of files. They are not good if a finding stays that was to be mended, or if an error or a
+    /// warning comes; a note may, since the check sees more of what is mended.
+    fn check(&self, files: &[Candidate]) -> Result<Tried, SchemaError> {
         let mut settings = self.settings.clone();
         for file in files {
             let path = Path::new(&file.source.name).canonicalize();
@@ -236,47 +297,38 @@ impl Fixing<'_> {
             }
         }
         let report = run_with(self.options, &settings, &mut io::empty())?;
+        let mut objections = Vec::new();
         for found in &report.findings {
             let key = key(found);
-            match open.get_mut(&key) {
-                Some(n) if *n > 0 => *n -= 1,
-                _ if mended.contains(&key) => {
-                    return Ok(Err(format!("it does not help: {}", found.message)));
+            let reason = match open.get_mut(&key) {
+                Some(n) if *n > 0 => {
+                    *n -= 1;
+                    continue;
                 }
+                _ if mended.contains(&key) => format!("it does not help: {}", found.message),
+                _ if found.severity == Severity::Note => continue,
                 _ => {
                     let line = found.location.place.map(|place| format!(":{}", place.line));
-                    return Ok(Err(format!(
+                    format!(
                         "there would be {}[{}] in {}{}: {}",
                         found.severity.as_str(),
                         found.rule.id(),
                         found.location.file,
                         line.unwrap_or_default(),
                         found.message
-                    )));
+                    )
                 }
-            }
+            };
+            objections.push(Objection {
+                file: found.location.file.clone(),
+                reason,
+            });
         }
-        Ok(Ok(report))
-    }
-
-    /// Leaves those mends of a file that do by themselves.
-    fn reduce(&self, candidate: &mut Candidate) -> Result<(), SchemaError> {
-        let Err(reason) = self.check(std::slice::from_ref(candidate))? else {
-            return Ok(());
-        };
-        let edits = std::mem::take(&mut candidate.edits);
-        candidate.left = Some(reason);
-        if edits.len() < 2 || edits.len() > MAX_SINGLE {
-            return Ok(());
-        }
-        for edit in edits {
-            candidate.edits.push(edit);
-            if let Err(reason) = self.check(std::slice::from_ref(candidate))? {
-                candidate.edits.pop();
-                candidate.left = Some(reason);
-            }
-        }
-        Ok(())
+        Ok(if objections.is_empty() {
+            Ok(report)
+        } else {
+            Err(objections)
+        })
     }
 }
 

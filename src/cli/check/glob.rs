@@ -54,11 +54,10 @@ impl Glob {
                 if !open.get(n).copied().unwrap_or(false) {
                     continue;
                 }
-                let target = if pattern == "**" && n + 1 < self.names.len() {
+                let is_any = pattern == "**";
+                let target = if is_any && n + 1 < self.names.len() {
                     n
-                } else if pattern == "**" {
-                    n + 1
-                } else if is_name(pattern, name) {
+                } else if is_any || is_name(pattern, name) {
                     n + 1
                 } else {
                     continue;
@@ -80,10 +79,9 @@ impl Glob {
     fn skip_any(&self, open: &mut [bool]) {
         for (n, pattern) in self.names.iter().enumerate() {
             let is_open = open.get(n).copied().unwrap_or(false);
-            if is_open && pattern == "**" && n + 1 < self.names.len() {
-                if let Some(next) = open.get_mut(n + 1) {
-                    *next = true;
-                }
+            let is_skipped = is_open && pattern == "**" && n + 1 < self.names.len();
+            if let Some(next) = open.get_mut(n + 1).filter(|_| is_skipped) {
+                *next = true;
             }
         }
     }

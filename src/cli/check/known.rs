@@ -16,6 +16,7 @@ use crate::cli::live::{Bound, Served};
 use crate::policy;
 use crate::policy::absence::LeastObjects;
 use crate::policy::matching;
+use crate::schema::crd::CrdVersion;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Builtin, Crd, Gvk, Gvr, Interner, RestMapper, SchemaError};
@@ -43,7 +44,7 @@ pub struct Known {
     /// The APIs of a cluster, which take the place of those that are built in.
     cluster: Option<Served>,
     /// The objects that the analysis of absence has made.
-    pub(super) least: LeastObjects,
+    pub(in crate::cli) least: LeastObjects,
 }
 
 /// A CRD whose types are made when they are asked for: of a directory full, few are.
@@ -248,6 +249,10 @@ impl Known {
             let reason = reason.clone();
             return ParamKindState::Undiscovered { gvk, reason };
         }
+        let why = self.cluster.as_ref().and_then(|it| it.unserved.get(&gvk));
+        if let Some(why) = why.cloned() {
+            return ParamKindState::NotServed { gvk, why };
+        }
         let own = |served: &&ApiResource| {
             served.gvk.group == gvk.group && !Gvr::is_subresource(&served.gvr)
         };
@@ -303,5 +308,12 @@ impl SchemaResolver for Known {
                 found => found,
             },
         }
+    }
+
+    fn custom(&self, gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
+        let crd = &self.crds.get(*self.crd_kinds.get(gvk)?)?.crd;
+        let mut versions = crd.versions.iter();
+        let version = versions.find(|version| version.name == gvk.version)?;
+        (crd.kind == gvk.kind).then_some((crd, version))
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn is_fixed(found: &Finding) -> bool {
     found.refused
         || matches!(
             found.rule,
-            Rule::Unreadable | Rule::EmptyInput | Rule::BrokenCheck
+            Rule::Unreadable | Rule::EmptyInput | Rule::BrokenCheck | Rule::UnreadCluster
         )
 }
 

@@ -20,7 +20,9 @@ pub mod fix;
 mod glob;
 pub mod known;
 pub mod levels;
+mod lockout;
 mod manage;
+mod manifests;
 mod mend;
 mod names;
 pub mod policy;
@@ -120,6 +122,9 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     of_input.extend(names::passed_over(&input.dropped));
     let reads_stdin = options.paths.iter().any(is_stdin);
     of_input.extend(names::empty_input(&input, reads_stdin));
+    if let Some(dir) = &settings.static_dir {
+        of_input.extend(manifests::check(dir, &input));
+    }
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);

@@ -10,7 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
-use super::{absence, costs, expressions, suspicious};
+use super::{absence, costs, expressions, lockout, suspicious};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
 use crate::policy::analysis::{Profile, TypeCheck, type_check};
@@ -20,6 +20,7 @@ use crate::policy::cost::PolicyCosts;
 use crate::policy::expressions::PolicyExpression;
 use crate::policy::matching::{self, MatchedResource, Matches};
 use crate::policy::rule::Rule;
+use crate::policy::suspicious::Suspicion;
 use crate::schema::{GroupVersion, Gvk, Gvr};
 use crate::status::bindings::BindingsState;
 use crate::status::compute::{
@@ -87,6 +88,16 @@ impl Answers {
         Some(self.compiled.consequence(*n))
     }
 
+    /// Reports whether type checking has something to tell of the same place.
+    pub(super) fn is_told(&self, suspicion: &Suspicion) -> bool {
+        let Some(place) = suspicion.location else {
+            return false;
+        };
+        let of_field = self.typed.findings.iter();
+        let mut of_field = of_field.filter(|of| of.field_ref == suspicion.field_ref);
+        of_field.any(|of| of.iter().any(|(_, _, found)| found.location == place))
+    }
+
     /// The expression that `field_ref` holds.
     pub(super) fn expression(&self, field_ref: &str) -> Option<&PolicyExpression> {
         let n = self.by_field.get(field_ref)?;
@@ -107,6 +118,7 @@ pub fn check(
         let mut absent = Vec::new();
         if profile == Profile::Truthful {
             absence::check(policy, bindings, known, &answers, &mut absent);
+            lockout::check(policy, bindings, known, &answers, &mut absent);
         }
         (answers, absent)
     }));

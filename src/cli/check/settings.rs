@@ -12,6 +12,7 @@ use super::levels::{Level, LevelError, Levels};
 /// Flags of `check` about its findings.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Findings")]
+#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub struct FindingArgs {
     /// Report findings of RULE as errors; `all` stands for all rules that have no level of their own. May be given
     /// several times, as may those that follow
@@ -40,7 +41,7 @@ pub struct FindingArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "baseline")]
     pub write_baseline: Option<PathBuf>,
     /// Mend the findings that have one mend, in the files. A file is written only if it has none of them then, and
-    /// no others
+    /// no new errors or warnings
     #[arg(long)]
     pub fix: bool,
     /// Print what --fix would do, as a diff, and write nothing
@@ -84,6 +85,8 @@ pub struct Settings {
     pub baseline: Option<Baseline>,
     /// The name of the configuration file, if there is one.
     pub config: Option<String>,
+    /// The directory whose manifests an API server is to load when it starts.
+    pub static_dir: Option<PathBuf>,
     /// Texts that count instead of those of files, by their paths without links.
     pub texts: HashMap<PathBuf, String>,
 }

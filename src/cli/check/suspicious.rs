@@ -1,6 +1,6 @@
 //! Findings about what can hardly be meant.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
@@ -11,7 +11,6 @@ use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::mend;
 use super::policy::{Answers, bindings_of, finding};
-use crate::cel::source::Location;
 use crate::cli::input::Object;
 use crate::policy::rule::Rule;
 use crate::policy::suspicious::{self, Suspicion};
@@ -35,21 +34,8 @@ pub(super) fn check(
         is_harmless: false,
     });
     let found = suspicious::find(answers.compiled(), answers.matched(), &known.mapper);
-    let typed: HashSet<(&str, Location)> = answers
-        .typed
-        .findings
-        .iter()
-        .flat_map(|of| {
-            of.iter()
-                .map(|(_, _, found)| (of.field_ref.as_str(), found.location))
-        })
-        .collect();
-    let told = found.into_iter().chain(unlike).filter(|suspicion| {
-        let place = suspicion
-            .location
-            .map(|at| (suspicion.field_ref.as_str(), at));
-        place.is_none_or(|place| !typed.contains(&place))
-    });
+    let all = found.into_iter().chain(unlike);
+    let told = all.filter(|suspicion| !answers.is_told(suspicion));
     let told: Vec<Suspicion> = told.collect();
     // A rule of groups that cannot be is more than one of which nothing is known.
     let mut n_groups: HashMap<&str, usize> = HashMap::new();
@@ -103,7 +89,7 @@ pub(super) fn check_bindings(
     }
 }
 
-fn shown(
+pub(super) fn shown(
     policy: &Object<ValidatingAdmissionPolicy>,
     answers: &Answers,
     suspicion: &Suspicion,

@@ -7,7 +7,7 @@ use super::object::yaml_documents;
 use super::place::{Place, SourceText};
 use super::yaml::{self, About};
 
-/// The most comments of one file that are read.
+/// The most comments of one file that count; one more is read.
 pub const MAX_COMMENTS: usize = 1_000;
 
 /// A comment that is meant for a program.
@@ -47,7 +47,7 @@ pub fn comments(source: &Arc<SourceText>) -> Vec<Comment> {
             }
         }
         for comment in of_document {
-            if found.len() >= MAX_COMMENTS {
+            if found.len() > MAX_COMMENTS {
                 return found;
             }
             let raw = text.get(comment.span.clone()).unwrap_or_default();

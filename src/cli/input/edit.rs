@@ -288,9 +288,8 @@ fn within_style(style: Style, new: &str) -> Option<String> {
     Some(match style {
         Style::SingleQuoted => new.replace('\'', "''"),
         Style::DoubleQuoted | Style::Json => new.replace('\\', "\\\\").replace('"', "\\\""),
-        Style::Plain => new.to_owned(),
         Style::Literal { .. } | Style::Folded { .. } if new.is_empty() => return None,
-        Style::Literal { .. } | Style::Folded { .. } => new.to_owned(),
+        Style::Plain | Style::Literal { .. } | Style::Folded { .. } => new.to_owned(),
     })
 }
 
@@ -319,7 +318,7 @@ mod tests {
         let source = Arc::new(SourceText::new("f".to_owned(), text.to_owned()));
         let mut found = Vec::new();
         documents(&source, &mut Copies::default(), &mut |it| {
-            found.extend(it.ok())
+            found.extend(it.ok());
         });
         Object::new(found.pop().unwrap(), &source, ())
     }
@@ -348,8 +347,8 @@ mod tests {
         check_value("a: &x !!str core\r\n", "apps", Some("a: &x !!str apps\r\n"));
         check_value(
             "b: 1\n---\na: x\n---\nc: [\n",
-            "y",
-            Some("b: 1\n---\na: y\n---\nc: [\n"),
+            "apps",
+            Some("b: 1\n---\na: apps\n---\nc: [\n"),
         );
     }
 

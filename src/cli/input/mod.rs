@@ -109,7 +109,7 @@ pub struct Problem {
     /// Advice.
     pub help: Option<String>,
     /// The one mend.
-    pub fix: Option<Edit>,
+    pub fix: Option<Box<Edit>>,
 }
 
 /// The kinds of trouble with input.
@@ -270,7 +270,9 @@ impl Input {
                     source: Some(Arc::clone(source)),
                     message,
                     help: Some(format!("write `apiVersion: {POLICY_VERSION}`")),
-                    fix: node.and_then(|node| document.edit_value(source, node, POLICY_VERSION)),
+                    fix: node
+                        .and_then(|node| document.edit_value(source, node, POLICY_VERSION))
+                        .map(Box::new),
                 });
             }
             (CRD_GROUP, "CustomResourceDefinition") => {
@@ -314,7 +316,7 @@ impl Input {
                     "{}the API server refuses it",
                     advice.unwrap_or_default()
                 )),
-                fix,
+                fix: fix.map(Box::new),
             });
             return;
         }

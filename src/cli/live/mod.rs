@@ -1,4 +1,4 @@
-//! What a check needs of a cluster: its policies and bindings as objects of the input, what it serves, the schemas,
+//! Facts about a cluster for a check: its policies and bindings as objects of the input, what it serves, the schemas,
 //! and its version.
 //!
 //! Takes a connection and the names or the selector of policies, gives facts; the engine stays pure. What cannot be
@@ -68,7 +68,7 @@ impl Selection {
 pub(super) struct Gap {
     /// The gap in one line.
     pub(super) message: String,
-    /// What follows, or what to do.
+    /// The consequence, or the remedy.
     pub(super) help: String,
     /// True if the check is not complete because of it.
     pub(super) is_fatal: bool,
@@ -85,7 +85,7 @@ pub(super) struct Asked {
     n_of_files: (usize, usize),
     /// True if all bindings of the policies are among the input.
     pub(super) has_bindings: bool,
-    /// What could not be read.
+    /// The gaps.
     pub(super) gaps: Vec<Gap>,
 }
 
@@ -133,7 +133,9 @@ pub(super) async fn read(
     undiscovered(policies.clone(), &mapper, &mut gaps);
     let crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
     let mut served = schemas::read(connected, policies, mapper, crds.clone(), &mut gaps).await?;
-    let mapper = schemas::with_crds(&served.mapper, crds);
+    let mut mapper = schemas::with_crds(&served.mapper, crds);
+    mapper.incomplete.clone_from(&served.mapper.incomplete);
+    served.unserved = params::unserved(connected, input, &mapper, &mut gaps).await;
     served.bound = params::bound(connected, input, has_bindings, &mapper, &mut gaps).await;
     let asked = Asked {
         server: Some(connected.server.clone()),

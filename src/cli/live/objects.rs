@@ -11,13 +11,15 @@ use crate::cluster::error::Error;
 /// Objects asked for at once, so that a large cluster is read in bounded pieces.
 const PAGE_SIZE: u32 = 500;
 
-/// A kind of the group of policies.
+/// A kind that is read as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Kind {
     /// ValidatingAdmissionPolicy.
     Policy,
     /// ValidatingAdmissionPolicyBinding.
     Binding,
+    /// CustomResourceDefinition.
+    Crd,
 }
 
 impl Kind {
@@ -34,15 +36,30 @@ impl Kind {
                 "validatingadmissionpolicybindings",
                 "validatingadmissionpolicybinding",
             ],
+            Self::Crd => [
+                "CustomResourceDefinition",
+                "customresourcedefinitions",
+                "customresourcedefinition",
+            ],
+        }
+    }
+
+    /// The apiVersion.
+    fn api_version(self) -> &'static str {
+        match self {
+            Self::Policy | Self::Binding => POLICY_VERSION,
+            Self::Crd => "apiextensions.k8s.io/v1",
         }
     }
 
     pub(in crate::cli) fn api(self, connected: &Connected) -> Api<DynamicObject> {
         let [kind, plural, _] = self.names();
+        let api_version = self.api_version();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource {
-            group: "admissionregistration.k8s.io".to_owned(),
-            version: "v1".to_owned(),
-            api_version: POLICY_VERSION.to_owned(),
+            group: group.to_owned(),
+            version: version.to_owned(),
+            api_version: api_version.to_owned(),
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
@@ -54,7 +71,7 @@ impl Kind {
         let value = serde_json::to_value(object);
         let mut value = value.map_err(|error| Error::Decode(error.to_string()))?;
         if let Value::Object(fields) = &mut value {
-            fields.insert("apiVersion".to_owned(), POLICY_VERSION.into());
+            fields.insert("apiVersion".to_owned(), self.api_version().into());
             let [kind, ..] = self.names();
             fields.insert("kind".to_owned(), kind.into());
         }

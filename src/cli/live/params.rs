@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{Selector, discovery};
+use serde_json::Value;
 
+use super::objects::{self, Kind};
 use super::{Gap, told};
 use crate::cli::connection::Connected;
 use crate::cli::input::Input;
 use crate::cluster::error::Error;
 use crate::policy;
-use crate::schema::RestMapper;
 use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Gvk, RestMapper};
 use crate::status::bindings::BindingsState;
-use crate::status::compute::ParamsState;
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use crate::status::compute::{NotServed, ParamsState};
 
 /// How a policy is bound in a cluster.
 #[derive(Clone, Debug)]
@@ -62,6 +64,100 @@ pub(super) async fn bound(
         all.insert(name.to_owned(), Bound { bindings, params });
     }
     all
+}
+
+/// Why paramKinds of the policies that nothing serves are not served, where a CustomResourceDefinition tells.
+pub(super) async fn unserved(
+    connected: &Connected,
+    input: &Input,
+    mapper: &RestMapper,
+    gaps: &mut Vec<Gap>,
+) -> BTreeMap<Gvk, NotServed> {
+    let kinds = input.policies.iter();
+    let kinds = kinds.filter_map(|policy| policy::declared_param_kind(&policy.value));
+    let is_unknown = |gvk: &Gvk| {
+        let mut incomplete = mapper.incomplete.iter();
+        mapper.resources_of_kind(gvk).next().is_none()
+            && !incomplete.any(|(of, _)| *of == gvk.api_version())
+    };
+    let kinds: BTreeSet<Gvk> = kinds.filter(is_unknown).collect();
+    let mut found = BTreeMap::new();
+    if kinds.is_empty() {
+        return found;
+    }
+    let crds = match objects::list(connected, Kind::Crd, None).await {
+        Ok(listed) => listed.items,
+        Err(error) => {
+            gaps.push(Gap {
+                message: format!("the CustomResourceDefinitions of the cluster cannot be read: {}", told(&error)),
+                help: "ask for `list` on customresourcedefinitions.apiextensions.k8s.io; whether one defines a \
+                       paramKind that is not served is not told"
+                    .to_owned(),
+                is_fatal: true,
+            });
+            return found;
+        }
+    };
+    for gvk in kinds {
+        let defines = |crd: &&Value| {
+            crd.pointer("/spec/group").and_then(Value::as_str) == Some(gvk.group.as_str())
+                && crd.pointer("/spec/names/kind").and_then(Value::as_str)
+                    == Some(gvk.kind.as_str())
+        };
+        // One that is established serves the kind, whatever others define.
+        let mut of_kind: Vec<&Value> = crds.iter().filter(defines).collect();
+        of_kind
+            .sort_by_key(|crd| condition(crd, "Established").is_none_or(|(is_true, _)| !is_true));
+        if let Some(crd) = of_kind.first() {
+            let why = not_served(crd, &gvk);
+            found.insert(gvk, why);
+        }
+    }
+    found
+}
+
+/// Why the version of the kind that a CRD defines is not served.
+fn not_served(crd: &Value, gvk: &Gvk) -> NotServed {
+    let name = objects::name(crd).to_owned();
+    let versions = crd.pointer("/spec/versions").and_then(Value::as_array);
+    let served = versions.into_iter().flatten();
+    let served = served.filter(|version| version.get("served") == Some(&Value::Bool(true)));
+    let served: Vec<&str> = served
+        .filter_map(|version| version.get("name")?.as_str())
+        .collect();
+    let established = condition(crd, "Established");
+    if served.is_empty() {
+        NotServed::NoVersion { crd: name }
+    } else if !served.contains(&gvk.version.as_str()) {
+        let versions = served
+            .iter()
+            .map(|version| format!("{}/{version}", gvk.group));
+        NotServed::OtherVersions(versions.collect())
+    } else if established.as_ref().is_some_and(|(is_true, _)| *is_true) {
+        NotServed::NotListed { crd: name }
+    } else {
+        let conditions = [condition(crd, "NamesAccepted"), established];
+        let failed = conditions.into_iter().flatten();
+        let mut failed = failed.filter(|(is_true, message)| !is_true && !message.is_empty());
+        NotServed::NotEstablished {
+            crd: name,
+            reason: failed.next().map(|(_, message)| message),
+        }
+    }
+}
+
+/// A condition of a CRD: true or not, and its message.
+fn condition(crd: &Value, type_: &str) -> Option<(bool, String)> {
+    let conditions = crd.pointer("/status/conditions")?.as_array()?;
+    let of_type = |condition: &&Value| condition.get("type").and_then(Value::as_str) == Some(type_);
+    let condition = conditions.iter().find(of_type)?;
+    let text = |key| {
+        condition
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    Some((text("status") == "True", text("message").to_owned()))
 }
 
 /// The state of the params that the bindings refer to.

@@ -34,7 +34,10 @@ impl Plan {
             let text = text(path).filter(|_| !is_file(path));
             has_type || text.is_some_and(|it| names::of_resource(&it).is_some())
         };
-        let (named, paths): (Vec<_>, Vec<_>) = args.paths.iter().cloned().partition(is_name);
+        let (named, paths): (Vec<_>, Vec<_>) = {
+            let given = args.paths.iter().chain(&args.static_dir);
+            given.cloned().partition(is_name)
+        };
         let named: Vec<String> = named.iter().filter_map(text).collect();
         let selection = Selection {
             names: names::parse(&named).map_err(CliError::Usage)?,

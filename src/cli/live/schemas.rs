@@ -19,6 +19,7 @@ use crate::policy::matching;
 use crate::schema::openapi::OpenApiDocument;
 use crate::schema::resolver::{Resolution, SchemaResolver, SchemaSet};
 use crate::schema::{Builtin, Crd, GroupVersion, Gvk, Interner, RestMapper};
+use crate::status::compute::NotServed;
 
 /// The resources that a cluster serves, and the schemas of those that were asked for.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(in crate::cli) struct Served {
     pub(in crate::cli) mapper: RestMapper,
     /// How the policies of the input are bound, by name.
     pub(in crate::cli) bound: BTreeMap<String, Bound>,
+    /// Why paramKinds that a CRD of the cluster defines are not served.
+    pub(in crate::cli) unserved: BTreeMap<Gvk, NotServed>,
     /// The types.
     schemas: SchemaSet,
     /// The schemas of custom resources as they are published.
@@ -73,6 +76,7 @@ pub(super) async fn read<'a>(
         version,
         mapper,
         bound: BTreeMap::new(),
+        unserved: BTreeMap::new(),
         schemas: SchemaSet::default(),
         published: HashMap::new(),
     };

@@ -17,7 +17,7 @@ use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Wanted};
 use crate::cli::text::clean;
 use crate::policy;
-use crate::policy::absence::{self, Context, LeastObjects, Reads, Witness};
+use crate::policy::absence::{self, Context, Reads, Witness};
 use crate::policy::admission::{Admission, DeniedBy, EvaluationResult, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
@@ -191,7 +191,7 @@ fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
 /// The probes of a policy, one for each set of params, and what became of its validations.
 fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<Json>, Vec<Found>) {
     let compiled = CompiledPolicy::new(&policy.value);
-    let least = LeastObjects::default();
+
     let context = Context {
         mapper: &known.mapper,
         schemas: known,
@@ -199,7 +199,7 @@ fn of_policy(policy: &Object<ValidatingAdmissionPolicy>, known: &Known) -> (Vec<
         typed: &[],
         without_params: None,
         never_has_params: false,
-        least: &least,
+        least: &known.least,
     };
     let bench = Bench {
         policy: &policy.value,

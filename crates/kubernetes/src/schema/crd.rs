@@ -49,6 +49,8 @@ pub struct Crd {
     pub singular: String,
     /// True if objects live in namespaces.
     pub namespaced: bool,
+    /// True if a webhook converts objects between the versions; else only their apiVersion changes.
+    pub has_webhook: bool,
     /// The versions that are served.
     pub versions: Vec<CrdVersion>,
 }
@@ -117,6 +119,11 @@ impl Crd {
             plural: required(names, "spec.names", "plural")?,
             singular: optional(names, "singular").unwrap_or_else(|| kind.to_lowercase()),
             namespaced: spec.get("scope").and_then(Value::as_str) == Some("Namespaced"),
+            has_webhook: spec
+                .get("conversion")
+                .and_then(|conversion| conversion.get("strategy"))
+                .and_then(Value::as_str)
+                == Some("Webhook"),
             kind,
             versions,
         })

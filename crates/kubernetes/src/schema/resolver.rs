@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::crd::Crd;
+use super::crd::{Crd, CrdVersion};
 use super::decl_type::DeclType;
 use super::error::SchemaError;
 use super::intern::Interner;
@@ -28,6 +28,11 @@ pub enum Resolution {
 pub trait SchemaResolver: Sync {
     /// The type of `gvk`.
     fn resolve(&self, gvk: &Gvk) -> Resolution;
+
+    /// The CustomResourceDefinition of a kind with the version, where the kind has one that is at hand.
+    fn custom(&self, _gvk: &Gvk) -> Option<(&Crd, &CrdVersion)> {
+        None
+    }
 }
 
 /// Types in memory, filled from documents and CustomResourceDefinitions.

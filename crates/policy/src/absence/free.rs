@@ -92,12 +92,11 @@ impl Reader<'_> {
             })
             .collect();
         match (path.root, &*fields) {
-            (Root::Params, _) => return None,
-            (Root::Request, ["name"]) => return Some(Form::Name),
             (Root::Request, ["userInfo", "username" | "groups" | "extra", ..]) => {
                 return Some(Form::Any);
             }
-            (Root::Request, _) => return None,
+            (Root::Request, ["name"]) => return Some(Form::Name),
+            (Root::Params | Root::Request, _) => return None,
             (_, [.., "metadata", "annotations", _]) => return Some(Form::Any),
             (_, [.., "metadata", "labels", _]) => return Some(Form::Label),
             (_, ["metadata", "name"]) => return Some(Form::Name),

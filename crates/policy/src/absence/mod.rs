@@ -6,6 +6,8 @@
 //! of the requests is not said (`witness`, ADR 18). [`analyse`] gives what is left.
 
 mod candidates;
+mod compared;
+mod enums;
 mod examples;
 mod facts;
 mod failures;
@@ -44,6 +46,7 @@ use cel::ast::{Ast, Expr, ExprId};
 use cel::diagnostic::Code;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
+pub use compared::constant_comparisons;
 pub use examples::{Examples, Reads, examples, reads};
 use failures::Failure;
 use kinds::kinds;
@@ -215,11 +218,7 @@ impl<'a> Analysis<'a> {
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
         let policy = self.policy;
-        let expressions = policy.expressions().iter().enumerate();
-        let variables = expressions
-            .filter(|(_, expression)| expression.role == Role::Variable)
-            .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
-            .collect();
+        let variables = variables(policy);
         let reader = Reader {
             policy,
             roots: maker.roots(),
@@ -537,6 +536,15 @@ fn blocking<'c>(
         .iter()
         .partition(|failure| failure.n == candidate.place.n);
     here.into_iter().chain(elsewhere).find_map(lacking)
+}
+
+/// The indices of the variables by name, the last one of each.
+fn variables(policy: &CompiledPolicy) -> HashMap<&str, usize> {
+    let expressions = policy.expressions().iter().enumerate();
+    expressions
+        .filter(|(_, expression)| expression.role == Role::Variable)
+        .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
+        .collect()
 }
 
 fn shape<'a>(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 
+use super::compared::Texts;
 use super::facts;
 use super::need::Need;
 use super::path::{Path, Root, Segment};
@@ -100,6 +101,26 @@ impl<'a> Shape<'a> {
         matches!(self.type_.kind, DeclKind::String)
             && self.type_.enum_values.is_none()
             && self.format().is_none()
+    }
+
+    /// The texts that are valid, where it is a text with a list of them.
+    pub(super) fn enum_texts(&self) -> Option<Texts<'_>> {
+        let values = self.type_.enum_values.as_ref()?;
+        values.iter().map(Json::as_str).collect()
+    }
+
+    /// Reports whether the value is a scalar that is never null: lists and maps that Kubernetes' own kinds always have
+    /// may be, and a time that is not set is.
+    pub(super) fn is_never_null(&self) -> bool {
+        !self.type_.nullable
+            && matches!(
+                self.type_.kind,
+                DeclKind::Bool
+                    | DeclKind::Int
+                    | DeclKind::Double
+                    | DeclKind::String
+                    | DeclKind::IntOrString
+            )
     }
 
     /// Reports whether a CRD has rules about it that are expressions.

@@ -142,7 +142,7 @@ pub(super) fn imply(kind: &str, root: Root, needs: &mut Needs) -> Option<()> {
     (!(is_external && has_addresses)).then_some(())
 }
 
-/// Fields that a Service has unless it is of the type ExternalName.
+/// Fields that a Service has unless it is of the type `ExternalName`.
 const ADDRESSES: [&str; 5] = [
     "clusterIP",
     "clusterIPs",

@@ -262,7 +262,7 @@ impl Words<'_, '_> {
         Some(expression.role)
     }
 
-    /// The argument of the orValue() that the chain stands before, as it is written, and whether that is the whole
+    /// The argument of the `orValue()` that the chain stands before, as it is written, and whether that is the whole
     /// expression.
     fn or_value(self, n: usize, chain: ExprId) -> Option<(String, bool)> {
         let ast = self.reader.ast(n)?;

@@ -167,6 +167,17 @@ impl Admission {
         }
     }
 
+    /// The kind as which `request` is evaluated, where the policy's constraints match it.
+    #[must_use]
+    pub fn matched_kind(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Option<Gvk> {
+        let matched = self.matches(request, namespaces).ok().flatten();
+        matched.map(|(_, gvk)| gvk)
+    }
+
     /// Reports whether the policy's constraints match `request` as the resource that it names.
     pub(crate) fn matches_exactly(
         &self,

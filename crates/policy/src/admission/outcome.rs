@@ -242,6 +242,19 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// Reports whether a stage ended for what it cost.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        let stages = [
+            &self.match_conditions,
+            &self.validations,
+            &self.messages,
+            &self.audit_annotations,
+        ];
+        let mut stages = stages.into_iter().flatten();
+        stages.any(|stage| stage.used.is_err())
+    }
+
     /// The cost units that all stages together are known to have used.
     #[must_use]
     pub fn used(&self) -> u64 {

@@ -256,6 +256,14 @@ rules! {
         "the expression exceeds a limit of the API server",
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
+    LockOut "lock-out":
+        "under a binding with Deny, the policy denies requests that the cluster itself needs",
+        words("A policy with the rule `*/*` is bound with Deny, and asks every object for a label that leases and nodes do not have."),
+        "Name the resources that are meant instead of `*`, or leave out what the cluster's own parts do: by a matchCondition \
+         such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`, or by a \
+         namespaceSelector with `kubernetes.io/metadata.name` NotIn kube-system and kube-node-lease; that does not leave out \
+         what has no namespace, such as nodes. The requests that are tried are those of kubelets, the scheduler and the \
+         controllers, each with the decision of the policy's own expressions.";
     NewerFunction "newer-function":
         "a function or macro that the API server of --kubernetes-version does not have",
         words("`kubectl vap check policy.yaml --kubernetes-version 1.34`, where an expression calls sort() on a list."),
@@ -343,6 +351,13 @@ rules! {
         "a finding of the baseline that there is no more",
         words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),
         "Write the baseline again, so that the finding is reported if it comes back.";
+    StaticManifest "static-manifest":
+        "the directory of `--static` is not one that an API server loads when it starts",
+        words("`kubectl vap check --static manifests/`, where a policy of the directory has a paramKind, or its name does not \
+               end in `.static.k8s.io`."),
+        "Policies and bindings that an API server loads from its `staticManifestsDir` have names that end in \
+         `.static.k8s.io`, are of admissionregistration.k8s.io/v1, have no paramKind and no paramRef, and each binding has \
+         its policy in the same directory. One that does not fit keeps the API server from loading any of them.";
     Syntax "syntax":
         "the expression is not CEL",
         expression("object.spec.replicas <=", "object.spec.replicas <= 50"),

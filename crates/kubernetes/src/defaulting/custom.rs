@@ -1,0 +1,233 @@
+//! Custom resources: defaults and pruning by their structural schemas.
+//!
+//! Source: `k8s.io/apiextensions-apiserver` `pkg/apiserver/schema/defaulting/{algorithm,prunenulls}.go`,
+//! `pkg/apiserver/schema/pruning/algorithm.go`.
+
+use serde_json::{Map, Value};
+
+/// The most levels of schemas and objects that are followed.
+const MAX_DEPTH: usize = 128;
+
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+
+/// The fields of every object, which pruning leaves alone.
+const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Sets defaults and removes unknown fields, as the API server does with what it reads.
+pub fn complete(object: &mut Value, schema: &Value) {
+    prune_nulls(object, Some(schema), 0);
+    default(object, Some(schema), 0);
+    prune(object, Some(schema), true, 0);
+}
+
+fn is_true(schema: &Value, key: &str) -> bool {
+    schema.get(key) == Some(&Value::Bool(true))
+}
+
+fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+/// The default of a schema; null counts for none.
+fn default_of(schema: &Value) -> Option<&Value> {
+    schema.get("default").filter(|value| !value.is_null())
+}
+
+/// `additionalProperties`, where there are any; the schema within, if there is one.
+fn additional(schema: &Value) -> Option<Option<&Value>> {
+    match schema.get("additionalProperties")? {
+        Value::Bool(true) => Some(None),
+        inner @ Value::Object(_) => Some(Some(inner)),
+        _ => None,
+    }
+}
+
+fn is_forbidden_null(value: &Value, schema: Option<&Value>) -> bool {
+    value.is_null() && schema.is_some_and(|schema| !is_true(schema, "nullable"))
+}
+
+/// Removes nulls that are not allowed and have no default.
+fn prune_nulls(value: &mut Value, schema: Option<&Value>, depth: usize) {
+    let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
+        return;
+    };
+    let depth = depth.saturating_add(1);
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, value| {
+                let schema = property(schema, name);
+                !(is_forbidden_null(value, schema) && schema.and_then(default_of).is_none())
+                    || schema.is_none()
+            });
+            for (name, value) in fields.iter_mut() {
+                let inner = property(schema, name).or_else(|| additional(schema).flatten());
+                prune_nulls(value, inner, depth);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                prune_nulls(item, schema.get("items"), depth);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn default(value: &mut Value, schema: Option<&Value>, depth: usize) {
+    let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
+        return;
+    };
+    let depth = depth.saturating_add(1);
+    match value {
+        Value::Object(fields) => {
+            set_defaults(fields, schema);
+            for (name, value) in fields.iter_mut() {
+                if let Some(inner) = property(schema, name) {
+                    default(value, Some(inner), depth);
+                } else if let Some(Some(inner)) = additional(schema) {
+                    if is_forbidden_null(value, Some(inner)) {
+                        *value = default_of(inner).cloned().unwrap_or_default();
+                    }
+                    default(value, Some(inner), depth);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let inner = schema.get("items");
+            for item in items {
+                if is_forbidden_null(item, inner) {
+                    *item = inner.and_then(default_of).cloned().unwrap_or_default();
+                }
+                default(item, inner, depth);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn set_defaults(fields: &mut Map<String, Value>, schema: &Value) {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        let Some(default) = default_of(property) else {
+            continue;
+        };
+        let is_missing = fields
+            .get(name)
+            .is_none_or(|value| is_forbidden_null(value, Some(property)));
+        if is_missing {
+            fields.insert(name.clone(), default.clone());
+        }
+    }
+}
+
+fn prune(value: &mut Value, schema: Option<&Value>, is_resource: bool, depth: usize) {
+    if depth >= MAX_DEPTH {
+        return;
+    }
+    let depth = depth.saturating_add(1);
+    let preserves = schema.is_some_and(|schema| is_true(schema, PRESERVE));
+    let is_resource = is_resource || schema.is_some_and(|schema| is_true(schema, EMBEDDED));
+    match value {
+        Value::Object(fields) => {
+            let Some(schema) = schema else {
+                fields.clear();
+                return;
+            };
+            fields.retain(|name, value| {
+                if is_resource && META.contains(&name.as_str()) {
+                    return true;
+                }
+                if let Some(inner) = property(schema, name) {
+                    prune(value, Some(inner), false, depth);
+                    return true;
+                }
+                match additional(schema) {
+                    // Upstream goes on with no schema, which removes the fields within.
+                    Some(inner) => {
+                        prune(value, inner, false, depth);
+                        true
+                    }
+                    None => preserves,
+                }
+            });
+        }
+        Value::Array(items) => {
+            let inner = schema.and_then(|schema| schema.get("items"));
+            for item in items {
+                if preserves {
+                    skip(item, inner, depth);
+                } else {
+                    prune(item, inner, false, depth);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Prunes below what keeps unknown fields: only what schemas describe.
+fn skip(value: &mut Value, schema: Option<&Value>, depth: usize) {
+    let Some(schema) = schema.filter(|_| depth < MAX_DEPTH) else {
+        return;
+    };
+    let depth = depth.saturating_add(1);
+    let is_resource = is_true(schema, EMBEDDED);
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                if is_resource && META.contains(&name.as_str()) {
+                    continue;
+                }
+                if let Some(inner) = property(schema, name) {
+                    prune(value, Some(inner), false, depth);
+                } else if let Some(inner) = additional(schema) {
+                    prune(value, inner, false, depth);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                skip(item, schema.get("items"), depth);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complete;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_come_and_unknown_fields_go() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "default": {}, "properties": {
+            "size": {"type": "integer", "default": 3},
+            "name": {"type": "string", "nullable": true, "default": "a"},
+            "plain": {"type": "string"},
+            "open": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                "closed": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+            "map": {"type": "object", "additionalProperties": {"type": "object", "properties": {
+                "b": {"type": "boolean", "default": true}}}},
+            "pod": {"type": "object", "x-kubernetes-embedded-resource": true, "properties": {}},
+        }}}});
+        let cases = [
+            (json!({}), json!({"spec": {"size": 3, "name": "a"}})),
+            (
+                json!({"spec": {"size": null, "name": null, "plain": null, "other": 1}}),
+                json!({"spec": {"size": 3, "name": null}}),
+            ),
+            (
+                json!({"spec": {"size": 1, "name": "", "open": {"x": {"y": 1}, "closed": {"a": "b", "c": 1}},
+                    "map": {"k": {}, "l": {"b": false, "z": 1}}, "pod": {"kind": "Pod", "spec": {}, "metadata": {"name": "a"}}}}),
+                json!({"spec": {"size": 1, "name": "", "open": {"x": {"y": 1}, "closed": {"a": "b"}},
+                    "map": {"k": {"b": true}, "l": {"b": false}}, "pod": {"kind": "Pod", "metadata": {"name": "a"}}}}),
+            ),
+        ];
+        for (mut given, expected) in cases {
+            complete(&mut given, &schema);
+            assert_eq!(given, expected);
+        }
+    }
+}

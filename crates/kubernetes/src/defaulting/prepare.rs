@@ -1,0 +1,301 @@
+//! The objects of a request as they are when policies are asked.
+//!
+//! Source: `k8s.io/apiserver` `pkg/endpoints/handlers/create.go`, `pkg/endpoints/handlers/update.go`,
+//! `pkg/registry/generic/registry/store.go`, `pkg/registry/rest/{create,update,meta}.go`;
+//! `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/strategy.go`.
+
+use serde_json::{Map, Value, json};
+
+use super::{Error, NOW, Typed, UID, custom, kind_rules};
+use crate::schema::Gvk;
+
+/// The end that a name gets which the API server makes.
+const SUFFIX: &str = "x7x7x";
+
+/// The revision of objects that have none.
+const REVISION: &str = "1";
+
+/// The most characters of a made name before its end.
+const MAX_GENERATED: usize = 58;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// It creates an object.
+    Create,
+    /// It changes one.
+    Update,
+    /// It deletes one.
+    Delete,
+}
+
+/// A kind that a CustomResourceDefinition defines.
+#[derive(Clone, Copy, Debug)]
+pub struct Custom<'a> {
+    /// The schema of the version, if it has one.
+    pub schema: Option<&'a Value>,
+    /// True if there is a `status` subresource.
+    pub has_status: bool,
+}
+
+/// A request, with the objects that its sender has written.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What it does.
+    pub operation: Operation,
+    /// The kind of its objects.
+    pub gvk: &'a Gvk,
+    /// The CustomResourceDefinition of the kind, if it has one.
+    pub custom: Option<Custom<'a>>,
+    /// The namespace; empty for what has none.
+    pub namespace: &'a str,
+    /// True if it is for the subresource `status`.
+    pub is_status: bool,
+    /// The object.
+    pub object: Option<&'a Value>,
+    /// The object as it was before.
+    pub old_object: Option<&'a Value>,
+}
+
+/// The objects as policies see them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prepared {
+    /// The object.
+    pub object: Option<Value>,
+    /// The object as it was before.
+    pub old_object: Option<Value>,
+}
+
+/// Makes of the objects of a request what the API server makes of them before it asks a policy.
+///
+/// # Errors
+/// Why that is not known.
+pub fn prepare(request: &Request<'_>) -> Result<Prepared, Error> {
+    let old = request.old_object.map(|old| stored(request, old));
+    let old = old.transpose()?;
+    let object = match (request.object, &old, request.operation) {
+        (None, ..) | (_, _, Operation::Delete) => None,
+        (Some(object), Some(old), Operation::Update) => Some(updated(request, object, old)?),
+        (Some(object), ..) => Some(created(request, object)?),
+    };
+    Ok(Prepared {
+        object,
+        old_object: old,
+    })
+}
+
+/// An object that a request creates.
+fn created(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
+    let mut object = object.clone();
+    let metadata = metadata(&mut object);
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+    ] {
+        metadata.remove(field);
+    }
+    metadata.insert("uid".to_owned(), UID.into());
+    metadata.insert("creationTimestamp".to_owned(), NOW.into());
+    identify(metadata, request);
+    manage(metadata, request.gvk);
+    if let Some(custom) = request.custom {
+        complete(&mut object, custom);
+        if custom.has_status
+            && let Some(fields) = object.as_object_mut()
+        {
+            fields.remove("status");
+        }
+        self::metadata(&mut object).insert("generation".to_owned(), 1.into());
+        return Ok(object);
+    }
+    let mut typed = Typed::read(request.gvk, &object)?;
+    typed.create()?;
+    typed.write()
+}
+
+/// An object that is there already: what its sender leaves out of it is what it would have got when it was created.
+fn stored(request: &Request<'_>, object: &Value) -> Result<Value, Error> {
+    let mut object = object.clone();
+    let has_status = object.get("status").is_some_and(|status| !status.is_null());
+    let given = metadata(&mut object);
+    let is_known = given.contains_key("uid");
+    for (field, value) in [
+        ("uid", UID),
+        ("creationTimestamp", NOW),
+        ("resourceVersion", REVISION),
+    ] {
+        given.entry(field).or_insert_with(|| value.into());
+    }
+    identify(given, request);
+    if !is_known {
+        manage(given, request.gvk);
+    }
+    let generation = given.get("generation").cloned();
+    if let Some(custom) = request.custom {
+        complete(&mut object, custom);
+        metadata(&mut object)
+            .entry("generation")
+            .or_insert_with(|| 1.into());
+        return Ok(object);
+    }
+    let mut typed = Typed::read(request.gvk, &object)?;
+    // What has been read from a cluster is whole.
+    if !is_known && !has_status {
+        typed.create()?;
+    } else if !is_known && generation.is_none() && kind_rules::has_generation(request.gvk) {
+        typed.change(|object| {
+            metadata(object).insert("generation".to_owned(), 1.into());
+        });
+    }
+    if let Some(generation) = generation {
+        typed.change(|object| {
+            metadata(object).insert("generation".to_owned(), generation);
+        });
+    }
+    typed.write()
+}
+
+/// An object that takes the place of another.
+fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, Error> {
+    let mut object = object.clone();
+    let given = metadata(&mut object);
+    let before = old.get("metadata").and_then(Value::as_object);
+    let before = |field: &str| before.and_then(|metadata| metadata.get(field)).cloned();
+    given.remove("selfLink");
+    for field in [
+        "uid",
+        "resourceVersion",
+        "name",
+        "deletionGracePeriodSeconds",
+    ] {
+        if !given.get(field).is_some_and(|value| !value.is_null())
+            && let Some(value) = before(field)
+        {
+            given.insert(field.to_owned(), value);
+        }
+    }
+    for field in ["creationTimestamp", "deletionTimestamp", "generation"] {
+        match before(field) {
+            Some(value) => given.insert(field.to_owned(), value),
+            None if field == "generation" => given.remove(field),
+            None => None,
+        };
+    }
+    if let Some(value) = before("managedFields") {
+        given.entry("managedFields").or_insert(value);
+    }
+    identify(given, request);
+    let has_status_apart = match request.custom {
+        Some(custom) => {
+            complete(&mut object, custom);
+            custom.has_status
+        }
+        None => {
+            object = Typed::read(request.gvk, &object)?.write()?;
+            kind_rules::resets_status(request.gvk)
+        }
+    };
+    if request.is_status {
+        // All but the status, and some metadata, stays.
+        let Some(fields) = object.as_object_mut() else {
+            return Ok(object);
+        };
+        let kept: Vec<String> = fields
+            .keys()
+            .filter(|name| !["status", "metadata"].contains(&name.as_str()))
+            .cloned()
+            .collect();
+        for name in kept {
+            fields.remove(&name);
+        }
+        for (name, value) in old.as_object().into_iter().flatten() {
+            if name != "status" && name != "metadata" {
+                fields.insert(name.clone(), value.clone());
+            }
+        }
+        return Ok(object);
+    }
+    if has_status_apart && let Some(fields) = object.as_object_mut() {
+        match old.get("status") {
+            Some(status) => fields.insert("status".to_owned(), status.clone()),
+            None => fields.remove("status"),
+        };
+    }
+    let counts = match request.custom {
+        Some(_) => without_metadata(&object) != without_metadata(old),
+        None => kind_rules::has_generation(request.gvk) && object.get("spec") != old.get("spec"),
+    };
+    if counts {
+        let generation = before("generation").and_then(|value| value.as_i64());
+        let next = generation.unwrap_or_default().saturating_add(1);
+        metadata(&mut object).insert("generation".to_owned(), next.into());
+    }
+    Ok(object)
+}
+
+fn without_metadata(object: &Value) -> Option<Map<String, Value>> {
+    let mut fields = object.as_object()?.clone();
+    fields.remove("metadata");
+    fields.remove("status");
+    Some(fields)
+}
+
+/// Sets the defaults of a custom resource.
+fn complete(object: &mut Value, custom: Custom<'_>) {
+    if let Some(schema) = custom.schema {
+        custom::complete(object, schema);
+    }
+}
+
+/// The metadata of an object, made where it is missing.
+fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    if !object.is_object() {
+        *object = json!({});
+    }
+    if !object.get("metadata").is_some_and(Value::is_object)
+        && let Some(fields) = object.as_object_mut()
+    {
+        fields.insert("metadata".to_owned(), json!({}));
+    }
+    #[expect(clippy::expect_used, reason = "it was put there above")]
+    object
+        .get_mut("metadata")
+        .and_then(Value::as_object_mut)
+        .expect("metadata is an object")
+}
+
+/// Sets name and namespace as the request has them.
+fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
+    let text = |metadata: &Map<String, Value>, field: &str| {
+        let text = metadata.get(field).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty()).map(str::to_owned)
+    };
+    if text(metadata, "name").is_none()
+        && let Some(prefix) = text(metadata, "generateName")
+    {
+        let kept: String = prefix.chars().take(MAX_GENERATED).collect();
+        metadata.insert("name".to_owned(), format!("{kept}{SUFFIX}").into());
+    }
+    let is_namespace = request.gvk.group.is_empty() && request.gvk.kind == "Namespace";
+    if request.namespace.is_empty() || is_namespace {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace".to_owned(), request.namespace.into());
+    }
+}
+
+/// Says who manages the fields, as the API server does for each change.
+fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
+    metadata.insert(
+        "managedFields".to_owned(),
+        json!([{
+            "manager": "kubectl",
+            "operation": "Update",
+            "apiVersion": gvk.api_version(),
+            "time": NOW,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {},
+        }]),
+    );
+}

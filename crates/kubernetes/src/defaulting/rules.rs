@@ -1,0 +1,367 @@
+//! Rules of the table on a compact object.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+
+use super::Error;
+use super::image;
+use super::table::{Action, Dep, Form, KindTable, Open, Rule, Shape, Step, Table, Type};
+use super::typed::{read, zero};
+use crate::library::quantity::Quantity;
+
+/// The fields of an image, of which only counts whether its tag is `latest`.
+const IMAGES: [&str; 2] = ["image", "reference"];
+
+static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+/// A struct on the way to a place: its type, and its fields as they were before all rules.
+#[derive(Clone, Copy)]
+struct Level<'a> {
+    struct_: usize,
+    before: &'a Map<String, Value>,
+}
+
+/// Applies rules to an object. Values that rules ask for are those before all rules.
+pub(super) fn apply(
+    table: &Table,
+    kind: &KindTable,
+    rules: &[Rule],
+    object: &mut Value,
+) -> Result<(), Error> {
+    let before = object.clone();
+    let root = Level {
+        struct_: kind.root,
+        before: before.as_object().unwrap_or(&*NOTHING),
+    };
+    // What is rounded may have been copied, so that it comes last.
+    for last in [false, true] {
+        for rule in rules {
+            let is_last = rule.rows.iter().any(|row| row.action.op == "round");
+            if is_last == last
+                && let Some(after) = object.as_object_mut()
+            {
+                walk(
+                    table,
+                    &rule.at,
+                    &mut vec![root],
+                    after,
+                    &mut |levels, after| change(table, rule, levels, after),
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first of the fields without known rules that an object has, or that depend on one that it has.
+pub(super) fn unknown(
+    table: &Table,
+    kind: &KindTable,
+    unknown: &[Open],
+    object: &Value,
+) -> Option<String> {
+    let root = Level {
+        struct_: kind.root,
+        before: object.as_object().unwrap_or(&*NOTHING),
+    };
+    let mut found = None;
+    let mut copy = object.clone();
+    for open in unknown {
+        let Some(after) = copy.as_object_mut() else {
+            continue;
+        };
+        let walked = walk(table, &open.at, &mut vec![root], after, &mut |levels, _| {
+            let own = levels
+                .last()
+                .and_then(|level| level.before.get(&open.field));
+            let other = open.deps.iter().any(|dep| value_of(dep, levels).is_some());
+            if own.is_some() || other {
+                let steps = open.at.iter().map(|step| step.field.as_str());
+                let path: Vec<&str> = steps.chain([open.field.as_str()]).collect();
+                found.get_or_insert_with(|| path.join("."));
+            }
+            Ok(())
+        });
+        if walked.is_err() || found.is_some() {
+            break;
+        }
+    }
+    found
+}
+
+/// What is done at a place, with the structs on the way and the fields as they are by now.
+type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
+
+fn walk<'a>(
+    table: &Table,
+    steps: &[Step],
+    levels: &mut Vec<Level<'a>>,
+    after: &mut Map<String, Value>,
+    at_place: AtPlace<'_>,
+) -> Result<(), Error> {
+    let (Some((step, rest)), Some(level)) = (steps.split_first(), levels.last().copied()) else {
+        return at_place(levels, after);
+    };
+    let struct_ = table
+        .type_of(level.struct_, &step.field)
+        .and_then(Type::struct_within)
+        .ok_or_else(|| Error::Broken(format!("no struct in {}", step.field)))?;
+    let before = level.before.get(&step.field);
+    let mut into = |before: &'a Map<String, Value>, after: &mut Map<String, Value>| {
+        levels.push(Level { struct_, before });
+        let done = walk(table, rest, levels, after, at_place);
+        levels.pop();
+        done
+    };
+    match step.form {
+        Form::Struct => {
+            let before = before.and_then(Value::as_object).unwrap_or(&*NOTHING);
+            let slot = after
+                .entry(step.field.clone())
+                .or_insert_with(|| Value::Object(Map::new()));
+            if let Some(fields) = slot.as_object_mut() {
+                into(before, fields)?;
+                if fields.is_empty() {
+                    after.remove(&step.field);
+                }
+            }
+        }
+        Form::Pointer => {
+            let before = before.and_then(Value::as_object);
+            let after = after.get_mut(&step.field).and_then(Value::as_object_mut);
+            if let (Some(before), Some(after)) = (before, after) {
+                into(before, after)?;
+            }
+        }
+        Form::List => {
+            let before = before.and_then(Value::as_array).into_iter().flatten();
+            let after = after.get_mut(&step.field).and_then(Value::as_array_mut);
+            for (before, after) in before.zip(after.into_iter().flatten()) {
+                if let (Some(before), Some(after)) = (before.as_object(), after.as_object_mut()) {
+                    into(before, after)?;
+                }
+            }
+        }
+        Form::Map => {
+            let before = before.and_then(Value::as_object).unwrap_or(&*NOTHING);
+            let after = after.get_mut(&step.field).and_then(Value::as_object_mut);
+            for (key, after) in after.into_iter().flatten() {
+                let before = before.get(key).and_then(Value::as_object);
+                if let (Some(before), Some(after)) = (before, after.as_object_mut()) {
+                    into(before, after)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value that a dependency had, with the struct that has the field.
+fn lookup<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<(usize, &'a Map<String, Value>)> {
+    if dep.path.is_none() {
+        let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
+        return levels.get(n).map(|level| (level.struct_, level.before));
+    }
+    let mut node = levels.first()?.before;
+    for name in dep.path.iter().flatten() {
+        node = node.get(name).and_then(Value::as_object)?;
+    }
+    Some((usize::MAX, node))
+}
+
+fn value_of<'a>(dep: &Dep, levels: &[Level<'a>]) -> Option<&'a Value> {
+    lookup(dep, levels)?.1.get(&dep.field)
+}
+
+/// The type of the field of a dependency.
+fn type_of<'t>(table: &'t Table, dep: &Dep, levels: &[Level<'_>]) -> Option<Type<'t>> {
+    let Some(path) = &dep.path else {
+        let n = levels.len().checked_sub(1)?.checked_sub(dep.up)?;
+        return table.type_of(levels.get(n)?.struct_, &dep.field);
+    };
+    let mut struct_ = levels.first()?.struct_;
+    for name in path {
+        struct_ = table.type_of(struct_, name)?.struct_within()?;
+    }
+    table.type_of(struct_, &dep.field)
+}
+
+/// The class of a value: absent (`-`), one of the constants that are told apart (`=x`), another (`*`).
+fn class<'a>(
+    value: Option<&'a Value>,
+    type_: Option<Type<'_>>,
+    field: &str,
+    known: Option<&Vec<String>>,
+) -> Cow<'a, str> {
+    let is_pointer = type_.is_some_and(Type::is_pointer);
+    let is_int_or_string = matches!(type_.map(Type::shape), Some(Shape::IntOrString));
+    let constant = match value {
+        None if is_int_or_string => "=0".to_owned(),
+        None | Some(Value::Null) => return "-".into(),
+        Some(Value::Array(items)) if items.is_empty() && !is_pointer => return "-".into(),
+        Some(Value::Object(fields)) if fields.is_empty() && !is_pointer => return "-".into(),
+        Some(Value::String(text)) if text.is_empty() && !is_pointer => return "-".into(),
+        Some(Value::String(text)) if IMAGES.contains(&field) => {
+            if !image::is_latest(text) {
+                return "*".into();
+            }
+            "=latest".to_owned()
+        }
+        Some(Value::String(text)) => format!("={text}"),
+        Some(Value::Bool(bool)) => format!("={bool}"),
+        Some(Value::Number(number)) if is_int_or_string => format!("={number}"),
+        Some(_) => return "*".into(),
+    };
+    let is_known = known.is_some_and(|known| known.contains(&constant));
+    if is_known {
+        constant.into()
+    } else {
+        "*".into()
+    }
+}
+
+/// Applies a rule at a place.
+fn change(
+    table: &Table,
+    rule: &Rule,
+    levels: &[Level<'_>],
+    after: &mut Map<String, Value>,
+) -> Result<(), Error> {
+    let Some(level) = levels.last() else {
+        return Ok(());
+    };
+    let type_ = table.type_of(level.struct_, &rule.field);
+    let known = |n: usize| rule.known.get(n).and_then(Option::as_ref);
+    let own = level.before.get(&rule.field);
+    let mut classes = vec![class(own, type_, &rule.field, known(0))];
+    let mut values = vec![own];
+    for (n, dep) in rule.deps.iter().enumerate() {
+        let value = value_of(dep, levels);
+        let of_dep = type_of(table, dep, levels);
+        classes.push(class(value, of_dep, &dep.field, known(n.saturating_add(1))));
+        values.push(value);
+    }
+    let is_round = rule.rows.iter().any(|row| row.action.op == "round");
+    let row = rule
+        .rows
+        .iter()
+        .find(|row| is_round || row.classes == classes);
+    let (Some(row), Some(type_)) = (row, type_) else {
+        return Ok(());
+    };
+    let present = after.get(&rule.field);
+    let Some(value) = outcome(&row.action, &values, present) else {
+        after.remove(&rule.field);
+        return Ok(());
+    };
+    // What rules set is written as policies see it.
+    match read(table, &value, type_, &rule.field, 0)? {
+        Some(value) => after.insert(rule.field.clone(), value),
+        None if type_.is_pointer() && !value.is_null() => {
+            after.insert(rule.field.clone(), zero(type_))
+        }
+        None => after.remove(&rule.field),
+    };
+    Ok(())
+}
+
+/// The value that an action gives to a field; `None` for none at all.
+fn outcome(action: &Action, values: &[Option<&Value>], present: Option<&Value>) -> Option<Value> {
+    let dep = |n: usize| values.get(n).copied().flatten();
+    if let Some(value) = &action.set {
+        return Some(value.clone());
+    }
+    if action.remove {
+        return None;
+    }
+    if let Some(n) = action.copy {
+        return dep(n).cloned();
+    }
+    if let Some(template) = &action.template {
+        return Some(filled(template, values));
+    }
+    let entries = || {
+        present
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
+    };
+    if !action.union.is_empty() {
+        let mut all = entries();
+        for more in action.union.iter().filter_map(|n| dep(*n)?.as_object()) {
+            for (key, value) in more {
+                all.entry(key.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        return Some(all.into());
+    }
+    if !action.merge.is_empty() || !action.entry.is_empty() {
+        let mut all = entries();
+        all.extend(action.merge.clone());
+        for (key, n) in &action.entry {
+            all.insert(key.clone(), dep(*n).cloned().unwrap_or_else(|| "".into()));
+        }
+        return Some(all.into());
+    }
+    if !action.append.is_empty() {
+        let mut items = present
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        for item in &action.append {
+            if !items.contains(item) {
+                items.push(item.clone());
+            }
+        }
+        return Some(items.into());
+    }
+    match action.op.as_str() {
+        "round" => {
+            let mut all = entries();
+            for amount in all.values_mut() {
+                if let Some(rounded) = amount.as_str().and_then(rounded_up) {
+                    *amount = rounded.into();
+                }
+            }
+            present.is_some().then(|| all.into())
+        }
+        "now" => Some(super::NOW.into()),
+        _ => present.cloned(),
+    }
+}
+
+/// A template with the values of dependencies in it.
+fn filled(template: &Value, values: &[Option<&Value>]) -> Value {
+    match template {
+        Value::Object(fields) => {
+            if let Some(n) = fields.get("$").and_then(Value::as_u64) {
+                let n = usize::try_from(n).unwrap_or(usize::MAX);
+                let value = values.get(n).copied().flatten();
+                return value.cloned().unwrap_or(Value::Null);
+            }
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| (name.clone(), filled(value, values)))
+                .collect()
+        }
+        Value::Array(items) => items.iter().map(|item| filled(item, values)).collect(),
+        other => other.clone(),
+    }
+}
+
+/// A quantity rounded up to thousandths; `None` where it is one of these already.
+///
+/// Source: apimachinery `pkg/api/resource/quantity.go`, `RoundUp`.
+fn rounded_up(text: &str) -> Option<String> {
+    let (number, divisor) = match text.strip_suffix('u') {
+        Some(number) => (number, 1_000_i128),
+        None => (text.strip_suffix('n')?, 1_000_000),
+    };
+    let number: i128 = number.parse().ok()?;
+    let (whole, rest) = (number.checked_div(divisor)?, number.checked_rem(divisor)?);
+    let away = whole.checked_add(rest.signum())?;
+    let text = format!("{away}m");
+    Some(Quantity::parse(&text).ok()?.to_string())
+}

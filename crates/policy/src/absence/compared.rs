@@ -1,0 +1,356 @@
+//! Comparisons that the schemas decide: with a value that an enumeration does not have, and with null where there is
+//! always something.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::Value as Json;
+
+use super::enums;
+use super::kinds::{of_kinds, operations};
+use super::path::Root;
+use super::roots::{namespace_shape, request_shape};
+use super::symbol::{Form, Place, Reader, Scope, Symbol, form};
+use super::{Context, MAX_STEPS, params, shape, variables};
+use crate::compile::CompiledPolicy;
+use crate::expressions::PolicyExpression;
+use crate::matching;
+use crate::nearest::{is_respelt, nearest};
+use crate::rule::Rule;
+use crate::suspicious::Suspicion;
+use cel::ast::{Expr, ExprId, Literal};
+use cel::source::SourceMap;
+use cel::stack::run_on_deep_stack;
+use kubernetes::schema::resolver::Resolution;
+
+/// Of policies about more kinds nothing is said.
+const MAX_KINDS: usize = 20;
+
+/// How deep expressions are searched.
+const MAX_DEPTH: usize = 150;
+
+/// The most findings about one policy.
+const MAX_FOUND: usize = 50;
+
+/// The most values of an enumeration that a message names.
+const MAX_NAMED: usize = 12;
+
+/// The longest text of a policy that a message shows.
+const MAX_SHOWN: usize = 60;
+
+/// Finds the comparisons of `policy` that are the same for all objects by the schemas of its kinds.
+#[must_use]
+pub fn constant_comparisons(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || find(policy, context))
+}
+
+fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
+    if !has_comparison(policy) {
+        return Vec::new();
+    }
+    let targets = matching::targets(policy.policy(), context.mapper);
+    let all: Vec<_> = targets.iter().collect();
+    let mut kinds = of_kinds(&all, MAX_KINDS + 1);
+    if kinds.len() > MAX_KINDS {
+        return Vec::new();
+    }
+    // A kind that is asked about in vain says nothing.
+    kinds.retain(|target| !operations(target).is_empty());
+    let params = params(policy, context);
+    let mut judged: BTreeMap<(usize, usize), Judged> = BTreeMap::new();
+    for target in kinds {
+        let resource = target.resource;
+        let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
+            return Vec::new();
+        };
+        let object = shape(context, &resource.gvk, type_, resource.namespaced);
+        let mut roots = vec![
+            (Root::Object, object.clone()),
+            (Root::OldObject, object),
+            (Root::Request, request_shape(resource)),
+            (Root::Namespace, namespace_shape()),
+        ];
+        roots.extend(params.clone().map(|params| (Root::Params, params.shape)));
+        let reader = Reader {
+            policy,
+            roots,
+            variables: variables(policy),
+            constants: Vec::new(),
+            known: RefCell::default(),
+            ways: RefCell::default(),
+            left: Cell::new(MAX_STEPS),
+        };
+        let mut judge = Judge {
+            reader: &reader,
+            judged: BTreeMap::new(),
+            is_whole: true,
+        };
+        for (n, expression) in policy.expressions().iter().enumerate() {
+            if let Ok(ast) = expression.parsed()
+                && policy.compiles(n)
+            {
+                let place = Place { n, id: ast.root() };
+                judge.visit(place, &Scope::default(), 0);
+            }
+        }
+        if !judge.is_whole || reader.left.get() == 0 {
+            return Vec::new();
+        }
+        for (place, of_kind) in judge.judged {
+            let known = judged.remove(&place);
+            judged.insert(place, of_kind.and(known));
+        }
+    }
+    let found = judged
+        .into_iter()
+        .filter_map(|((n, id), judged)| match judged {
+            Judged::Constant(finding) => shown(policy, n, id, finding),
+            Judged::Open | Judged::NotThere => None,
+        });
+    found.take(MAX_FOUND).collect()
+}
+
+/// Reports whether something is compared with a literal, and not by other letters than it has.
+fn has_comparison(policy: &CompiledPolicy) -> bool {
+    let mut has_any = false;
+    for expression in policy.expressions() {
+        let Ok(ast) = expression.parsed() else {
+            continue;
+        };
+        for (_, expr) in ast.iter() {
+            let Expr::Call { function, .. } = expr else {
+                continue;
+            };
+            match &**function {
+                "lowerAscii" | "upperAscii" => return false,
+                "_==_" | "_!=_" | "@in" => has_any = true,
+                _ => {}
+            }
+        }
+    }
+    has_any
+}
+
+fn shown(policy: &CompiledPolicy, n: usize, id: usize, finding: Finding) -> Option<Suspicion> {
+    let expression = policy.expressions().get(n)?;
+    let ast = expression.parsed().ok()?;
+    let offset = ast.offset(ast.id(id)?);
+    Some(Suspicion {
+        rule: finding.rule,
+        field_ref: expression.field_ref.clone(),
+        location: Some(SourceMap::new(&expression.text).location(offset)),
+        message: finding.message,
+        mend: finding.mend,
+        is_harmless: finding.is_harmless,
+    })
+}
+
+#[derive(Clone, Debug)]
+struct Finding {
+    rule: Rule,
+    message: String,
+    mend: Option<String>,
+    is_harmless: bool,
+}
+
+/// The judgement of a comparison.
+#[derive(Clone, Debug)]
+enum Judged {
+    /// It is the same for all objects.
+    Constant(Finding),
+    /// It may be true and false.
+    Open,
+    /// The kind has no such field.
+    NotThere,
+}
+
+impl Judged {
+    fn and(self, other: Option<Self>) -> Self {
+        match (self, other) {
+            (Self::Open, _) | (_, Some(Self::Open)) => Self::Open,
+            (Self::Constant(finding), _) | (_, Some(Self::Constant(finding))) => {
+                Self::Constant(finding)
+            }
+            _ => Self::NotThere,
+        }
+    }
+}
+
+struct Judge<'r, 'a> {
+    reader: &'r Reader<'a>,
+    judged: BTreeMap<(usize, usize), Judged>,
+    /// False where something was left out.
+    is_whole: bool,
+}
+
+impl Judge<'_, '_> {
+    fn visit(&mut self, place: Place, scope: &Scope, depth: usize) {
+        if depth > MAX_DEPTH || !self.reader.take() {
+            self.is_whole = false;
+            return;
+        }
+        let depth = depth.saturating_add(1);
+        let here = |id| Place { n: place.n, id };
+        match self.reader.expr(place) {
+            Expr::Unspecified | Expr::Literal(_) | Expr::Ident(_) => {}
+            Expr::Select { operand, .. } => self.visit(here(*operand), scope, depth),
+            Expr::Call {
+                function,
+                target,
+                args,
+            } => {
+                for id in target.iter().chain(args) {
+                    self.visit(here(*id), scope, depth);
+                }
+                if let ("_==_" | "_!=_" | "@in", [left, right]) = (&**function, &**args)
+                    && let Some(judged) = self.judge(function, here(*left), here(*right), scope)
+                {
+                    let key = (place.n, place.id.index());
+                    let known = self.judged.remove(&key);
+                    self.judged.insert(key, judged.and(known));
+                }
+            }
+            Expr::List { elements, .. } => {
+                for id in elements {
+                    self.visit(here(*id), scope, depth);
+                }
+            }
+            Expr::Map(entries) => {
+                for entry in entries {
+                    self.visit(here(entry.key), scope, depth);
+                    self.visit(here(entry.value), scope, depth);
+                }
+            }
+            Expr::Struct { fields, .. } => {
+                for field in fields {
+                    self.visit(here(field.value), scope, depth);
+                }
+            }
+            Expr::Comprehension(fold) => {
+                if let Form::Bind = form(self.reader, place.n, fold) {
+                    self.visit(here(fold.accu_init), scope, depth);
+                    let bound = self.reader.symbols(here(fold.accu_init), scope);
+                    let scope = scope.with(&fold.accu_var, bound);
+                    self.visit(here(fold.result), &scope, depth);
+                    return;
+                }
+                self.visit(here(fold.iter_range), scope, depth);
+                for (round, _) in self.reader.rounds(place.n, fold, scope, 0) {
+                    self.visit(here(fold.loop_step), &round, depth);
+                }
+            }
+        }
+    }
+
+    /// The judgement of a comparison; `None` of one that is none with a literal.
+    fn judge(&self, function: &str, left: Place, right: Place, scope: &Scope) -> Option<Judged> {
+        let literals = |place| self.literals(place);
+        let (side, values) = match (literals(left), literals(right)) {
+            (None, Some(values)) => (left, values),
+            (Some(values), None) if function != "@in" => (right, values),
+            _ => return None,
+        };
+        let symbols = self.reader.symbols(side, scope);
+        let each = symbols.iter();
+        each.map(|symbol| self.judge_symbol(function, symbol, &values))
+            .reduce(|all, next| next.and(Some(all)))
+    }
+
+    /// The literals that a side of a comparison is, one or the elements of a list.
+    fn literals(&self, place: Place) -> Option<Vec<Json>> {
+        let value = |id: ExprId| match self.reader.expr(Place { n: place.n, id }) {
+            Expr::Literal(Literal::String(text)) => Some(Json::from(&**text)),
+            Expr::Literal(Literal::Null) => Some(Json::Null),
+            _ => None,
+        };
+        match self.reader.expr(place) {
+            Expr::List { elements, .. } => elements.iter().map(|id| value(*id)).collect(),
+            Expr::Literal(_) => Some(vec![value(place.id)?]),
+            _ => None,
+        }
+    }
+
+    fn judge_symbol(&self, function: &str, symbol: &Symbol, values: &[Json]) -> Judged {
+        let Symbol::At {
+            path,
+            is_optional: false,
+            or,
+        } = symbol
+        else {
+            return Judged::Open;
+        };
+        if path.segments.is_empty() || !matches!(path.root, Root::Object | Root::OldObject) {
+            return Judged::Open;
+        }
+        let Some(shape) = self.reader.shape(path) else {
+            return Judged::NotThere;
+        };
+        let shown = format!("{}.{path}", path.root.name());
+        let is_not = function == "_!=_";
+        if let [Json::Null] = values {
+            let is_there = or.is_none() && !self.reader.may_be_absent(path);
+            if function == "@in" || !is_there || !shape.is_never_null() {
+                return Judged::Open;
+            }
+            return Judged::Constant(Finding {
+                rule: Rule::ConstantCondition,
+                message: format!("`{shown}` is never null, so that this is always {is_not}"),
+                mend: Some("leave it out".to_owned()),
+                is_harmless: true,
+            });
+        }
+        let declared = shape.enum_texts();
+        let of_kind =
+            |kind| enums::values(kind, path).map(|values| values.iter().copied().collect());
+        let Some(known) = declared.or_else(|| of_kind(shape.own_kind()?)) else {
+            return Judged::Open;
+        };
+        let known: Texts<'_> = known;
+        for value in values {
+            let Some(text) = value.as_str() else {
+                return Judged::Open;
+            };
+            if known.contains(text)
+                || text.is_empty()
+                || text.len() > MAX_SHOWN
+                || or.as_ref() == Some(value)
+            {
+                continue;
+            }
+            let respelt = known.iter().find(|known| is_respelt(known, text)).copied();
+            let meant = respelt.or_else(|| nearest(text, known.iter().copied()));
+            // Kubernetes' own may have more values in another version.
+            if meant.is_none() && shape.is_own() {
+                continue;
+            }
+            let mut names: Vec<&str> = known
+                .iter()
+                .copied()
+                .filter(|name| !name.is_empty())
+                .collect();
+            names.sort_unstable();
+            let more = if names.len() > MAX_NAMED {
+                " and others"
+            } else {
+                ""
+            };
+            names.truncate(MAX_NAMED);
+            let names = names.join(", ");
+            let outcome = match values {
+                [_] => format!("so that this is always {is_not}"),
+                _ => format!("and never `{text}`"),
+            };
+            return Judged::Constant(Finding {
+                rule: Rule::ImpossibleValue,
+                message: format!("`{shown}` is one of {names}{more}, {outcome}"),
+                mend: meant.map(|meant| format!("did you mean `{meant}`?")),
+                is_harmless: false,
+            });
+        }
+        Judged::Open
+    }
+}
+
+/// The texts of an enumeration.
+pub(super) type Texts<'a> = HashSet<&'a str>;

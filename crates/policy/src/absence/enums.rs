@@ -1,0 +1,149 @@
+//! The values of enumerations of Kubernetes' own kinds, which the published schemas leave out.
+
+use super::path::{Path, Segment};
+
+/// An enumeration: the field that its object is in, empty for any, its own, and its values.
+type Enumeration = (&'static str, &'static str, &'static [&'static str]);
+
+/// The enumerations by field.
+///
+/// Source: `k8s.io/kubernetes` `pkg/generated/openapi/zz_generated.openapi.go` (`Enum`), `pkg/apis/rbac/validation`
+/// (`ValidateRoleBinding`, `ValidateRoleBindingSubject`).
+const ENUMS: &[Enumeration] = &[
+    ("", "imagePullPolicy", &["Always", "IfNotPresent", "Never"]),
+    (
+        "",
+        "terminationMessagePolicy",
+        &["FallbackToLogsOnError", "File"],
+    ),
+    (
+        "",
+        "dnsPolicy",
+        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+    ),
+    ("spec", "restartPolicy", &["Always", "Never", "OnFailure"]),
+    ("", "preemptionPolicy", &["Never", "PreemptLowerPriority"]),
+    ("", "concurrencyPolicy", &["Allow", "Forbid", "Replace"]),
+    ("", "completionMode", &["Indexed", "NonIndexed"]),
+    ("", "podManagementPolicy", &["OrderedReady", "Parallel"]),
+    (
+        "",
+        "podReplacementPolicy",
+        &["Failed", "TerminatingOrFailed"],
+    ),
+    ("", "volumeMode", &["Block", "Filesystem"]),
+    (
+        "",
+        "volumeBindingMode",
+        &["Immediate", "WaitForFirstConsumer"],
+    ),
+    (
+        "",
+        "persistentVolumeReclaimPolicy",
+        &["Delete", "Recycle", "Retain"],
+    ),
+    ("", "reclaimPolicy", &["Delete", "Recycle", "Retain"]),
+    (
+        "",
+        "mountPropagation",
+        &["Bidirectional", "HostToContainer", "None"],
+    ),
+    (
+        "",
+        "whenUnsatisfiable",
+        &["DoNotSchedule", "ScheduleAnyway"],
+    ),
+    (
+        "",
+        "pathType",
+        &["Exact", "ImplementationSpecific", "Prefix"],
+    ),
+    ("", "externalTrafficPolicy", &["Cluster", "Local"]),
+    ("", "internalTrafficPolicy", &["Cluster", "Local"]),
+    (
+        "",
+        "ipFamilyPolicy",
+        &["PreferDualStack", "RequireDualStack", "SingleStack"],
+    ),
+    ("", "sessionAffinity", &["ClientIP", "None"]),
+    (
+        "",
+        "unhealthyPodEvictionPolicy",
+        &["AlwaysAllow", "IfHealthyBudget"],
+    ),
+    (
+        "",
+        "sideEffects",
+        &["None", "NoneOnDryRun", "Some", "Unknown"],
+    ),
+    ("", "procMount", &["Default", "Unmasked"]),
+    ("", "qosClass", &["BestEffort", "Burstable", "Guaranteed"]),
+    ("", "fsGroupChangePolicy", &["Always", "OnRootMismatch"]),
+    ("ports", "protocol", &["SCTP", "TCP", "UDP"]),
+    ("httpGet", "scheme", &["HTTP", "HTTPS"]),
+    ("strategy", "type", &["Recreate", "RollingUpdate"]),
+    ("updateStrategy", "type", &["OnDelete", "RollingUpdate"]),
+    (
+        "seccompProfile",
+        "type",
+        &["Localhost", "RuntimeDefault", "Unconfined"],
+    ),
+    (
+        "appArmorProfile",
+        "type",
+        &["Localhost", "RuntimeDefault", "Unconfined"],
+    ),
+    (
+        "hostPath",
+        "type",
+        &[
+            "BlockDevice",
+            "CharDevice",
+            "Directory",
+            "DirectoryOrCreate",
+            "File",
+            "FileOrCreate",
+            "Socket",
+        ],
+    ),
+    (
+        "tolerations",
+        "effect",
+        &["NoExecute", "NoSchedule", "PreferNoSchedule"],
+    ),
+    (
+        "taints",
+        "effect",
+        &["NoExecute", "NoSchedule", "PreferNoSchedule"],
+    ),
+    ("tolerations", "operator", &["Equal", "Exists", "Gt", "Lt"]),
+    ("subjects", "kind", &["Group", "ServiceAccount", "User"]),
+    ("roleRef", "kind", &["ClusterRole", "Role"]),
+];
+
+/// The types of a Service.
+const SERVICE_TYPES: &[&str] = &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
+
+/// The phases of a Pod.
+const POD_PHASES: &[&str] = &["Failed", "Pending", "Running", "Succeeded", "Unknown"];
+
+/// The values that the text at `path` of an object of `kind` may have, where it has a list of them.
+pub(super) fn values(kind: &str, path: &Path) -> Option<&'static [&'static str]> {
+    let (last, around) = path.segments.split_last()?;
+    let Segment::Field(field) = last else {
+        return None;
+    };
+    let holder = around.iter().rev().find_map(|segment| match segment {
+        Segment::Field(name) => Some(&**name),
+        Segment::Index(_) => None,
+    });
+    match (kind, &*path.fields()) {
+        ("Service", ["spec", "type"]) => return Some(SERVICE_TYPES),
+        ("Pod", ["status", "phase"]) => return Some(POD_PHASES),
+        (_, ["metadata", ..]) => return None,
+        _ => {}
+    }
+    let mut rows = ENUMS.iter();
+    let row = rows.find(|(of, name, _)| *name == &**field && (of.is_empty() || holder == Some(of)));
+    row.map(|(_, _, values)| *values)
+}

@@ -1,0 +1,147 @@
+//! Policies that lock a cluster out: under a binding with Deny they deny requests without which it stops working.
+//!
+//! Nothing is guessed from rules and selectors: the requests that the parts of a cluster make are reviewed as an API
+//! server reviews them, so that each guard counts, in whatever form.
+
+mod requests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use serde_json::json;
+
+use crate::admission::{Admission, AuthorizerList, Binding, Namespace, ParamList, Surroundings};
+use crate::compile::CompiledPolicy;
+use crate::expressions::PolicyExpression;
+use crate::param_kind;
+use cel::ast::Expr;
+use cel::stack::run_on_deep_stack;
+use requests::{NAMESPACES, Needed, needed};
+
+/// The most bindings of a policy that are tried.
+const MAX_BINDINGS: usize = 5;
+
+/// After a request that took more cost units than this no further one is tried.
+const MAX_COST: u64 = 300_000;
+
+/// A lock-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lockout {
+    /// The requests that are denied, the most vital first.
+    pub denied: Vec<Denied>,
+    /// True where nodes or the control plane stop.
+    pub is_vital: bool,
+}
+
+/// A request that is denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// The request, in words.
+    pub request: &'static str,
+    /// The user who makes it.
+    pub user: String,
+    /// The binding.
+    pub binding: String,
+    /// The message of the denial.
+    pub message: String,
+}
+
+/// The requests that a cluster needs and that `policy` denies under `bindings`; `is_served` tells whether the API
+/// server itself serves the kind of the params.
+#[must_use]
+pub fn find(
+    policy: &CompiledPolicy,
+    bindings: &[&ValidatingAdmissionPolicyBinding],
+    is_served: bool,
+) -> Option<Lockout> {
+    // A policy without rules is none that the API server takes.
+    let spec = policy.policy().spec.as_ref()?;
+    let constraints = spec.match_constraints.as_ref()?;
+    constraints.resource_rules.as_ref()?;
+    // What params hold and what an authorizer says is not known.
+    let has_params = param_kind(policy.policy()).is_some();
+    let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {
+        let mut actions = binding.spec.validation_actions.iter();
+        actions.any(|action| action == "Deny")
+            && !(has_params && is_served && binding.spec.param_ref.is_some())
+    });
+    let bindings: Vec<Binding> = denying.map(|binding| Binding::new(binding)).collect();
+    if bindings.is_empty() || reads_authorizer(policy) {
+        return None;
+    }
+    let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
+    run_on_deep_stack(is_deep, || {
+        let admission = Admission::from_compiled(policy);
+        let denied = review(&admission, &bindings, has_params && !is_served);
+        let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
+        // Of workloads nothing is said where the cluster as a whole stops.
+        let told = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
+        let denied: Vec<Denied> = told.map(|(_, denied)| denied).collect();
+        (!denied.is_empty()).then_some(Lockout { denied, is_vital })
+    })
+}
+
+fn review(admission: &Admission, bindings: &[Binding], lacks_params: bool) -> Vec<(bool, Denied)> {
+    let namespaces: BTreeMap<String, Namespace> = NAMESPACES
+        .iter()
+        .map(|name| {
+            let namespace = json!({
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            ((*name).to_owned(), Namespace::new(&namespace))
+        })
+        .collect();
+    let no_params = ParamList::default();
+    let mut surroundings =
+        Surroundings::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
+    if lacks_params {
+        surroundings.params = Err("the kind of the params is not served yet".to_owned());
+    }
+    let mut found = Vec::new();
+    for Needed {
+        request,
+        name,
+        is_vital,
+    } in needed()
+    {
+        let outcome = admission.review(&request, bindings, &surroundings);
+        let costs = outcome.evaluations.iter().map(|evaluation| {
+            let is_over = evaluation.costs.is_over();
+            if is_over {
+                MAX_COST
+            } else {
+                evaluation.costs.used()
+            }
+        });
+        let cost: u64 = costs.fold(0, u64::saturating_add);
+        if let Some(denial) = outcome.denial {
+            let denied = Denied {
+                request: name,
+                user: request.user_info.username.clone(),
+                binding: denial.binding.unwrap_or_default(),
+                message: denial.cause,
+            };
+            found.push((is_vital, denied));
+        }
+        if cost >= MAX_COST {
+            break;
+        }
+    }
+    found
+}
+
+fn reads_authorizer(policy: &CompiledPolicy) -> bool {
+    policy.expressions().iter().any(|expression| {
+        expression.parsed().is_ok_and(|ast| {
+            let mut nodes = ast.iter();
+            nodes.any(|(_, expr)| {
+                matches!(expr, Expr::Ident(name) if name.trim_start_matches('.').starts_with("authorizer"))
+            })
+        })
+    })
+}

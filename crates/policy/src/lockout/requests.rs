@@ -1,0 +1,365 @@
+//! Requests without which a cluster stops working, as its own parts make them.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/kubelet/nodestatus`, `pkg/kubelet/kubelet_node_status.go` (`initialNode`),
+//! `k8s.io/component-helpers` `apimachinery/lease/controller.go`, `k8s.io/client-go` `tools/leaderelection`,
+//! `plugin/pkg/auth/authorizer/rbac/bootstrappolicy` (the users of the controllers).
+
+use serde_json::{Value as Json, json};
+
+use crate::admission::{AdmissionRequest, Object, Operation, UserInfo};
+use kubernetes::schema::{Gvk, Gvr};
+
+/// A request that a cluster needs.
+pub(super) struct Needed {
+    /// The request.
+    pub(super) request: AdmissionRequest,
+    /// The request in words: `UPDATE of leases in kube-node-lease by a kubelet`.
+    pub(super) name: &'static str,
+    /// True where nodes or the control plane stop without it; false of single workloads.
+    pub(super) is_vital: bool,
+}
+
+/// The namespaces of the requests.
+pub(super) const NAMESPACES: [&str; 3] = ["default", "kube-node-lease", "kube-system"];
+
+const TIME: &str = "2026-01-01T00:00:00Z";
+const UID: &str = "00000000-0000-4000-8000-000000000000";
+
+/// The parts of a cluster that make requests.
+#[derive(Clone, Copy)]
+enum Who {
+    Node,
+    Scheduler,
+    ControllerManager,
+    Controller(&'static str),
+}
+
+impl Who {
+    fn user(self) -> UserInfo {
+        let (username, groups) = match self {
+            Self::Node => (
+                "system:node:node-1".to_owned(),
+                vec!["system:nodes", "system:authenticated"],
+            ),
+            Self::Scheduler => (
+                "system:kube-scheduler".to_owned(),
+                vec!["system:authenticated"],
+            ),
+            Self::ControllerManager => (
+                "system:kube-controller-manager".to_owned(),
+                vec!["system:authenticated"],
+            ),
+            Self::Controller(name) => (
+                format!("system:serviceaccount:kube-system:{name}"),
+                vec![
+                    "system:serviceaccounts",
+                    "system:serviceaccounts:kube-system",
+                    "system:authenticated",
+                ],
+            ),
+        };
+        UserInfo {
+            username,
+            groups: groups.into_iter().map(str::to_owned).collect(),
+            ..UserInfo::default()
+        }
+    }
+}
+
+/// The resource of a request: group, version, kind and resource with its subresource.
+type Resource = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const LEASE: Resource = ("coordination.k8s.io", "v1", "Lease", "leases", "");
+const NODE: Resource = ("", "v1", "Node", "nodes", "");
+const NODE_STATUS: Resource = ("", "v1", "Node", "nodes", "status");
+const EVENT: Resource = ("", "v1", "Event", "events", "");
+const POD: Resource = ("", "v1", "Pod", "pods", "");
+const POD_STATUS: Resource = ("", "v1", "Pod", "pods", "status");
+const BINDING: Resource = ("", "v1", "Binding", "pods", "binding");
+const SLICE: Resource = (
+    "discovery.k8s.io",
+    "v1",
+    "EndpointSlice",
+    "endpointslices",
+    "",
+);
+const TOKEN: Resource = (
+    "authentication.k8s.io",
+    "v1",
+    "TokenRequest",
+    "serviceaccounts",
+    "token",
+);
+
+/// The requests, the most vital first.
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table, with a row for each request"
+)]
+pub(super) fn needed() -> Vec<Needed> {
+    use Operation::{Create, Update};
+    let lease = |namespace: &str, name: &str| {
+        object(
+            LEASE,
+            namespace,
+            name,
+            json!({"spec": {
+                "holderIdentity": name,
+                "leaseDurationSeconds": 40,
+                "renewTime": "2026-01-01T00:00:00.000000Z",
+            }}),
+        )
+    };
+    vec![
+        of(
+            "the heartbeat of a node, UPDATE of leases in kube-node-lease",
+            (LEASE, Update, Who::Node),
+            &lease("kube-node-lease", "node-1"),
+        ),
+        of(
+            "the heartbeat of a node, UPDATE of nodes/status",
+            (NODE_STATUS, Update, Who::Node),
+            &node(),
+        ),
+        of(
+            "the election of the scheduler, UPDATE of leases in kube-system",
+            (LEASE, Update, Who::Scheduler),
+            &lease("kube-system", "kube-scheduler"),
+        ),
+        of(
+            "the election of the controller manager, UPDATE of leases in kube-system",
+            (LEASE, Update, Who::ControllerManager),
+            &lease("kube-system", "kube-controller-manager"),
+        ),
+        of(
+            "a node that joins, CREATE of nodes",
+            (NODE, Create, Who::Node),
+            &node(),
+        ),
+        of(
+            "the scheduling of a pod, CREATE of pods/binding",
+            (BINDING, Create, Who::Scheduler),
+            &object(
+                BINDING,
+                "kube-system",
+                "example",
+                json!({"target": {"kind": "Node", "name": "node-1"}}),
+            ),
+        ),
+        of(
+            "the state of a pod, UPDATE of pods/status",
+            (POD_STATUS, Update, Who::Node),
+            &pod(),
+        ),
+        of(
+            "the token of a pod, CREATE of serviceaccounts/token",
+            (TOKEN, Create, Who::Node),
+            &object(
+                TOKEN,
+                "kube-system",
+                "example",
+                json!({"spec": {
+                    "audiences": ["https://kubernetes.default.svc"],
+                    "expirationSeconds": 3607,
+                    "boundObjectRef": {"kind": "Pod", "apiVersion": "v1", "name": "example", "uid": UID},
+                }}),
+            ),
+        ),
+        of(
+            "the endpoints of a service, UPDATE of endpointslices",
+            (SLICE, Update, Who::Controller("endpointslice-controller")),
+            &object(
+                SLICE,
+                "default",
+                "example",
+                json!({
+                    "addressType": "IPv4",
+                    "endpoints": [{"addresses": ["10.0.0.2"], "conditions": {"ready": true}}],
+                    "ports": [{"name": "http", "port": 80, "protocol": "TCP"}],
+                }),
+            ),
+        ),
+        of(
+            "an event of the scheduler, CREATE of events",
+            (EVENT, Create, Who::Scheduler),
+            &object(
+                EVENT,
+                "kube-system",
+                "example",
+                json!({
+                    "involvedObject": {"kind": "Pod", "name": "example", "namespace": "kube-system"},
+                    "reason": "Scheduled",
+                    "message": "scheduled",
+                    "type": "Normal",
+                    "source": {"component": "default-scheduler"},
+                }),
+            ),
+        ),
+        Needed {
+            is_vital: false,
+            ..of(
+                "a pod of the cluster's own network, CREATE of pods in kube-system",
+                (POD, Create, Who::Controller("daemon-set-controller")),
+                &pod(),
+            )
+        },
+    ]
+}
+
+fn of(
+    name: &'static str,
+    (resource, operation, who): (Resource, Operation, Who),
+    object: &Json,
+) -> Needed {
+    let (group, version, kind, plural, subresource) = resource;
+    let text = |field: &str| {
+        let value = object.pointer(&format!("/metadata/{field}"));
+        value.and_then(Json::as_str).unwrap_or_default().to_owned()
+    };
+    let old_object = (operation == Operation::Update).then(|| Object::new(object));
+    Needed {
+        request: AdmissionRequest {
+            operation,
+            gvk: Gvk::new(group, version, kind),
+            // A token is asked for of a service account, which is of another group.
+            gvr: Gvr::new(
+                if kind == "TokenRequest" { "" } else { group },
+                version,
+                plural,
+            ),
+            subresource: subresource.to_owned(),
+            name: text("name"),
+            namespace: text("namespace"),
+            object: Some(Object::new(object)),
+            old_object,
+            user_info: who.user(),
+            ..AdmissionRequest::default()
+        },
+        name,
+        is_vital: true,
+    }
+}
+
+fn object(resource: Resource, namespace: &str, name: &str, rest: Json) -> Json {
+    let (group, version, kind, ..) = resource;
+    let mut object = rest;
+    let mut metadata = json!({"name": name, "uid": UID, "creationTimestamp": TIME});
+    if let (Some(metadata), false) = (metadata.as_object_mut(), namespace.is_empty()) {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    if let Some(fields) = object.as_object_mut() {
+        let api_version = Gvk::new(group, version, kind).api_version();
+        fields.insert("apiVersion".to_owned(), json!(api_version));
+        fields.insert("kind".to_owned(), json!(kind));
+        fields.insert("metadata".to_owned(), metadata);
+    }
+    object
+}
+
+fn node() -> Json {
+    let mut node = object(
+        NODE,
+        "",
+        "node-1",
+        json!({
+            "spec": {"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]},
+            "status": {
+                "capacity": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+                "allocatable": {"cpu": "2", "memory": "4Gi", "pods": "110"},
+                "conditions": [{
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "KubeletReady",
+                    "message": "kubelet is posting ready status",
+                    "lastHeartbeatTime": TIME,
+                    "lastTransitionTime": TIME,
+                }],
+                "addresses": [{"type": "Hostname", "address": "node-1"}],
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": "1",
+                    "containerRuntimeVersion": "containerd://2.0.0",
+                    "kernelVersion": "6.1.0",
+                    "kubeProxyVersion": "",
+                    "kubeletVersion": "v1.36.0",
+                    "machineID": "1",
+                    "operatingSystem": "linux",
+                    "osImage": "Linux",
+                    "systemUUID": "1",
+                },
+            },
+        }),
+    );
+    let labels = json!({
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": "node-1",
+        "kubernetes.io/os": "linux",
+    });
+    if let Some(metadata) = node.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata.insert("labels".to_owned(), labels);
+    }
+    node
+}
+
+/// A pod of kube-proxy, as kubeadm deploys it.
+fn pod() -> Json {
+    let mut pod = object(
+        POD,
+        "kube-system",
+        "kube-proxy-example",
+        json!({
+            "spec": {
+                "containers": [{
+                    "name": "kube-proxy",
+                    "image": "registry.k8s.io/kube-proxy:v1.36.0",
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["/usr/local/bin/kube-proxy", "--config=/var/lib/kube-proxy/config.conf"],
+                    "resources": {},
+                    "securityContext": {"privileged": true},
+                    "terminationMessagePath": "/dev/termination-log",
+                    "terminationMessagePolicy": "File",
+                    "volumeMounts": [{"name": "lib-modules", "mountPath": "/lib/modules", "readOnly": true}],
+                }],
+                "dnsPolicy": "ClusterFirst",
+                "enableServiceLinks": true,
+                "hostNetwork": true,
+                "nodeSelector": {"kubernetes.io/os": "linux"},
+                "preemptionPolicy": "PreemptLowerPriority",
+                "priority": 2_000_001_000,
+                "priorityClassName": "system-node-critical",
+                "restartPolicy": "Always",
+                "schedulerName": "default-scheduler",
+                "securityContext": {},
+                "serviceAccount": "kube-proxy",
+                "serviceAccountName": "kube-proxy",
+                "terminationGracePeriodSeconds": 30,
+                "tolerations": [{"operator": "Exists"}],
+                "volumes": [{"name": "lib-modules", "hostPath": {"path": "/lib/modules", "type": ""}}],
+            },
+            "status": {"phase": "Pending", "qosClass": "BestEffort"},
+        }),
+    );
+    if let Some(metadata) = pod.get_mut("metadata").and_then(Json::as_object_mut) {
+        metadata.insert("labels".to_owned(), json!({"k8s-app": "kube-proxy"}));
+        metadata.insert(
+            "ownerReferences".to_owned(),
+            json!([{
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "name": "kube-proxy",
+                "uid": UID,
+                "controller": true,
+                "blockOwnerDeletion": true,
+            }]),
+        );
+    }
+    pod
+}

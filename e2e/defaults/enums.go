@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+
+	openapiutil "k8s.io/kube-openapi/pkg/util"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"k8s.io/kubernetes/pkg/generated/openapi"
+)
+
+var definitions = openapi.GetOpenAPIDefinitions(func(path string) spec.Ref { return spec.MustCreateRef(path) })
+
+// more are values that decide about defaults and that upstream does not declare as constants of a type.
+var more = map[string][]string{
+	"kind": {"ServiceAccount", "User", "Group"},
+	"type": {"Container", "Pod", "Exempt", "Limited", "Recreate", "RollingUpdate", "OnDelete"},
+}
+
+// enumsOf gives the texts that a field of a type is restricted to, by upstream's OpenAPI definitions.
+func enumsOf(t reflect.Type, name string) []string {
+	values := append([]string(nil), more[name]...)
+	for _, key := range []string{t.PkgPath() + "." + t.Name(), modelName(t)} {
+		definition, ok := definitions[key]
+		if !ok {
+			continue
+		}
+		for _, value := range definition.Schema.Properties[name].Enum {
+			values = append(values, fmt.Sprint(value))
+		}
+	}
+	return values
+}
+
+func modelName(t reflect.Type) string {
+	if named, ok := reflect.New(t).Interface().(openapiutil.OpenAPIModelNamer); ok {
+		return named.OpenAPIModelName()
+	}
+	return ""
+}

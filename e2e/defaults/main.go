@@ -1,0 +1,182 @@
+// Command prepare tells what the API server does to an object before it asks a policy.
+//
+// `prepare table` prints it as data, `prepare cases` prints random objects with what became of them.
+package main
+
+import (
+	"compress/zlib"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"runtime/debug"
+	"strings"
+)
+
+// depth is how deep places may lie.
+const depth = 12
+
+// kindTable is what is known of a kind: its struct, the rules by which it is read, those by which it is
+// created, and the paths of what depends on more than rules can say.
+type kindTable struct {
+	Group         string `json:"group"`
+	Version       string `json:"version"`
+	Kind          string `json:"kind"`
+	Root          int    `json:"root"`
+	Namespaced    bool   `json:"namespaced"`
+	Rules         []rule `json:"rules"`
+	Unknown       []open `json:"unknown"`
+	Create        []rule `json:"create"`
+	CreateUnknown []open `json:"createUnknown"`
+}
+
+type table struct {
+	Kubernetes string      `json:"kubernetes"`
+	Structs    [][][]any   `json:"structs"`
+	Kinds      []kindTable `json:"kinds"`
+}
+
+// extra are dependencies on fields that lie elsewhere: labels are those of the template.
+func extra(s subject) map[string][]dep {
+	labels := samples(field{name: "labels", typ: "{s"})
+	template := dep{Path: []string{"spec", "template", "metadata"}, Field: "labels", typ: "{s", vals: labels}
+	switch s.gvk.Kind {
+	case "ReplicationController":
+		return map[string][]dep{"metadata": {template}, "spec": {template}}
+	case "Job":
+		return map[string][]dep{"metadata": {template}}
+	}
+	return nil
+}
+
+// beyond are fields whose rules ask for sums over lists, or for labels that other fields name.
+var beyond = map[string][]open{
+	"Pod": {
+		{At: "spec", Field: "resources"},
+		{At: "spec.topologySpreadConstraints[]", Field: "matchLabelKeys"},
+		{At: "spec.affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution[]", Field: "matchLabelKeys"},
+		{At: "spec.affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution[]", Field: "mismatchLabelKeys"},
+		{At: "spec.affinity?.podAffinity?.preferredDuringSchedulingIgnoredDuringExecution[]", Field: "podAffinityTerm"},
+		{At: "spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution[]", Field: "matchLabelKeys"},
+		{At: "spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution[]", Field: "mismatchLabelKeys"},
+		{At: "spec.affinity?.podAntiAffinity?.preferredDuringSchedulingIgnoredDuringExecution[]", Field: "podAffinityTerm"},
+	},
+}
+
+// byHand are fields that our code sets by rules of its own: the selector of a Job comes from its uid, and so do
+// labels, of the Job itself where Go's maps are shared.
+var byHand = map[string]bool{
+	"Job metadata.labels":               true,
+	"Job spec.selector":                 true,
+	"Job spec.selector?.matchLabels":    true,
+	"Job spec.template.metadata.labels": true,
+}
+
+// named leaves out the name, which an object has once it is created.
+func named(unknown []open) []open {
+	kept := []open{}
+	for _, u := range unknown {
+		if u.At != "metadata" || u.Field != "name" {
+			kept = append(kept, u)
+		}
+	}
+	return kept
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == "k8s.io/kubernetes" {
+			return strings.TrimPrefix(module.Version, "v")
+		}
+	}
+	return ""
+}
+
+func learn(only string) table {
+	s := &structs{index: map[reflect.Type]int{}}
+	result := table{Kubernetes: version()}
+	for _, subject := range subjects() {
+		object, err := scheme.New(subject.gvk)
+		if err != nil {
+			panic(err)
+		}
+		root := s.structOf(reflect.TypeOf(object).Elem())
+		if !strings.Contains(subject.String(), only) {
+			continue
+		}
+		read := &learner{structs: s, extra: extra(subject), stage: func(in tree) (tree, tree, error) {
+			before, err := subject.plain(in)
+			if err != nil {
+				return nil, nil, err
+			}
+			after, err := subject.defaulted(in)
+			return before, after, err
+		}}
+		create := &learner{structs: s, extra: extra(subject), stage: func(in tree) (tree, tree, error) {
+			before, err := subject.defaulted(in)
+			if err != nil {
+				return nil, nil, err
+			}
+			after, err := subject.created(in)
+			return before, after, err
+		}}
+		kind := kindTable{
+			Group: subject.gvk.Group, Version: subject.gvk.Version, Kind: subject.gvk.Kind, Root: root,
+			Namespaced: subject.strategy.NamespaceScoped(),
+		}
+		for _, at := range s.sites(root, depth) {
+			kind.Rules = append(kind.Rules, read.rules(at)...)
+			for _, r := range create.rules(at) {
+				if !byHand[subject.gvk.Kind+" "+strings.TrimPrefix(r.At+"."+r.Field, ".")] {
+					kind.Create = append(kind.Create, r)
+				}
+			}
+		}
+		kind.Unknown = named(read.unknown)
+		kind.CreateUnknown = named(create.unknown)
+		for _, at := range beyond[kind.Kind] {
+			kind.Unknown = append(kind.Unknown, at)
+		}
+		result.Kinds = append(result.Kinds, kind)
+		fmt.Fprintln(os.Stderr, subject, len(kind.Rules), "rules,", len(kind.Create), "on create, unknown", kind.Unknown, kind.CreateUnknown)
+	}
+	for _, fields := range s.fields {
+		row := [][]any{}
+		for _, f := range fields {
+			row = append(row, []any{f.name, f.typ, f.omit})
+		}
+		result.Structs = append(result.Structs, row)
+	}
+	return result
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprintln(os.Stderr, "prepare table|cases")
+		os.Exit(2)
+	}
+	flags := flag.NewFlagSet("prepare", flag.ExitOnError)
+	only := flags.String("only", "", "part of the name of the kinds")
+	seed := flags.Uint64("seed", 42, "what random objects are made from")
+	count := flags.Int("count", 100, "how many objects of each kind")
+	_ = flags.Parse(os.Args[2:])
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	switch os.Args[1] {
+	case "table":
+		packed := zlib.NewWriter(os.Stdout)
+		if err := json.NewEncoder(packed).Encode(learn(*only)); err != nil {
+			panic(err)
+		}
+		if err := packed.Close(); err != nil {
+			panic(err)
+		}
+	case "cases":
+		cases(out, *only, *seed, *count)
+	}
+}

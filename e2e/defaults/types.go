@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// field is a field of a Go type as JSON has it: name, type, and when it is left out (0 never, 1 where it is
+// empty, 2 where it is zero).
+type field struct {
+	name string
+	typ  string
+	omit int
+	// owner and enum tell of which constants a text is.
+	enum []string
+}
+
+// structs are the Go types that objects are made of. A type is written in one letter for a scalar, and in a
+// sigil and the type of the content for what holds others: * a pointer, [ a list, { a map, # a struct.
+type structs struct {
+	index  map[reflect.Type]int
+	fields [][]field
+	names  []string
+}
+
+var scalars = map[reflect.Type]string{
+	reflect.TypeOf(resource.Quantity{}):    "q",
+	reflect.TypeOf(metav1.Time{}):          "t",
+	reflect.TypeOf(metav1.MicroTime{}):     "u",
+	reflect.TypeOf(metav1.Duration{}):      "d",
+	reflect.TypeOf(intstr.IntOrString{}):   "o",
+	reflect.TypeOf(runtime.RawExtension{}): "r",
+	reflect.TypeOf(metav1.FieldsV1{}):      "r",
+}
+
+func (s *structs) typeOf(t reflect.Type) string {
+	if code, ok := scalars[t]; ok {
+		return code
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "s"
+	case reflect.Bool:
+		return "b"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint8:
+		return "i"
+	case reflect.Float32, reflect.Float64:
+		return "f"
+	case reflect.Pointer:
+		return "*" + s.typeOf(t.Elem())
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "y"
+		}
+		return "[" + s.typeOf(t.Elem())
+	case reflect.Map:
+		return "{" + s.typeOf(t.Elem())
+	case reflect.Struct:
+		return fmt.Sprintf("#%d", s.structOf(t))
+	default:
+		panic(fmt.Sprintf("no code for %v", t))
+	}
+}
+
+func (s *structs) structOf(t reflect.Type) int {
+	if n, ok := s.index[t]; ok {
+		return n
+	}
+	n := len(s.fields)
+	s.index[t] = n
+	s.fields = append(s.fields, nil)
+	s.names = append(s.names, t.PkgPath()+"."+t.Name())
+	s.fields[n] = s.fieldsOf(t)
+	return n
+}
+
+func (s *structs) fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		member := t.Field(i)
+		tag := strings.Split(member.Tag.Get("json"), ",")
+		if tag[0] == "-" {
+			continue
+		}
+		if tag[0] == "" && member.Anonymous {
+			inner := member.Type
+			if inner.Kind() == reflect.Pointer {
+				panic("an embedded pointer")
+			}
+			fields = append(fields, s.fieldsOf(inner)...)
+			continue
+		}
+		name := tag[0]
+		if name == "" {
+			name = member.Name
+		}
+		omit := 0
+		for _, word := range tag[1:] {
+			switch word {
+			case "omitempty":
+				omit = max(omit, 1)
+			case "omitzero":
+				omit = 2
+			}
+		}
+		fields = append(fields, field{name, s.typeOf(member.Type), omit, enumsOf(t, name)})
+	}
+	return fields
+}

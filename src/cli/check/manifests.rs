@@ -1,0 +1,194 @@
+//! Static manifests: policies and bindings that an API server loads from a directory when it starts. It refuses the
+//! directory as a whole where one of them does not fit.
+//!
+//! Source: `k8s.io/apiserver` `pkg/admission/plugin/manifest/{loader,validation}.go` (`LoadFiles`,
+//! `ValidateManifestName`), `pkg/admission/plugin/policy/manifest/loader/loader.go` (`acceptFileObject`,
+//! `validatePolicyManifestConstraints`, `validateBindingReferences`).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::finding::{Finding, Location, Severity};
+use super::policy::finding;
+use crate::cli::input::{Input, Object, POLICY_VERSION, SourceText};
+use crate::policy::rule::Rule;
+
+/// The ending of the names of static policies and bindings.
+const SUFFIX: &str = ".static.k8s.io";
+
+/// The consequence of whatever does not fit.
+const REFUSED: &str = "the API server refuses the directory as a whole";
+
+/// The most findings of this sort.
+const MAX_FOUND: usize = 200;
+
+/// The findings about the objects of `input` that are in files of `dir`.
+pub(super) fn check(dir: &Path, input: &Input) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut policies = BTreeMap::new();
+    let names: BTreeSet<&str> = input
+        .policies
+        .iter()
+        .filter(|policy| is_in(dir, &policy.source))
+        .filter_map(Object::name)
+        .collect();
+    for policy in &input.policies {
+        if !is_loaded(dir, policy, &mut found) {
+            continue;
+        }
+        of_any(policy, "policy", &mut policies, &mut found);
+        let spec = policy.value.spec.as_ref();
+        if spec.is_some_and(|spec| spec.param_kind.is_some()) {
+            let message = "a static policy has no paramKind";
+            add(
+                policy,
+                "spec.paramKind",
+                message,
+                "write what it compares with into the expressions",
+                &mut found,
+            );
+        }
+    }
+    let mut bindings = BTreeMap::new();
+    for binding in &input.bindings {
+        if !is_loaded(dir, binding, &mut found) {
+            continue;
+        }
+        of_any(binding, "binding", &mut bindings, &mut found);
+        let spec = &binding.value.spec;
+        if spec.param_ref.is_some() {
+            add(
+                binding,
+                "spec.paramRef",
+                "a static binding has no paramRef",
+                "remove it",
+                &mut found,
+            );
+        }
+        let policy = spec.policy_name.as_str();
+        if !policy.ends_with(SUFFIX) {
+            let message =
+                format!("a static binding binds static policies, whose names end in `{SUFFIX}`");
+            add(
+                binding,
+                "spec.policyName",
+                &message,
+                "correct the policyName",
+                &mut found,
+            );
+        } else if !names.contains(policy) {
+            let message = format!("the policy `{policy}` is not in the directory");
+            add(
+                binding,
+                "spec.policyName",
+                &message,
+                "add its file",
+                &mut found,
+            );
+        }
+    }
+    for crd in input.crds.iter().filter(|crd| is_in(dir, &crd.source)) {
+        let message = "a CustomResourceDefinition is no static manifest";
+        add(
+            crd,
+            "kind",
+            message,
+            "keep it elsewhere, and name it with --crds",
+            &mut found,
+        );
+    }
+    for ((api_version, kind), of) in &input.dropped {
+        if is_in(dir, &of.source) {
+            let location = Location::of_place(&of.source, of.place);
+            let message =
+                format!("{api_version} {kind} is no policy and no binding of {POLICY_VERSION}");
+            found.push(Finding {
+                help: Some(format!("keep it elsewhere; {REFUSED}")),
+                ..Finding::new(Severity::Error, Rule::StaticManifest, message, location)
+            });
+        }
+    }
+    found.truncate(MAX_FOUND);
+    found
+}
+
+/// Reports whether the file is in the directory itself: what is further below is not loaded.
+fn is_in(dir: &Path, source: &SourceText) -> bool {
+    Path::new(&source.name).parent() == Some(dir)
+}
+
+/// Reports whether the object is loaded; adds a note where it is below the directory in vain.
+fn is_loaded<T>(dir: &Path, object: &Object<T>, found: &mut Vec<Finding>) -> bool {
+    if is_in(dir, &object.source) {
+        return true;
+    }
+    if Path::new(&object.source.name).starts_with(dir) {
+        let message = "directories in the directory are not loaded";
+        let mut note = finding(
+            object,
+            Severity::Warning,
+            Rule::StaticManifest,
+            message,
+            object.place(),
+        );
+        note.help = Some("move the file into the directory itself".to_owned());
+        found.push(note);
+    }
+    false
+}
+
+/// Adds what is asked of policies and bindings alike.
+fn of_any<'a, T>(
+    object: &'a Object<T>,
+    noun: &str,
+    known: &mut BTreeMap<&'a str, &'a str>,
+    found: &mut Vec<Finding>,
+) {
+    let name = object.name().unwrap_or_default();
+    if !name.ends_with(SUFFIX) {
+        let message = format!("the name of a static {noun} ends in `{SUFFIX}`");
+        let advice = format!("write `{name}{SUFFIX}`");
+        add(object, "metadata.name", &message, &advice, found);
+    } else if let Some(first) = known.insert(name, &object.source.name) {
+        let message = format!("the name `{name}` is in {first} too");
+        add(
+            object,
+            "metadata.name",
+            &message,
+            "give each its own",
+            found,
+        );
+    }
+    if object.api_version() != POLICY_VERSION {
+        let message = format!("static manifests are read as {POLICY_VERSION} only");
+        add(
+            object,
+            "apiVersion",
+            &message,
+            &format!("write {POLICY_VERSION}"),
+            found,
+        );
+    }
+}
+
+fn add<T>(
+    object: &Object<T>,
+    field_ref: &str,
+    message: &str,
+    advice: &str,
+    found: &mut Vec<Finding>,
+) {
+    let node = object.document.node.nearest(field_ref);
+    let place = object.place_of(node);
+    let mut error = finding(
+        object,
+        Severity::Error,
+        Rule::StaticManifest,
+        message,
+        place,
+    );
+    error.location.length = object.length_of(node);
+    error.field_ref = Some(field_ref.to_owned());
+    error.help = Some(format!("{advice}; {REFUSED}"));
+    found.push(error);
+}

@@ -1,0 +1,204 @@
+//! What `kubectl vap check` says of comparisons that the schemas decide, and of names that are almost right.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use serde_json::json;
+use vap_status_controller::cli::check::{self, Options};
+
+use crate::absence::{DEPLOYMENT, POD, policy};
+
+const SERVICE: (&str, &str, &str) = ("", "v1", "services");
+
+/// The findings about `manifest` of the two rules: severity, and message with the help.
+fn findings(manifest: &str) -> Vec<(String, String)> {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
+    let report = serde_json::to_value(report).unwrap();
+    let found = report["findings"].as_array().unwrap().iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    found
+        .filter(|found| {
+            found["rule"] == "impossible-value" || found["rule"] == "constant-condition"
+        })
+        .map(|found| {
+            let (message, help) = (text(&found["message"]), text(&found["help"]));
+            (text(&found["severity"]), format!("{message}; {help}"))
+        })
+        .collect()
+}
+
+fn of_validation(resource: (&str, &str, &str), expression: &str) -> Vec<(String, String)> {
+    let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
+    findings(&policy(resource, "CREATE", &spec))
+}
+
+#[track_caller]
+fn warns(resource: (&str, &str, &str), expression: &str, parts: &[&str]) {
+    let found = of_validation(resource, expression);
+    let [(severity, text)] = &found[..] else {
+        panic!("{expression}: {found:#?}")
+    };
+    assert_eq!(severity, "warning", "{expression}");
+    for part in parts {
+        assert!(text.contains(part), "{expression}: {text}");
+    }
+}
+
+#[track_caller]
+fn is_silent(resource: (&str, &str, &str), expression: &str) {
+    let found = of_validation(resource, expression);
+    assert_eq!(found, [], "{expression}");
+}
+
+#[test]
+fn values_that_an_enumeration_does_not_have() {
+    warns(
+        SERVICE,
+        "object.spec.type == 'Loadbalancer'",
+        &[
+            "`object.spec.type` is one of ClusterIP, ExternalName, LoadBalancer, NodePort, so that this is always false",
+            "did you mean `LoadBalancer`?",
+        ],
+    );
+    warns(
+        POD,
+        "object.spec.containers.all(c, c.imagePullPolicy != 'always')",
+        &["is always true", "did you mean `Always`?"],
+    );
+    warns(
+        DEPLOYMENT,
+        "object.spec.template.spec.dnsPolicy == 'clusterFirst'",
+        &["did you mean `ClusterFirst`?"],
+    );
+    warns(
+        POD,
+        "object.spec.restartPolicy in ['Never', 'OnFailur']",
+        &["and never `OnFailur`", "did you mean `OnFailure`?"],
+    );
+    let spec = "  variables:\n  - {name: p, expression: 'object.spec.?restartPolicy.orValue(\"\")'}\n  validations:\n  - \
+                expression: variables.p == 'never'\n";
+    let found = findings(&policy(POD, "CREATE", spec));
+    assert!(found[0].1.contains("did you mean `Never`?"), "{found:#?}");
+}
+
+#[test]
+fn values_that_may_be() {
+    for expression in [
+        "object.spec.restartPolicy == 'Never'",
+        "object.spec.restartPolicy in ['Never', 'Always']",
+        "object.spec.restartPolicy.lowerAscii() == 'never'",
+        "object.spec.?hostname.orValue('none') == 'none'",
+        "object.spec.restartPolicy == ''",
+        // A value of a later version may be anything.
+        "object.spec.dnsPolicy == 'SomethingElse'",
+        "object.metadata.name == 'always'",
+    ] {
+        is_silent(POD, expression);
+    }
+    // Another kind may have the value.
+    let spec = "  validations:\n  - expression: object.spec.type == 'Loadbalancer'\n";
+    let text = policy(SERVICE, "CREATE", spec)
+        .replace("['services']", "['*']")
+        .replace("['']", "['*']");
+    assert_eq!(findings(&text), []);
+}
+
+#[test]
+fn enumerations_of_custom_resources() {
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lims.ex.io"},
+        "spec": {
+            "group": "ex.io",
+            "scope": "Namespaced",
+            "names": {"plural": "lims", "singular": "lim", "kind": "Lim", "listKind": "LimList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "required": ["spec"],
+                "properties": {"spec": {
+                    "type": "object",
+                    "required": ["mode"],
+                    "properties": {"mode": {"type": "string", "enum": ["fast", "slow"]}},
+                }},
+            }}}],
+        },
+    });
+    for (value, meant) in [
+        ("fastt", "did you mean `fast`?"),
+        ("other", "always false"),
+        ("slow", ""),
+    ] {
+        let spec = format!("  validations:\n  - expression: object.spec.mode == '{value}'\n");
+        let found = findings(&format!(
+            "{}---\n{crd}\n",
+            policy(("ex.io", "v1", "lims"), "CREATE", &spec)
+        ));
+        assert_eq!(found.is_empty(), meant.is_empty(), "{found:#?}");
+        assert!(
+            found.iter().all(|found| found.1.contains(meant)),
+            "{found:#?}"
+        );
+    }
+}
+
+#[test]
+fn null_where_there_is_always_something() {
+    let found = of_validation(DEPLOYMENT, "object.spec.replicas != null");
+    assert_eq!(
+        found,
+        [(
+            "note".to_owned(),
+            "`object.spec.replicas` is never null, so that this is always true; leave it out"
+                .to_owned()
+        )]
+    );
+    let found = of_validation(
+        DEPLOYMENT,
+        "object.spec.template.spec.containers.all(c, c.image == null)",
+    );
+    assert!(
+        found[0]
+            .1
+            .contains("is never null, so that this is always false"),
+        "{found:#?}"
+    );
+    // The API server writes an empty list of rules as null.
+    let role = ("rbac.authorization.k8s.io", "v1", "clusterroles");
+    is_silent(
+        role,
+        "object.rules == null || object.rules.all(r, r.verbs != null)",
+    );
+    for expression in [
+        "object.metadata.?labels.orValue(null) != null",
+        "object != null",
+        "object.spec.template.metadata.creationTimestamp == null",
+        "object.spec.paused == null",
+    ] {
+        is_silent(DEPLOYMENT, expression);
+    }
+}
+
+#[test]
+fn kinds_that_are_almost_right() {
+    warns(
+        DEPLOYMENT,
+        "request.kind.kind == 'Deploymnet'",
+        &["did you mean `Deployment`?"],
+    );
+    warns(
+        DEPLOYMENT,
+        "request.resource.resource != 'deploymnets'",
+        &["did you mean `deployments`?"],
+    );
+    // That is another kind.
+    is_silent(
+        ("", "v1", "endpoints"),
+        "object.kind != 'Endpoints' && object.kind != 'EndpointSlice'",
+    );
+    is_silent(DEPLOYMENT, "object.kind == 'Pod'");
+}

@@ -1,0 +1,168 @@
+//! What `kubectl vap check` says of policies that deny what the cluster itself needs.
+
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use vap_status_controller::cli::check::{self, Options};
+
+/// A policy with the rest of its spec, and its binding.
+fn bound(group: &str, resource: &str, spec: &str, binding: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: p}}\nspec:\n  \
+         matchConstraints:\n    resourceRules:\n    - apiGroups: ['{group}']\n      apiVersions: ['*']\n      operations: \
+         [CREATE, UPDATE]\n      resources: ['{resource}']\n{spec}---\napiVersion: admissionregistration.k8s.io/v1\nkind: \
+         ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\nspec:\n  policyName: p\n{binding}"
+    )
+}
+
+const DENY: &str = "  validationActions: [Deny]\n";
+const ASKS_FOR_LABEL: &str =
+    "  validations:\n  - expression: \"'team' in object.metadata.?labels.orValue({})\"\n";
+
+/// The lock-outs: severity and message.
+fn lockouts(manifest: &str) -> Vec<(String, String)> {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
+    let report = serde_json::to_value(report).unwrap();
+    let found = report["findings"].as_array().unwrap().iter();
+    assert!(
+        found.clone().all(|found| found["severity"] != "error"),
+        "{report:#}"
+    );
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    found
+        .filter(|found| found["rule"] == "lock-out")
+        .map(|found| (text(&found["severity"]), text(&found["message"])))
+        .collect()
+}
+
+#[test]
+fn a_policy_about_everything_stops_the_cluster() {
+    for (group, resource, named) in [
+        ("*", "*/*", "UPDATE of leases in kube-node-lease"),
+        ("*", "*", "UPDATE of leases in kube-node-lease"),
+        ("", "*", "CREATE of nodes"),
+        ("", "nodes/status", "UPDATE of nodes/status"),
+        ("coordination.k8s.io", "leases", "UPDATE of leases"),
+        ("", "events", "CREATE of events"),
+        (
+            "",
+            "serviceaccounts/token",
+            "CREATE of serviceaccounts/token",
+        ),
+        (
+            "discovery.k8s.io",
+            "endpointslices",
+            "UPDATE of endpointslices",
+        ),
+    ] {
+        let found = lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY));
+        let [(severity, message)] = &found[..] else {
+            panic!("{group} {resource}: {found:#?}")
+        };
+        assert_eq!(severity, "warning", "{message}");
+        assert!(message.contains(named), "{message}");
+        assert!(message.contains("under the binding `b`"), "{message}");
+    }
+    // What fails is denied too.
+    let fails = "  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n";
+    assert_eq!(lockouts(&bound("*", "*", fails, DENY)).len(), 1);
+}
+
+#[test]
+fn pods_of_the_cluster_itself_are_noted() {
+    let privileged = "  validations:\n  - expression: object.spec.containers.all(c, \
+                      !c.?securityContext.?privileged.orValue(false))\n";
+    let found = lockouts(&bound("", "pods", privileged, DENY));
+    assert_eq!(found[0].0, "note", "{found:#?}");
+    assert!(
+        found[0].1.contains("CREATE of pods in kube-system"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn guards_in_any_form() {
+    let with = |conditions: &str| format!("  matchConditions:\n{conditions}{ASKS_FOR_LABEL}");
+    for spec in [
+        with("  - {name: m, expression: \"!request.userInfo.username.startsWith('system:')\"}\n"),
+        with(
+            "  - {name: m, expression: \"!('system:nodes' in request.userInfo.groups)\"}\n  - {name: m1, expression: \
+             \"!request.userInfo.username.startsWith('system:kube-')\"}\n  - {name: m2, expression: \
+             \"!('system:serviceaccounts:kube-system' in request.userInfo.groups)\"}\n",
+        ),
+        with("  - {name: m, expression: \"!(request.resource.resource in ['leases', 'nodes', 'events', 'endpointslices', 'pods', 'serviceaccounts'])\"}\n"),
+        "  validations:\n  - expression: request.userInfo.username.startsWith('system:') || 'team' in \
+         object.metadata.?labels.orValue({})\n"
+            .to_owned(),
+        "  failurePolicy: Ignore\n  validations:\n  - expression: object.metadata.annotations['a'] == 'b'\n".to_owned(),
+    ] {
+        assert_eq!(lockouts(&bound("*", "*/*", &spec, DENY)), [], "{spec}");
+    }
+    // A selector of namespaces, in the policy or the binding, and one of objects.
+    let selector = "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: \
+                    [kube-system, kube-node-lease]}]}\n";
+    let of_binding = format!("{DENY}  matchResources:\n    {selector}");
+    assert_eq!(
+        lockouts(&bound(
+            "coordination.k8s.io",
+            "leases",
+            ASKS_FOR_LABEL,
+            &of_binding
+        )),
+        []
+    );
+    // Nodes have no namespace.
+    assert_eq!(
+        lockouts(&bound("*", "*", ASKS_FOR_LABEL, &of_binding)).len(),
+        1
+    );
+    for binding in [
+        "  validationActions: [Warn]\n",
+        "  validationActions: [Audit]\n",
+        "  validationActions: [Deny]\n  matchResources: {objectSelector: {matchLabels: {a: b}}}\n",
+    ] {
+        assert_eq!(
+            lockouts(&bound("*", "*", ASKS_FOR_LABEL, binding)),
+            [],
+            "{binding}"
+        );
+    }
+    let unbound = bound("*", "*", ASKS_FOR_LABEL, DENY);
+    let unbound = unbound.split("---").next().unwrap();
+    assert_eq!(lockouts(unbound), []);
+}
+
+#[test]
+fn policies_about_what_users_deploy() {
+    for (group, resource) in [("apps", "deployments"), ("", "configmaps"), ("batch", "*")] {
+        assert_eq!(lockouts(&bound(group, resource, ASKS_FOR_LABEL, DENY)), []);
+    }
+    let images = "  validations:\n  - expression: object.spec.containers.all(c, !c.image.endsWith(':latest'))\n";
+    assert_eq!(lockouts(&bound("", "pods", images, DENY)), []);
+    // Whom an authorizer lets do something is not known.
+    let asks = "  validations:\n  - expression: authorizer.group('').resource('nodes').check('get').allowed()\n";
+    assert_eq!(lockouts(&bound("*", "*", asks, DENY)), []);
+}
+
+#[test]
+fn params_of_a_custom_kind_are_needed_at_start() {
+    let kind = "  paramKind: {apiVersion: example.com/v1, kind: Limit}\n  validations:\n  - expression: 'true'\n";
+    let binding =
+        "  validationActions: [Deny]\n  paramRef: {name: a, parameterNotFoundAction: Allow}\n";
+    let found = lockouts(&bound("*", "*", kind, binding));
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].0, "note");
+    assert_eq!(lockouts(&bound("apps", "*", kind, binding)), []);
+    let ignored = format!("  failurePolicy: Ignore\n{kind}");
+    assert_eq!(lockouts(&bound("*", "*", &ignored, binding)), []);
+    // What is in a ConfigMap is not known.
+    let config = kind
+        .replace("example.com/v1, kind: Limit", "v1, kind: ConfigMap")
+        .replace("'true'", "has(params.data)");
+    let binding = binding.replace("name: a", "name: a, namespace: default");
+    assert_eq!(lockouts(&bound("*", "*", &config, &binding)), []);
+}

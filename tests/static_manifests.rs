@@ -1,0 +1,98 @@
+//! What `kubectl vap check --static` says of a directory of manifests that an API server loads when it starts.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+const POLICY: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: \
+                      a.static.k8s.io}\nspec:\n  matchConstraints:\n    resourceRules:\n    - {apiGroups: [apps], apiVersions: \
+                      [v1], operations: [CREATE], resources: [deployments]}\n  validations:\n  - expression: \
+                      object.metadata.name != 'a'\n";
+const BINDING: &str = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: \
+                       b.static.k8s.io}\nspec:\n  policyName: a.static.k8s.io\n  validationActions: [Deny]\n";
+
+/// The findings of the rule about a directory with the files: message and severity.
+fn findings(dir: &Path, files: &[(&str, &str)]) -> Vec<(String, String)> {
+    for (name, text) in files {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let output = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"))
+        .args(["check", "-o", "json", "--no-config", "--static"])
+        .arg(dir)
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let found = report["findings"].as_array().unwrap().iter();
+    found
+        .filter(|found| found["rule"] == "static-manifest")
+        .map(|found| (text(&found["message"]), text(&found["severity"])))
+        .collect()
+}
+
+#[track_caller]
+fn check(files: &[(&str, &str)], parts: &[&str]) {
+    static N: AtomicUsize = AtomicUsize::new(0);
+    let n = N.fetch_add(1, Ordering::Relaxed);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("static-manifests-{n}"));
+    let _ = fs::remove_dir_all(&dir);
+    let found = findings(&dir, files);
+    assert_eq!(found.len(), parts.len(), "{found:#?}");
+    for part in parts {
+        assert!(
+            found.iter().any(|(message, _)| message.contains(part)),
+            "{part}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_whole_set_is_loaded() {
+    check(&[("a.yaml", POLICY), ("b.yaml", BINDING)], &[]);
+}
+
+#[test]
+fn what_keeps_a_set_from_being_loaded() {
+    let plain = POLICY.replace("a.static.k8s.io", "a");
+    check(&[("a.yaml", &plain)], &["ends in `.static.k8s.io`"]);
+    check(
+        &[("b.yaml", BINDING)],
+        &["the policy `a.static.k8s.io` is not in the directory"],
+    );
+    let params = POLICY.replace(
+        "  matchConstraints",
+        "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  matchConstraints",
+    );
+    check(&[("a.yaml", &params)], &["has no paramKind"]);
+    let reference = format!("{BINDING}  paramRef: {{name: a, parameterNotFoundAction: Deny}}\n");
+    check(
+        &[("a.yaml", POLICY), ("b.yaml", &reference)],
+        &["has no paramRef"],
+    );
+    let other = BINDING.replace("policyName: a.static.k8s.io", "policyName: a");
+    check(
+        &[("a.yaml", POLICY), ("b.yaml", &other)],
+        &["binds static policies"],
+    );
+    check(&[("a.yaml", POLICY), ("c.yaml", POLICY)], &["too"]);
+    let old = POLICY.replace("k8s.io/v1\n", "k8s.io/v1beta1\n");
+    check(
+        &[("a.yaml", &old)],
+        &["read as admissionregistration.k8s.io/v1 only"],
+    );
+    let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
+    check(
+        &[("a.yaml", POLICY), ("c.yaml", config)],
+        &["v1 ConfigMap is no policy"],
+    );
+    check(
+        &[("a.yaml", POLICY), ("sub/b.yaml", BINDING)],
+        &["are not loaded"],
+    );
+}

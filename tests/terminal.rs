@@ -1,0 +1,68 @@
+//! The plugin in a terminal: its width is respected, also where the terminal does not tell how high it is.
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// The output of a command in a terminal of this size.
+fn in_terminal(columns: u16, rows: u16, arguments: &[&str]) -> String {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let name = name.to_str().unwrap();
+    let terminal = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(name)
+        .unwrap();
+    let size = Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&terminal, size).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-vap"));
+    command
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .env_remove("COLUMNS");
+    let mut child = command.stdout(Stdio::from(terminal)).spawn().unwrap();
+    // The command holds the terminal too, which ends with the last who has it.
+    drop(command);
+    let mut output = Vec::new();
+    let mut master = File::from(master);
+    let mut piece = [0; 4096];
+    // A terminal that nobody holds any more fails to be read.
+    while let Ok(n) = master.read(&mut piece) {
+        output.extend_from_slice(piece.get(..n).unwrap());
+    }
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(output).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+fn lines_are_as_wide_as_the_terminal() {
+    let widest = |columns, rows| {
+        let text = in_terminal(columns, rows, &["explain", "undefined-field"]);
+        assert!(text.starts_with("undefined-field\n"), "{text}");
+        text.lines().map(str::len).max().unwrap()
+    };
+    for columns in [60, 100] {
+        for rows in [24, 0] {
+            let widest = widest(columns, rows);
+            let columns = usize::from(columns);
+            assert!(
+                widest <= columns && widest > columns - 15,
+                "{widest} of {columns}, {rows} rows"
+            );
+        }
+    }
+    // A terminal that tells nothing has no limit.
+    assert!(widest(0, 0) > 100);
+}
