@@ -322,6 +322,8 @@ async fn probes_find_what_dry_runs_get() {
     let options = Options {
         paths: vec![file],
         crds: Vec::new(),
+        coverage: false,
+        mutants: false,
     };
     let report = test::run(&options, &mut std::io::empty()).unwrap();
 
