@@ -11,6 +11,7 @@ use super::path::{Path, Root};
 use super::symbol::{Form, Goal, Place, Reader, Scope, Symbol, form};
 use crate::expressions::Role;
 use cel::ast::{Comprehension, Expr, ExprId, Literal};
+use cel::source::Location;
 
 /// The most candidates of one policy for one kind.
 const MAX_CANDIDATES: usize = 600;
@@ -131,13 +132,13 @@ impl Goals {
 
 /// Finds the candidates of all expressions, in the order of the policy's fields.
 pub(super) fn find(reader: &Reader<'_>) -> Vec<Candidate> {
-    find_and_reach::<()>(reader, &HashMap::new()).0
+    find_and_reach(reader, &HashMap::new()).0
 }
 
 /// Finds the candidates, and the goals for an evaluation to get to each of `places`.
-pub(super) fn find_and_reach<T>(
+pub(super) fn find_and_reach(
     reader: &Reader<'_>,
-    places: &HashMap<Place, T>,
+    places: &HashMap<Place, Location>,
 ) -> (Vec<Candidate>, Vec<(Place, Goals)>) {
     let is_wanted = |place| places.contains_key(&place);
     let mut finder = Finder {

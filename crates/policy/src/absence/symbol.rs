@@ -116,6 +116,9 @@ pub(super) enum Form {
     Other,
 }
 
+/// The ways for an expression to be true or false.
+type KnownWays = HashMap<(Place, bool), Rc<[Way]>>;
+
 /// Types of the roots for one kind, and the expressions.
 pub(super) struct Reader<'a> {
     pub(super) policy: &'a CompiledPolicy,
@@ -127,7 +130,7 @@ pub(super) struct Reader<'a> {
     /// The symbols of expressions outside of macros, as far as they were asked for.
     pub(super) known: RefCell<HashMap<Place, Vec<Symbol>>>,
     /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
-    pub(super) ways: RefCell<HashMap<(Place, bool), Rc<[Way]>>>,
+    pub(super) ways: RefCell<KnownWays>,
     /// The steps that may still be taken.
     pub(super) left: Cell<u32>,
 }
