@@ -1,5 +1,12 @@
 //! What the help of `kubectl vap check` advises: that it is about the mistake, and that what it says compiles.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::io::Cursor;
 use std::path::PathBuf;
 

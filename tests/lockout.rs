@@ -1,5 +1,12 @@
 //! What `kubectl vap check` says of policies that deny what the cluster itself needs.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::io::Cursor;
 use std::path::PathBuf;
 

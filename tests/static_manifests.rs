@@ -1,5 +1,12 @@
 //! What `kubectl vap check --static` says of a directory of manifests that an API server loads when it starts.
 
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

@@ -124,7 +124,7 @@ pub fn compare(lines: &str) -> Result<Report> {
                 *report
                     .unknown
                     .entry(format!("{name}: {error}"))
-                    .or_default() += 1
+                    .or_default() += 1;
             }
         }
     }

@@ -156,6 +156,17 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
     }
 }
 
+/// Words of the API server about errors, of its own and of expressions.
+const ERRORS: [&str; 7] = [
+    "resulted in error: ",
+    "failed to configure ",
+    "no params found for policy binding",
+    "running out of cost budget",
+    "compilation error",
+    "unsupported return type",
+    "failed messageExpression",
+];
+
 /// Returns the expectation of a probe that follows from what the API server did.
 fn expectation(answer: &Answer) -> Value {
     if !answer.is_denied() {
@@ -176,16 +187,6 @@ fn expectation(answer: &Answer) -> Value {
         "reason": answer.body["reason"],
         "warnings": answer.warnings,
     });
-    // What the API server says of errors, of its own and of expressions.
-    const ERRORS: [&str; 7] = [
-        "resulted in error: ",
-        "failed to configure ",
-        "no params found for policy binding",
-        "running out of cost budget",
-        "compilation error",
-        "unsupported return type",
-        "failed messageExpression",
-    ];
     if ERRORS.iter().any(|error| message.contains(error)) {
         expectation["error"] = json!({"contains": cause});
     }

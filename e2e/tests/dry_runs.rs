@@ -91,7 +91,7 @@ fn target(builtin: &Builtin, object: &Value) -> Target {
         ""
     };
     Target {
-        resource: served.gvr.resource.to_string(),
+        resource: String::from(&*served.gvr.resource),
         path: format!("/{root}/{api_version}{namespace}/{}", served.gvr.resource),
         gvk,
     }

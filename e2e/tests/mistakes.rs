@@ -188,7 +188,7 @@ struct Prepared {
 }
 
 impl Case {
-    /// A policy about ConfigMaps of which nothing is expected.
+    /// A policy about `ConfigMap` objects of which nothing is expected.
     fn of(name: &str, spec: Value) -> Self {
         Self {
             name: name.to_owned(),

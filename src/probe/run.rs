@@ -112,7 +112,7 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, format!("the API server refuses the policy: {why}"));
+            return failed(case, &format!("the API server refuses the policy: {why}"));
         }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
@@ -138,8 +138,8 @@ pub fn pending(case: &Case, why: &str) -> CaseResult {
 }
 
 /// A case that fails before anything is decided.
-fn failed(case: &Case, why: String) -> CaseResult {
-    let mut result = pending(case, &why);
+fn failed(case: &Case, why: &str) -> CaseResult {
+    let mut result = pending(case, why);
     result.status.outcome = CaseOutcome::Failed;
     result
 }
@@ -154,7 +154,7 @@ fn invalid(case: &Case, invalid: Vec<Violation>) -> CaseResult {
         invalid,
         ..failed(
             case,
-            format!("the API server refuses the object: {}", texts.join("; ")),
+            &format!("the API server refuses the object: {}", texts.join("; ")),
         )
     }
 }
