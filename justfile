@@ -61,6 +61,10 @@ charts *args:
 oracle *args:
     @./dev oracle {{args}}
 
+# remake the table of defaults by upstream's own functions (some minutes); `--check` only compares
+defaults *args:
+    @./dev defaults {{args}}
+
 # remake the built-in schemas from Kubernetes' OpenAPI documents; `--check` only compares
 schemas *args:
     @./dev schemas {{args}}

@@ -267,7 +267,7 @@ pub struct CheckArgs {
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct TestArgs {
-    /// What to do instead of running probes.
+    /// Command in place of running probes.
     #[command(subcommand)]
     pub command: Option<TestCommand>,
     /// Files, directories (all .yaml, .yml and .json files below them), or - for standard input
@@ -303,7 +303,7 @@ pub struct TestArgs {
     pub mutants: bool,
 }
 
-/// What `test` does besides running probes.
+/// Commands of `test` besides running probes.
 #[derive(Debug, Subcommand)]
 pub enum TestCommand {
     /// Write a probe for each policy, with an allowed and a denied request for each validation

@@ -76,7 +76,7 @@ pub struct PolicyProbeSpec {
     #[schemars(schema_with = "crd::authorizer_source_schema")]
     pub authorizer: AuthorizerSource,
 
-    /// What the objects of the cases are: `Whole` (the default), as a client sends them, with every field
+    /// Kind of objects of the cases: `Whole` (the default), as a client sends them, with every field
     /// that their schema requires; `Partial`, cut down to what the policy reads. Unknown fields and values of
     /// the wrong type fail a case either way.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -115,7 +115,7 @@ pub enum BindingSource {
     Implied,
 }
 
-/// What the objects of the cases are.
+/// Kinds of objects of cases.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub enum Samples {
     /// As a client sends them.

@@ -30,7 +30,7 @@ pub(super) fn of(
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// What is decided otherwise, or for another reason than the expectation names: nothing else need be said then.
+/// Difference in the decision, or in the reason for it: nothing else need be said then.
 fn decision(expect: &Expect, outcome: &Outcome) -> Option<String> {
     let found = if outcome.is_allowed() {
         Decision::Allow

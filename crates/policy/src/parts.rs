@@ -19,11 +19,11 @@ pub struct Part {
     pub text: String,
     /// How deep it is within the expression.
     pub depth: usize,
-    /// What it is to the decision.
+    /// Its part in the decision.
     pub role: PartRole,
 }
 
-/// What a part is to the whole.
+/// Roles of parts in the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartRole {
     /// The whole expression.
@@ -32,7 +32,7 @@ pub enum PartRole {
     Term,
     /// The condition of `?:`.
     Condition,
-    /// What a macro tests of each element.
+    /// Test of a macro for each element.
     Test,
     /// Anything else.
     Other,

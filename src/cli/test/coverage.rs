@@ -40,13 +40,13 @@ pub struct Item {
     pub field_ref: String,
     /// The line.
     pub line: usize,
-    /// What has to be met, in words.
+    /// Condition to be met, in words.
     pub what: String,
     /// How often it was.
     pub hits: u64,
 }
 
-/// What the cases of a policy have met.
+/// Conditions that the cases of a policy have met.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Met {
     recording: Recording,

@@ -1,4 +1,4 @@
-//! What only files have of probes, written out in the form of the CRD: objects of other files, `AdmissionReview`s,
+//! Forms of cases that only files have, written out in the form of the CRD: objects of other files, `AdmissionReview`s,
 //! patches, tables, several policies, and the old object of an UPDATE.
 //!
 //! Takes a probe as it is written, gives probes as the cluster takes them, each with the place where its cases come

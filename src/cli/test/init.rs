@@ -32,9 +32,9 @@ const MAX_NAME: usize = 80;
 pub struct InitReport {
     /// The probes.
     pub probes: Vec<Json>,
-    /// What became of each policy.
+    /// Outcome for each policy.
     pub policies: Vec<PolicyExamples>,
-    /// What could not be read.
+    /// Input that could not be read.
     pub problems: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ struct Written {
     spec: PolicyProbeSpec,
 }
 
-/// What became of a policy.
+/// Outcome for a policy.
 #[derive(Clone, Debug)]
 pub struct PolicyExamples {
     /// The name.
@@ -62,7 +62,7 @@ pub struct PolicyExamples {
 /// Which requests a validation got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What it depends on.
+    /// Its dependencies.
     pub reads: Reads,
     /// True if there is a request for which it is true.
     pub allowed: bool,
@@ -94,7 +94,7 @@ impl InitReport {
         Ok(out)
     }
 
-    /// What could not be read, and the validations without a request, a line each.
+    /// Input that could not be read, and the validations without a request, a line each.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let problems = self.problems.iter().map(|text| format!("error: {text}"));

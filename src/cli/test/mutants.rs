@@ -29,7 +29,7 @@ pub(super) struct Mutant {
     pub(super) change: String,
 }
 
-/// What became of the mutants of a run.
+/// Outcome of the mutants of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MutantReport {

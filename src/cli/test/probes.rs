@@ -135,7 +135,7 @@ fn invalid(object: &Object<Value>, origins: &[usize], violation: Violation) -> F
     found
 }
 
-/// What is wrong with a probe whose policy is not there.
+/// Fault of a probe whose policy is not there.
 fn unknown_policy(
     object: &Object<Value>,
     spec: &PolicyProbeSpec,

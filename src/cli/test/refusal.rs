@@ -1,4 +1,4 @@
-//! What the API server refuses of the input before any request is asked about: policies, bindings, params and
+//! Refusals of the input by the API server before any request is asked about: policies, bindings, params and
 //! namespaces that cannot exist decide nothing.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

@@ -14,7 +14,7 @@ const LABELS: [(&str, bool); 4] = [
 
 const SELECTED: &str = "batch.kubernetes.io/controller-uid";
 
-/// Whether the labels of a Job are those of its template: then a label of one is a label of the other.
+/// Reports whether the labels of a Job are those of its template: then a label of one is a label of the other.
 pub(super) fn shares_labels(given: &Map<String, Value>) -> bool {
     let labels = |metadata: Option<&Value>| {
         let labels = metadata?.get("labels")?.as_object()?;

@@ -1,4 +1,4 @@
-//! What the table tells of a kind as a whole.
+//! Rules of the table about a kind as a whole.
 
 use super::table::{Rule, Table};
 use crate::schema::Gvk;

@@ -1,4 +1,4 @@
-//! What the API server does to an object of Kubernetes' own APIs before it asks a policy: fields that its type
+//! Changes that the API server makes to an object of Kubernetes' own APIs before it asks a policy: fields that its type
 //! does not have go, defaults come, and what a user may not set is set anew.
 //!
 //! The rules are data (ADR 21): `table.bin` has them by kind, derived from upstream's own functions of the version

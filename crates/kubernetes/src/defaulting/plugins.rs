@@ -1,4 +1,4 @@
-//! What admission plugins set on creation that run by default and ask nobody.
+//! Fields that admission plugins set on creation which run by default and ask nobody.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),

@@ -18,7 +18,7 @@ const REVISION: &str = "1";
 /// The most characters of a made name before its end.
 const MAX_GENERATED: usize = 58;
 
-/// What a request does.
+/// Verbs of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// It creates an object.
@@ -41,7 +41,7 @@ pub struct Custom<'a> {
 /// A request, with the objects that its sender has written.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// What it does.
+    /// Its verb.
     pub operation: Operation,
     /// The kind of its objects.
     pub gvk: &'a Gvk,

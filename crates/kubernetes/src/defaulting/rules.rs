@@ -97,7 +97,7 @@ pub(super) fn unknown(
     found
 }
 
-/// What is done at a place, with the structs on the way and the fields as they are by now.
+/// Changes at a place, with the structs on the way and the fields as they are by now.
 type AtPlace<'f> = &'f mut dyn FnMut(&[Level<'_>], &mut Map<String, Value>) -> Result<(), Error>;
 
 fn walk<'a>(

@@ -55,7 +55,7 @@ fn or_default<'de, D: serde::Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What happens to a field at a place, by what it and other fields hold.
+/// Changes of a field at a place, by what it and other fields hold.
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     #[serde(rename = "at", deserialize_with = "steps")]
@@ -100,7 +100,7 @@ pub(super) struct Row {
     pub(super) action: Action,
 }
 
-/// What becomes of a field; one of these is set.
+/// New content of a field; one of these is set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Action {

@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
         .collect()
     }
 
-    /// Whether nothing better is to be found for the validation at `n`.
+    /// Reports whether nothing better is to be found for the validation at `n`.
     fn is_done(&self, n: usize, wanted: bool) -> bool {
         let found = self.found.get(n);
         let best = found.and_then(|found| found.get(usize::from(!wanted))?.as_ref());
@@ -507,7 +507,7 @@ fn edits(path: &Path, literals: &[Json]) -> Vec<(Path, Edit)> {
     found
 }
 
-/// What one validation is tried with.
+/// Means by which one validation is tried.
 struct Trial<'r, 'a> {
     reader: &'r Reader<'a>,
     candidates: Vec<Candidate>,
@@ -646,7 +646,7 @@ impl Trial<'_, '_> {
     }
 }
 
-/// What an expression depends on, itself, by variables and by match conditions.
+/// Dependencies of an expression, itself, by variables and by match conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// An expression that does not compile.
@@ -659,7 +659,7 @@ pub enum Reads {
     Request,
 }
 
-/// What the validation at `index` depends on.
+/// Dependencies of the validation at `index`.
 #[must_use]
 pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
     let expressions = policy.expressions();

@@ -58,11 +58,11 @@ pub struct Status {
     pub cause: String,
     /// The binding under which the request was denied, where there is one.
     pub binding: Option<String>,
-    /// What denied it.
+    /// Cause of its denial.
     pub by: DeniedBy,
 }
 
-/// What denies a request.
+/// Causes of a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedBy {
     /// A validation that says no.

@@ -17,7 +17,7 @@ const MAX_TEXT: usize = 80;
 const MAX_ELEMENTS: usize = 6;
 const MAX_DEPTH: usize = 4;
 
-/// What became of a part of an expression.
+/// Result of a part of an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// How often it was evaluated.
