@@ -18,7 +18,7 @@ use crate::schema::rest_mapper::ApiResource;
 use crate::schema::{Gvk, Gvr, RestMapper};
 
 /// Cost of each case of the vector, in its order, as upstream's evaluator counts.
-const COSTS: [i64; 6] = [149, 6, 350_154, 350_154, 200, 149];
+const COSTS: [i64; 6] = [151, 6, 350_156, 350_156, 202, 151];
 
 /// Runs the vector.
 ///
@@ -145,7 +145,7 @@ fn sample_policy() -> Value {
                         "'without version: ' + variables.untagged.map(c, c.name).join(', ')",
                 },
                 {
-                    "expression": "variables.containers.all(c, !has(c.resources) || \
+                    "expression": "variables.containers.all(c, !has(c.resources.limits) || \
                         quantity(c.resources.limits.memory).isLessThan(quantity('1Gi')))",
                     "message": "containers have less than 1Gi of memory",
                 },
@@ -158,7 +158,7 @@ fn sample_policy() -> Value {
     })
 }
 
-fn deployment(replicas: i64, image: &str, memory: &Value) -> Value {
+fn deployment(replicas: i64, image: &str, limits: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -166,7 +166,7 @@ fn deployment(replicas: i64, image: &str, memory: &Value) -> Value {
         "spec": {
             "replicas": replicas,
             "template": {"spec": {"containers": [
-                {"name": "web", "image": image, "resources": {"limits": {"memory": memory}}},
+                {"name": "web", "image": image, "resources": {"limits": limits}},
                 {"name": "log", "image": "example.com/log:1.2"},
             ]}},
         },
@@ -177,7 +177,7 @@ fn deployment(replicas: i64, image: &str, memory: &Value) -> Value {
 fn probe() -> Value {
     const IMAGE: &str = "example.com/web:1.0";
     let user = json!({"username": "ann"});
-    let sound = deployment(3, IMAGE, &json!("512Mi"));
+    let sound = deployment(3, IMAGE, &json!({"memory": "512Mi"}));
     json!({
         "policyName": "self-test",
         "params": "Inline",
@@ -213,7 +213,7 @@ fn probe() -> Value {
                 "name": "too many replicas are denied",
                 "request": {
                     "operation": "UPDATE",
-                    "object": deployment(6, IMAGE, &json!("512Mi")),
+                    "object": deployment(6, IMAGE, &json!({"memory": "512Mi"})),
                     "oldObject": sound,
                     "userInfo": user,
                 },
@@ -226,7 +226,7 @@ fn probe() -> Value {
             {
                 "name": "whoever may scale may have more",
                 "request": {
-                    "object": deployment(6, IMAGE, &json!("512Mi")),
+                    "object": deployment(6, IMAGE, &json!({"memory": "512Mi"})),
                     "authorizer": [{"verb": "update", "subResource": "scale", "decision": "Allow"}],
                     "userInfo": user,
                 },
@@ -234,7 +234,7 @@ fn probe() -> Value {
             },
             {
                 "name": "an image without version is denied",
-                "request": {"object": deployment(3, "example.com/web:latest", &json!("512Mi")), "userInfo": user},
+                "request": {"object": deployment(3, "example.com/web:latest", &json!({"memory": "512Mi"})), "userInfo": user},
                 "expect": {
                     "decision": "Deny",
                     "message": "without version: web",
@@ -243,10 +243,10 @@ fn probe() -> Value {
             },
             {
                 "name": "an error denies",
-                "request": {"object": deployment(3, IMAGE, &json!("much")), "userInfo": user},
+                "request": {"object": deployment(3, IMAGE, &json!({"cpu": "1"})), "userInfo": user},
                 "expect": {
                     "decision": "Deny",
-                    "error": {"contains": "quantities must match the regular expression"},
+                    "error": {"contains": "no such key: memory"},
                 },
             },
         ],
