@@ -40,7 +40,7 @@ pub fn estimate(checked: &CheckedAst, sizes: &dyn SizeEstimator) -> CostEstimate
     estimate::estimate(checked, sizes, COST_OPTIONS)
 }
 
-/// [`estimate`] by each of several estimators, which costs little more than one of them where they say the same of
+/// [`estimate()`] by each of several estimators, which costs little more than one of them where they say the same of
 /// most parts.
 #[must_use]
 pub fn estimate_each(checked: &CheckedAst, sizes: &[&dyn SizeEstimator]) -> Vec<CostEstimate> {

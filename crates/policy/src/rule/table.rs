@@ -467,10 +467,6 @@ rules! {
         "valid CEL that cannot be judged here",
         words("The trees of the expressions have more than 500,000 nodes together, as macros that copy can make them."),
         "Split the expression into variables.";
-    UnusedVariable "unused-variable":
-        "nothing reads a variable",
-        spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
-        "Remove the variable, or read it: one that nothing reads is never evaluated.";
     UnusedSuppression "unused-suppression":
         "a comment allows a rule that finds nothing there",
         spec(
@@ -479,6 +475,10 @@ rules! {
         ),
         "Remove the comment. It is about the line on which it stands, or about what follows it if it stands alone; \
          what the API server refuses no comment allows.";
+    UnusedVariable "unused-variable":
+        "nothing reads a variable",
+        spec("variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: object.spec.replicas < 5", "variables:\n- {name: a, expression: object.spec.replicas}\nvalidations:\n- expression: variables.a < 5"),
+        "Remove the variable, or read it: one that nothing reads is never evaluated.";
     UnwatchedSubresource "unwatched-subresource":
         "a field that the policy reads is changed by a subresource that no rule matches",
         spec("matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments]\nvalidations:\n- expression: object.spec.replicas < 5", "matchConstraints:\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    operations: [CREATE, UPDATE]\n    resources: [deployments, deployments/scale]\nvalidations:\n- expression: object.spec.replicas < 5"),
