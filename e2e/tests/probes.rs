@@ -198,12 +198,21 @@ async fn statuses_follow_what_a_probe_stands_on() {
     of_policy(&client, "limited", "Ready", "Unknown/Pending").await;
     of_probe(&client, "limited", "Unknown/ProbesPending").await;
 
-    // No params: the binding denies, and the probe finds just that.
+    // No params: the binding denies, which is no validation that says no.
     let selected = ListParams::default().labels("limit=yes");
     maps.delete_collection(&DeleteParams::default(), &selected)
         .await
         .unwrap();
     of_policy(&client, "limited", "ParamsResolved", "False/ParamsNotFound").await;
+    let failed = of_probe(&client, "limited", "False/ProbesFailed").await;
+    assert!(failed.contains("there are no params"), "{failed}");
+    let mut expected = case("six");
+    expected["expect"] = json!({"decision": "Deny", "error": {"contains": "no params found"}});
+    let patch = Patch::Merge(json!({"spec": {"cases": [expected]}}));
+    probes(&client)
+        .patch("limited", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
     of_probe(&client, "limited", "True/ProbesPassed").await;
 
     // No binding: nothing is denied.
@@ -308,7 +317,8 @@ async fn many_and_large_probes_are_evaluated_and_deep_ones_stop_nobody() {
     // An object of nearly as many bytes as a request may have.
     let mut large = case("large");
     large["request"]["object"]["metadata"]["annotations"] = json!({"a": "x".repeat(200_000)});
-    large["request"]["object"]["spec"]["template"] = json!({"data": "y".repeat(1_000_000)});
+    large["request"]["object"]["spec"]["template"] =
+        json!({"metadata": {"annotations": {"b": "y".repeat(1_000_000)}}});
     create_probe(&client, probe("large", "few", "Implied", vec![large]))
         .await
         .unwrap();

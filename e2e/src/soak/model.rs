@@ -92,16 +92,18 @@ fn probes_passed(world: &World, slot: Slot, edition: Edition) -> &'static str {
     let Some(expectation) = world.probes.get(&slot) else {
         return "Unknown/NoProbes";
     };
-    let is_denied = match slot.shape {
-        // The sample is a deployment, and no rule matches it.
-        Shape::Widgets | Shape::Wildcard => false,
-        // A field that is not there is an error; the params are in the probe, so that their kind need not be
-        // served.
+    let passes = match slot.shape {
+        // The sample is a deployment, no rule matches it, and that is what the other expectation says.
+        Shape::Widgets | Shape::Wildcard => *expectation == Expectation::Allow,
+        // The param in the probe is none of its kind.
+        Shape::Limits if world.limits == Some(Variant::String) => false,
+        // A field that is not there is an error, which is not expected; the params are in the probe, so that their
+        // kind need not be served.
         Shape::Deployments | Shape::ConfigMaps | Shape::Limits => {
-            slot.fails_closed || !edition.is_misspelt
+            !edition.is_misspelt && *expectation == Expectation::Deny
         }
     };
-    if is_denied == (*expectation == Expectation::Deny) {
+    if passes {
         "True/ProbesPassed"
     } else {
         "False/ProbesFailed"

@@ -258,14 +258,15 @@ fn binding(slot: Slot, reference: Reference) -> Value {
 }
 
 fn probe(slot: Slot, expectation: Expectation) -> Value {
-    let decision = match expectation {
-        Expectation::Allow => "Allow",
-        Expectation::Deny => "Deny",
+    let expect = match (expectation, slot.shape) {
+        (Expectation::Allow, Shape::Widgets | Shape::Wildcard) => json!({"applies": false}),
+        (Expectation::Allow, _) => json!({"decision": "Allow"}),
+        (Expectation::Deny, _) => json!({"decision": "Deny"}),
     };
     let mut spec = json!({
         "policyName": slot.name(), "samples": "Partial", "bindings": "Implied",
         "cases": [{
-            "name": "many", "expect": {"decision": decision},
+            "name": "many", "expect": expect,
             "request": {"object": {
                 "apiVersion": "apps/v1", "kind": "Deployment",
                 "metadata": {"name": "d", "namespace": NAMESPACE}, "spec": {"replicas": 100}}},
