@@ -30,3 +30,4 @@ mod truthful;
 mod tuples;
 mod typed_values;
 mod unfit_values;
+mod webhooks;
