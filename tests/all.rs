@@ -6,6 +6,8 @@
 
 #[path = "support/golden.rs"]
 mod golden;
+#[path = "support/processor.rs"]
+mod processor;
 
 mod absence;
 mod advice;

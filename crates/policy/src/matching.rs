@@ -424,7 +424,7 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     matches
 }
 
-/// What a webhook with the rules of `policy` is asked about, given what a policy with them is asked about.
+/// The matches of a webhook with the rules of `policy`, given those of a policy with them.
 ///
 /// An API server asks webhooks about reviews too, which it does not ask policies about, and about no configuration of
 /// webhooks. The reviews are not among the resources, for a policy has no kinds of them; that there are some is the
