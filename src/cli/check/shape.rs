@@ -122,6 +122,12 @@ impl<T> Walk<'_, T> {
                     self.node(node, Type::Any, &format!("{path}[{n}]"));
                 }
             }
+            // Go reads bytes out of a list of numbers too.
+            (Type::Bytes, Data::List(items)) => {
+                for (n, node) in items.iter().enumerate() {
+                    self.node(node, Type::Byte, &format!("{path}[{n}]"));
+                }
+            }
             (Type::Any, Data::Scalar(..)) => {}
             _ => self.value(node, type_, path),
         }
@@ -168,7 +174,7 @@ impl<T> Walk<'_, T> {
         };
         let wanted = match type_ {
             Type::Bool => "a boolean",
-            Type::Int | Type::Int32 => "a number",
+            Type::Int | Type::Int32 | Type::Byte => "a number",
             Type::Text | Type::Time | Type::Bytes => "a string",
             Type::List(_) => "a list",
             Type::Texts | Type::Object(_) => "an object",
@@ -203,9 +209,13 @@ impl<T> Walk<'_, T> {
                 self.add(invalid, &message, place, path, length);
             }
             (Type::Int32, Data::Scalar(Value::Number(number), _))
-                if !is_integer_of_32_bits(number) =>
+                if !is_within(number, i32::MIN, i32::MAX) =>
             {
                 let message = format!("`{path}` must be an integer of 32 bits, and is {number}");
+                self.add(invalid, &message, place, path, length);
+            }
+            (Type::Byte, Data::Scalar(Value::Number(number), _)) if !is_within(number, 0, 255) => {
+                let message = format!("`{path}` must be an integer from 0 to 255, and is {number}");
                 self.add(invalid, &message, place, path, length);
             }
             (Type::Bytes, Data::Scalar(Value::String(text), _))
@@ -278,13 +288,10 @@ fn is_integer(number: &Number) -> bool {
                 .is_some_and(|number| number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number))
 }
 
-/// Reports whether Go decodes the number as an `int32`.
-fn is_integer_of_32_bits(number: &Number) -> bool {
-    let range = f64::from(i32::MIN)..=f64::from(i32::MAX);
-    is_integer(number)
-        && number
-            .as_f64()
-            .is_some_and(|number| range.contains(&number))
+/// Reports whether it is an integer from `least` to `most`.
+fn is_within(number: &Number, least: i32, most: i32) -> bool {
+    let range = f64::from(least)..=f64::from(most);
+    is_integer(number) && number.as_f64().is_some_and(|number| range.contains(&number))
 }
 
 /// Reports whether Go reads the text as a time.

@@ -16,8 +16,10 @@ pub(super) enum Type {
     Int,
     /// An integer of 32 bits.
     Int32,
-    /// Bytes, written as base64.
+    /// Bytes, written as base64 or as a list of numbers.
     Bytes,
+    /// One of bytes that are written as a list.
+    Byte,
     /// A time by RFC 3339.
     Time,
     /// Anything.
