@@ -205,6 +205,10 @@ fn unlike_shapes_are_refused() {
             "invalid-object",
         ),
         (
+            "webhooks: [{name: a.b.c, clientConfig: {url: 'https://a.b', caBundle: [1, 256]}}]",
+            "invalid-object",
+        ),
+        (
             "webhooks: [{name: a.b.c, rules: [{resourceNames: [a]}]}]",
             "unknown-field",
         ),

@@ -291,7 +291,10 @@ fn is_integer(number: &Number) -> bool {
 /// Reports whether it is an integer from `least` to `most`.
 fn is_within(number: &Number, least: i32, most: i32) -> bool {
     let range = f64::from(least)..=f64::from(most);
-    is_integer(number) && number.as_f64().is_some_and(|number| range.contains(&number))
+    is_integer(number)
+        && number
+            .as_f64()
+            .is_some_and(|number| range.contains(&number))
 }
 
 /// Reports whether Go reads the text as a time.
