@@ -6,6 +6,8 @@
 
 #[path = "support/golden.rs"]
 mod golden;
+#[path = "support/processor.rs"]
+mod processor;
 
 mod absence;
 mod advice;
@@ -30,3 +32,4 @@ mod truthful;
 mod tuples;
 mod typed_values;
 mod unfit_values;
+mod webhooks;
