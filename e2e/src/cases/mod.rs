@@ -18,6 +18,7 @@ mod objects;
 mod pieces;
 pub mod policies;
 mod policy_changes;
+pub mod rules;
 mod schemas;
 
 #[path = "../../../tests/support/properties/choices.rs"]

@@ -49,6 +49,8 @@ pub struct RuleCost {
     pub field: String,
     /// The most that it may cost.
     pub max_cost: u64,
+    /// True if it compiles; what does not costs nothing.
+    pub is_compiled: bool,
 }
 
 /// What the API server says of the rules of a CustomResourceDefinition.
@@ -445,7 +447,8 @@ impl Judging<'_> {
         let message_path = path.field("messageExpression");
         let cardinality = context.max_cardinality.unwrap_or(compiled.max_cardinality);
         let rule_cost = cost::product(compiled.max_cost, cardinality);
-        self.cost(&rule_path, rule_cost, "estimated rule cost", errors);
+        let is_compiled = compiled.program.is_some();
+        self.cost(&rule_path, (rule_cost, is_compiled), "estimated rule cost", errors);
         let value = || Some(rule.as_value());
         let mut failed = |path: &Path<'_>, failure: &ExpressionError| {
             let detail = failure.detail.as_str();
@@ -461,7 +464,7 @@ impl Judging<'_> {
             failed(&message_path, failure);
         } else if compiled.message.is_some() {
             let what = "estimated messageExpression cost";
-            self.cost(&message_path, compiled.message_max_cost, what, errors);
+            self.cost(&message_path, (compiled.message_max_cost, true), what, errors);
         }
         if compiled.uses_old_self {
             if let Some(within) = &way.uncorrelatable {
@@ -488,7 +491,7 @@ impl Judging<'_> {
     fn cost(
         &mut self,
         path: &Path<'_>,
-        max_cost: u64,
+        (max_cost, is_compiled): (u64, bool),
         what: &str,
         errors: &mut Vec<DefinitionError>,
     ) {
@@ -500,6 +503,7 @@ impl Judging<'_> {
         self.costs.push(RuleCost {
             field: path.text(),
             max_cost,
+            is_compiled,
         });
     }
 }
@@ -563,7 +567,10 @@ fn about_rule(
         let value = quoted(field_path);
         push("fieldPath", Invalid, value, "must not contain line breaks");
     }
-    if !field_path.is_empty() && field_path::normalized(field_path, schema).is_none() {
+    if !field_path.is_empty()
+        && field_path::normalized(field_path, schema).is_none()
+        && keywords::is_convertible(schema)
+    {
         push("fieldPath", Invalid, quoted(field_path), "must be a valid path");
     }
 }

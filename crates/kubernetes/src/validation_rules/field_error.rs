@@ -5,8 +5,6 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use serde_json::Value as Json;
-
 /// Classes of errors about fields.
 ///
 /// Source: apimachinery `pkg/util/validation/field/errors.go`, `ErrorType`.
@@ -92,28 +90,8 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// `value` as Go's `json.Marshal` writes it: objects by the order of their keys, and no characters that a page of
-/// HTML would take for its own.
-pub(super) fn go_json(value: &Json) -> String {
-    match value {
-        Json::String(text) => go_json_string(text),
-        Json::Array(elements) => {
-            let elements: Vec<_> = elements.iter().map(go_json).collect();
-            format!("[{}]", elements.join(","))
-        }
-        Json::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-            let field = |(name, value): (&String, &Json)| {
-                format!("{}:{}", go_json_string(name), go_json(value))
-            };
-            let fields: Vec<_> = fields.into_iter().map(field).collect();
-            format!("{{{}}}", fields.join(","))
-        }
-        other => other.to_string(),
-    }
-}
-
+/// A text as Go's `json.Marshal` writes it, without characters that a page of HTML would take for its own.
+///
 /// Source: Go `encoding/json/encode.go`, `appendString` with `escapeHTML`.
 pub(super) fn go_json_string(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len().saturating_add(2));

@@ -173,3 +173,29 @@ fn has_wrong_keys(schema: &Schema) -> bool {
     };
     keys.iter().enumerate().any(is_wrong)
 }
+
+/// Reports whether `schema` uses no keyword that structural schemas do not have, so that it can be read as one.
+///
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/convert.go`, `NewStructural`, `validateUnsupportedFields`.
+pub(super) fn is_convertible(schema: &Schema) -> bool {
+    let is_filled = |key: &str| {
+        get(schema, key)
+            .and_then(Json::as_object)
+            .is_some_and(|map| !map.is_empty())
+    };
+    let has_unsupported = !text(schema, "id").is_empty()
+        || !text(schema, "$schema").is_empty()
+        || !text(schema, "$ref").is_empty()
+        || ["patternProperties", "dependencies", "definitions"]
+            .into_iter()
+            .any(is_filled)
+        || get(schema, "additionalItems").is_some()
+        || get(schema, "x-kubernetes-preserve-unknown-fields") == Some(&Json::Bool(false))
+        || !list(schema, "items").is_empty();
+    let below = ["items", "additionalProperties"].into_iter();
+    let mut below = below.filter_map(|key| schema.get(key)?.as_object());
+    !has_unsupported
+        && below.all(is_convertible)
+        && schemas_of(schema, "properties").all(|(_, property)| is_convertible(property))
+        && junctors(schema).all(|(_, _, nested)| is_convertible(nested))
+}

@@ -12,7 +12,7 @@ use super::compile::{Budget, CompiledRule, OLD_SELF, SELF, compile};
 use super::correlation::{Correlated, Elements, MapList};
 use super::field_error::{FieldError, FieldErrorKind, go_json_string};
 use super::keywords;
-use super::path::{Path, PathStep};
+use super::path::Path;
 use super::rule::ValidationRule;
 use crate::library::limits::{
     MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT, RUNTIME_CEL_COST_BUDGET,
@@ -23,7 +23,7 @@ use crate::schema::rule_type::rule_type;
 use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
 use crate::typed_values::{ValueSchema, typed_within};
 use cel::eval::{Activation, Limits, Program};
-use cel::value::{ErrorKind, Value, Work, format_double, go_quote};
+use cel::value::{Value, Work, format_double, go_quote};
 
 /// The rules of a structural schema, compiled once and held against many objects.
 ///
@@ -71,6 +71,8 @@ pub struct Outcome {
     pub warnings: Vec<FieldError>,
     /// The cost of all evaluations, in cost units.
     pub cost: u64,
+    /// True if all rules were evaluated, false if the cost has put an end to it.
+    pub is_complete: bool,
 }
 
 /// The rules of a schema and of what is below it.
@@ -123,6 +125,7 @@ impl Validator {
     pub fn validate(&self, object: &Json, before: Option<&Json>) -> Outcome {
         let mut outcome = Outcome::default();
         let Some(root) = &self.root else {
+            outcome.is_complete = true;
             return outcome;
         };
         if [Some(object), before]
@@ -154,6 +157,7 @@ impl Validator {
             around: None,
         };
         walk.node(root, &Path::ROOT, &object, before.as_ref(), ratchet);
+        walk.outcome.is_complete = !walk.is_over;
         walk.outcome.cost = RUNTIME_CEL_COST_BUDGET.saturating_sub(walk.left);
         walk.outcome
     }
