@@ -12,8 +12,8 @@ use e2e::cases;
 use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, rules, share, typecheck,
-    witnesses, write_line, yaml,
+    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, rules, share,
+    typecheck, witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
@@ -181,6 +181,9 @@ enum Command {
         /// Measure the time of objects, each validated so many times.
         #[arg(long, value_name = "N", default_value_t = 0)]
         repeat: u32,
+        /// A file of validations that upstream's own tests ask for, with upstream's answers.
+        #[arg(long, value_name = "FILE")]
+        recorded: Option<PathBuf>,
         /// How many differences to show.
         #[arg(long, default_value_t = 5)]
         show: usize,
@@ -342,6 +345,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             mutants,
             objects,
             repeat,
+            recorded,
             show,
             paths,
         } => rules::RuleParity {
@@ -351,6 +355,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             mutants,
             objects,
             repeat,
+            recorded,
             show,
             paths,
         }

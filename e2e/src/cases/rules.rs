@@ -117,11 +117,15 @@ fn keep_few_rules(choices: &mut Choices<'_>, definition: &mut Value) {
 /// Changes some rules, and bounds beside them.
 fn mutate(choices: &mut Choices<'_>, definition: &mut Value) {
     for_each_schema(definition, &mut |schema| {
-        let mut below: Vec<Value> = Vec::new();
         for_each_ruled(schema, &mut |schema| {
             let whole = Value::Object(schema.clone());
             if choices.chance(15) {
-                let bound = choices.pick(&["maxItems", "maxLength", "maxProperties", "x-kubernetes-list-type"]);
+                let bound = choices.pick(&[
+                    "maxItems",
+                    "maxLength",
+                    "maxProperties",
+                    "x-kubernetes-list-type",
+                ]);
                 schema.remove(bound);
             }
             if choices.chance(3) {
@@ -139,7 +143,6 @@ fn mutate(choices: &mut Choices<'_>, definition: &mut Value) {
                     mutate_rule(choices, rule, &whole);
                 }
             }
-            below.push(whole);
         });
         if choices.chance(10) {
             without_bounds(schema);
@@ -165,7 +168,11 @@ fn without_bounds(schema: &mut Value) {
 fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
     let Value::Object(fields) = rule else { return };
     let text = |fields: &Map<String, Value>, key: &str| {
-        fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+        fields
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
     let own = text(fields, "rule");
     match choices.below(14) {
@@ -185,14 +192,30 @@ fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
             fields.insert("rule".into(), loops.replace("{}", &own).into());
         }
         5 => {
-            let message = choices.pick(&["", " ", "a\nb", " fine ", "<b> & 'q' \"d\" \u{2028} \u{1}", "\u{fc}"]);
+            let message = choices.pick(&[
+                "",
+                " ",
+                "a\nb",
+                " fine ",
+                "<b> & 'q' \"d\" \u{2028} \u{1}",
+                "\u{fc}",
+            ]);
             fields.insert("message".into(), message.into());
         }
         6 | 7 => {
             let message = text(fields, "messageExpression");
             let message = if message.is_empty() || choices.chance(50) {
                 choices
-                    .pick(&["'a' + 'b'", "string(self)", "1", " ", "self.", "'x' +", "oldSelf", "'v: ' + string(size(self))"])
+                    .pick(&[
+                        "'a' + 'b'",
+                        "string(self)",
+                        "1",
+                        " ",
+                        "self.",
+                        "'x' +",
+                        "oldSelf",
+                        "'v: ' + string(size(self))",
+                    ])
                     .to_owned()
             } else {
                 changed(choices, &message)
@@ -200,7 +223,14 @@ fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
             fields.insert("messageExpression".into(), message.into());
         }
         8 => {
-            let reason = choices.pick(&["FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate", "FieldValueInvalid", "Odd", ""]);
+            let reason = choices.pick(&[
+                "FieldValueForbidden",
+                "FieldValueRequired",
+                "FieldValueDuplicate",
+                "FieldValueInvalid",
+                "Odd",
+                "",
+            ]);
             fields.insert("reason".into(), reason.into());
         }
         9 | 10 => {
@@ -210,7 +240,15 @@ fn mutate_rule(choices: &mut Choices<'_>, rule: &mut Value, schema: &Value) {
             fields.insert("optionalOldSelf".into(), choices.chance(60).into());
         }
         12 => {
-            let rule = choices.pick(&["", "  ", "true\n&& false", "self\n==\nself", "oldSelf.hasValue()", "oldSelf == self", "self"]);
+            let rule = choices.pick(&[
+                "",
+                "  ",
+                "true\n&& false",
+                "self\n==\nself",
+                "oldSelf.hasValue()",
+                "oldSelf == self",
+                "self",
+            ]);
             fields.insert("rule".into(), rule.into());
         }
         _ => {
@@ -262,9 +300,15 @@ fn changed(choices: &mut Choices<'_>, text: &str) -> String {
             }
         }
     }
-    let at: Vec<_> = text.char_indices().map(|(at, c)| (at, c.len_utf8())).collect();
+    let at: Vec<_> = text
+        .char_indices()
+        .map(|(at, c)| (at, c.len_utf8()))
+        .collect();
     if let Some((at, len)) = at.get(choices.below(at.len().max(1))) {
-        text.replace_range(*at..*at + *len, choices.pick(&["", "#", "\u{e9}", " ", "9"]));
+        text.replace_range(
+            *at..*at + *len,
+            choices.pick(&["", "#", "\u{e9}", " ", "9"]),
+        );
     }
     text
 }
@@ -275,25 +319,40 @@ fn field_path(choices: &mut Choices<'_>, schema: &Value) -> String {
         for (name, property) in properties {
             names.push(format!(".{name}"));
             names.push(format!("['{name}']"));
-            for below in property.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            for below in property
+                .get("properties")
+                .and_then(Value::as_object)
+                .into_iter()
+                .flatten()
+            {
                 names.push(format!(".{name}.{}", below.0));
             }
         }
     }
-    names.extend([".no", "x", ".", "['a", "[0]", " ", ".a\nb", ".key", "['k.l']"].map(str::to_owned));
+    names.extend(
+        [
+            ".no", "x", ".", "['a", "[0]", " ", ".a\nb", ".key", "['k.l']",
+        ]
+        .map(str::to_owned),
+    );
     names.swap_remove(choices.below(names.len()))
 }
 
 /// Adds rules to a schema, and to what is below it.
 fn add_rules(choices: &mut Choices<'_>, schema: &mut Value, own: &str, depth: u32) {
-    if schema.get("type").is_none() && !is_true(schema, "x-kubernetes-int-or-string") && choices.chance(95) {
+    if schema.get("type").is_none()
+        && !is_true(schema, "x-kubernetes-int-or-string")
+        && choices.chance(95)
+    {
         return;
     }
     let mut rules = Vec::new();
     while rules.len() < 4 && choices.chance(if depth < 2 { 45 } else { 30 }) {
         rules.extend(rule(choices, schema, own));
     }
-    let Value::Object(fields) = schema else { return };
+    let Value::Object(fields) = schema else {
+        return;
+    };
     if !rules.is_empty() {
         fields.insert("x-kubernetes-validations".into(), rules.into());
     }
@@ -310,7 +369,10 @@ fn add_rules(choices: &mut Choices<'_>, schema: &mut Value, own: &str, depth: u3
 }
 
 fn boolean_rule(choices: &mut Choices<'_>, schema: &Value) -> Option<String> {
-    rule(choices, schema, "self")?.get("rule")?.as_str().map(str::to_owned)
+    rule(choices, schema, "self")?
+        .get("rule")?
+        .as_str()
+        .map(str::to_owned)
 }
 
 fn rule(choices: &mut Choices<'_>, schema: &Value, own: &str) -> Option<Value> {
@@ -340,7 +402,10 @@ fn rule(choices: &mut Choices<'_>, schema: &Value, own: &str) -> Option<Value> {
     }
     fields.insert("rule".into(), holds.into());
     if choices.chance(30) {
-        fields.insert("message".into(), choices.pick(&["must hold", " is \"odd\" ", "no"]).into());
+        fields.insert(
+            "message".into(),
+            choices.pick(&["must hold", " is \"odd\" ", "no"]).into(),
+        );
     }
     if choices.chance(35) {
         let scalar = scalar(schema, own);
@@ -355,7 +420,12 @@ fn rule(choices: &mut Choices<'_>, schema: &Value, own: &str) -> Option<Value> {
         fields.insert("messageExpression".into(), message.into());
     }
     if choices.chance(25) {
-        let reason = choices.pick(&["FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate", "FieldValueInvalid"]);
+        let reason = choices.pick(&[
+            "FieldValueForbidden",
+            "FieldValueRequired",
+            "FieldValueDuplicate",
+            "FieldValueInvalid",
+        ]);
         fields.insert("reason".into(), reason.into());
     }
     if choices.chance(15) && schema.get("properties").is_some() {
@@ -364,7 +434,7 @@ fn rule(choices: &mut Choices<'_>, schema: &Value, own: &str) -> Option<Value> {
     Some(fields.into())
 }
 
-fn is_true(schema: &Value, key: &str) -> bool {
+pub(super) fn is_true(schema: &Value, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
@@ -384,31 +454,80 @@ fn scalar(schema: &Value, of: &str) -> String {
 /// An expression that is a bool about the value `of` of `schema`.
 fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> Option<String> {
     let form = |forms: &[&str], choices: &mut Choices<'_>| {
-        forms.get(choices.below(forms.len())).map(|form| form.replace("{}", of))
+        forms
+            .get(choices.below(forms.len()))
+            .map(|form| form.replace("{}", of))
     };
     if is_true(schema, "x-kubernetes-int-or-string") {
         return form(
-            &["type({}) == int ? {} > 3 : {} != ''", "{} == 3", "{} < 5", "{}.size() > 2", "string({}) != '3'", "{} == {}"],
+            &[
+                "type({}) == int ? {} > 3 : {} != ''",
+                "{} == 3",
+                "{} < 5",
+                "{}.size() > 2",
+                "string({}) != '3'",
+                "{} == {}",
+            ],
             choices,
         );
     }
-    match schema.get("type").and_then(Value::as_str).unwrap_or_default() {
+    match schema
+        .get("type")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+    {
         "boolean" => form(&["{}", "!{}", "{} == true", "{} != false"], choices),
         "integer" => form(
-            &["{} > 3", "{} % 2 == 0", "{} + 1 < 10", "{} in [1, 2, 3]", "10 / {} > 1", "[1, 2][{}] == 1", "{} * 4611686018427387904 != 0"],
+            &[
+                "{} > 3",
+                "{} % 2 == 0",
+                "{} + 1 < 10",
+                "{} in [1, 2, 3]",
+                "10 / {} > 1",
+                "[1, 2][{}] == 1",
+                "{} * 4611686018427387904 != 0",
+            ],
             choices,
         ),
-        "number" => form(&["{} > 1.5", "{} == {}", "{} < 100.0", "int({}) > 2"], choices),
+        "number" => form(
+            &["{} > 1.5", "{} == {}", "{} < 100.0", "int({}) > 2"],
+            choices,
+        ),
         "string" => match schema.get("format").and_then(Value::as_str) {
-            Some("duration") => form(&["{} < duration('1h')", "{} == {}", "{}.getMinutes() > 1"], choices),
-            Some("date" | "date-time") => form(&["{} < timestamp('2030-01-01T00:00:00Z')", "{}.getFullYear() > 2000", "{} == {}"], choices),
-            Some("byte") => form(&["size({}) > 2", "{} == b'abc'", "string({}) != ''"], choices),
+            Some("duration") => form(
+                &["{} < duration('1h')", "{} == {}", "{}.getMinutes() > 1"],
+                choices,
+            ),
+            Some("date" | "date-time") => form(
+                &[
+                    "{} < timestamp('2030-01-01T00:00:00Z')",
+                    "{}.getFullYear() > 2000",
+                    "{} == {}",
+                ],
+                choices,
+            ),
+            Some("byte") => form(
+                &["size({}) > 2", "{} == b'abc'", "string({}) != ''"],
+                choices,
+            ),
             _ => form(
                 &[
-                    "{}.startsWith('a')", "{}.size() < 5", "{}.matches('^[a-z]+$')", "{} == 'x'", "{}.contains('b')",
-                    "{}.split(',').all(x, x.size() > 0)", "isURL({})", "quantity({}).isGreaterThan(quantity('1'))",
-                    "isIP({}) || {} != ''", "{}.lowerAscii() == {}", "{} in ['a', 'b']", "int({}) > 0", "{}.charAt(0) == 'a'",
-                    "!format.dns1123Label().validate({}).hasValue()", "{}.find('[a-c]') != ''", "cidr({}).containsIP('10.0.0.1')",
+                    "{}.startsWith('a')",
+                    "{}.size() < 5",
+                    "{}.matches('^[a-z]+$')",
+                    "{} == 'x'",
+                    "{}.contains('b')",
+                    "{}.split(',').all(x, x.size() > 0)",
+                    "isURL({})",
+                    "quantity({}).isGreaterThan(quantity('1'))",
+                    "isIP({}) || {} != ''",
+                    "{}.lowerAscii() == {}",
+                    "{} in ['a', 'b']",
+                    "int({}) > 0",
+                    "{}.charAt(0) == 'a'",
+                    "!format.dns1123Label().validate({}).hasValue()",
+                    "{}.find('[a-c]') != ''",
+                    "cidr({}).containsIP('10.0.0.1')",
                 ],
                 choices,
             ),
@@ -425,12 +544,25 @@ fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> O
                 });
             }
             form(
-                &["{}.size() < 3", "{} == {}", "({} + {}).size() > 1", "{} + {} == {}", "{}.all(x, x in {})", "{}.map(x, x) == {}", "{} != []", "{}.all(x, {}.exists_one(y, x == y))", "{}[0] == {}[1]"],
+                &[
+                    "{}.size() < 3",
+                    "{} == {}",
+                    "({} + {}).size() > 1",
+                    "{} + {} == {}",
+                    "{}.all(x, x in {})",
+                    "{}.map(x, x) == {}",
+                    "{} != []",
+                    "{}.all(x, {}.exists_one(y, x == y))",
+                    "{}[0] == {}[1]",
+                ],
                 choices,
             )
         }
         "object" => {
-            if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object() && depth > 0) {
+            if let Some(values) = schema
+                .get("additionalProperties")
+                .filter(|values| values.is_object() && depth > 0)
+            {
                 let key = format!("k{depth}");
                 let inner = boolean(choices, values, &format!("{of}[{key}]"), depth - 1)?;
                 return Some(match choices.below(4) {
@@ -444,7 +576,12 @@ fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> O
             let properties: Vec<_> = properties
                 .into_iter()
                 .flatten()
-                .filter_map(|(name, property)| Some((vap_status_controller::schema::escape::escape(name)?, property)))
+                .filter_map(|(name, property)| {
+                    Some((
+                        vap_status_controller::schema::escape::escape(name)?,
+                        property,
+                    ))
+                })
                 .collect();
             let picked = properties.get(choices.below(properties.len().max(1)));
             let Some((name, property)) = picked.filter(|_| depth > 0) else {
@@ -464,129 +601,4 @@ fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> O
         }
         _ => None,
     }
-}
-
-/// A value of `schema`, which now and then breaks it.
-#[must_use]
-pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
-    if choices.chance(2) || (is_true(schema, "nullable") && choices.chance(20)) {
-        return Value::Null;
-    }
-    if choices.chance(2) {
-        return [json!(3), json!("odd"), json!([]), json!({}), json!(1.5), json!(true)][choices.below(6)].clone();
-    }
-    if let Some(values) = schema.get("enum").and_then(Value::as_array)
-        && !values.is_empty()
-        && choices.chance(85)
-    {
-        return values[choices.below(values.len())].clone();
-    }
-    if is_true(schema, "x-kubernetes-int-or-string") {
-        return [json!(3), json!("3"), json!(8), json!("50%"), json!("")][choices.below(5)].clone();
-    }
-    let text = |choices: &mut Choices<'_>, texts: &[&str]| json!(texts[choices.below(texts.len())]);
-    match schema.get("type").and_then(Value::as_str).unwrap_or_default() {
-        "boolean" => json!(choices.chance(50)),
-        "integer" => json!([0, 1, 2, 3, 5, 7, 10, 80, 443, -1, 3_000_000][choices.below(11)]),
-        "number" => [json!(0), json!(1.5), json!(2), json!(99.25), json!(1e30), json!(-0.5)][choices.below(6)].clone(),
-        "string" => match schema.get("format").and_then(Value::as_str) {
-            Some("duration") => text(choices, &["1s", "2h", "5m30s", "3 days", "odd"]),
-            Some("date") => text(choices, &["2024-02-29", "1999-01-01", "odd"]),
-            Some("date-time") => text(choices, &["2024-02-29T10:11:12Z", "2031-01-01T00:00:00.5+02:00", "odd"]),
-            Some("byte") => text(choices, &["YWJj", "", "YQ==", "!"]),
-            _ => text(
-                choices,
-                &["", "a", "b", "x", "abc", "a,b", "10.0.0.1", "10.0.0.0/8", "https://example.com/a?b", "1Gi", "Foo", "a-b.c", "7", "*.example.com", "\u{e4}\u{1f600}"],
-            ),
-        },
-        "array" => {
-            let items = schema.get("items").cloned().unwrap_or_default();
-            let n = choices.below(if depth > 3 { 2 } else { 4 });
-            (0..n).map(|_| value(choices, &items, depth + 1)).collect()
-        }
-        "object" => {
-            let mut fields = Map::new();
-            if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
-                for key in ["a", "b", "k.l"] {
-                    if choices.chance(50) {
-                        fields.insert(key.into(), value(choices, values, depth + 1));
-                    }
-                }
-            }
-            let required = schema.get("required").and_then(Value::as_array);
-            let present = if depth > 6 { 15 } else { 60 };
-            for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-                let is_required = required.is_some_and(|names| names.contains(&json!(name)));
-                if (is_required && choices.chance(95)) || choices.chance(present) {
-                    fields.insert(name.clone(), value(choices, property, depth + 1));
-                }
-            }
-            if choices.chance(4) {
-                fields.insert("unknown".into(), json!({"a": [1]}));
-            }
-            fields.into()
-        }
-        _ => json!({"any": [1, "a"]}),
-    }
-}
-
-/// A whole object of `schema`.
-#[must_use]
-pub(crate) fn object(choices: &mut Choices<'_>, schema: &Value) -> Value {
-    let mut object = value(choices, schema, 0);
-    if !object.is_object() {
-        object = json!({});
-    }
-    object["apiVersion"] = json!("made.example.com/v1");
-    object["kind"] = json!("Made");
-    if !object["metadata"].is_object() || choices.chance(80) {
-        object["metadata"] = json!({"name": "made", "labels": {"a": "b"}});
-    }
-    object
-}
-
-/// `object` as it may have been before an update.
-pub(crate) fn change(choices: &mut Choices<'_>, object: &mut Value, percent: usize) {
-    match object {
-        Value::Object(fields) => {
-            let names: Vec<String> = fields.keys().cloned().collect();
-            for name in names {
-                if choices.chance(percent / 3) {
-                    fields.remove(&name);
-                } else if let Some(field) = fields.get_mut(&name) {
-                    change(choices, field, percent);
-                }
-            }
-        }
-        Value::Array(elements) => {
-            for element in elements.iter_mut() {
-                change(choices, element, percent);
-            }
-            if elements.len() > 1 && choices.chance(percent) {
-                elements.swap(0, 1);
-            }
-            if choices.chance(percent / 2) {
-                elements.pop();
-            }
-            if let Some(first) = elements.first().cloned().filter(|_| choices.chance(percent / 2)) {
-                elements.push(first);
-            }
-        }
-        scalar => {
-            if choices.chance(percent) {
-                *scalar = match &*scalar {
-                    Value::Number(number) if number.is_i64() => json!(number.as_i64().unwrap_or_default().wrapping_add(1)),
-                    Value::String(_) => json!("other"),
-                    Value::Bool(is) => json!(!is),
-                    other => other.clone(),
-                };
-            }
-        }
-    }
-}
-
-/// The choices for the `n`th object of a seed.
-#[must_use]
-pub(crate) fn choices_of(seed: u64, n: u64) -> Choices<'static> {
-    choices(seed, "crd object", n)
 }

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use vap_status_controller::validation_rules::{Validator, judge};
+use vap_status_controller::library::limits::RUNTIME_CEL_COST_BUDGET;
+use vap_status_controller::validation_rules::{FieldError, Validator, judge};
 
 use super::documents::load_documents;
 use super::guard::guard;
 use super::write_line;
-use crate::cases::rules;
+use crate::cases::{rule_objects, rules};
 
 /// A comparison.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct RuleParity {
     pub objects: u64,
     /// How often each object is validated to measure the time; not at all for none.
     pub repeat: u32,
+    /// A file of validations that upstream's own tests ask for, with upstream's answers.
+    pub recorded: Option<PathBuf>,
     /// How many differences to show.
     pub show: usize,
     /// Files of CustomResourceDefinitions, or directories of them.
@@ -68,12 +71,30 @@ pub struct RuleLine {
     pub object_errors: usize,
     /// How many objects have the same errors, warnings and costs.
     pub same_objects: usize,
+    /// How many validations of upstream's own tests were held against its answers.
+    pub recorded: usize,
+    /// How many of these have the same errors and cost.
+    pub same_recorded: usize,
     /// The time that upstream takes for an object, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub their_nanos: Option<f64>,
     /// The time that ours takes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub our_nanos: Option<f64>,
+}
+
+/// A validation that upstream's tests ask for.
+///
+/// Source: `e2e/oracle/record`.
+#[derive(Clone, Debug, Deserialize)]
+struct Recorded {
+    schema: Value,
+    path: String,
+    object: Value,
+    old: Option<Value>,
+    ratchets: bool,
+    errors: Vec<String>,
+    remaining: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -126,8 +147,13 @@ impl RuleParity {
         let mut left = self.show;
         self.definitions(&judged, &mut line, &mut left, out)?;
         self.objects(&definitions, &mut line, &mut left, out)?;
+        if let Some(recorded) = &self.recorded {
+            self.recorded(recorded, &mut line, &mut left, out)?;
+        }
         write_line(out, &line)?;
-        Ok(line.definitions == line.same_definitions && line.objects == line.same_objects)
+        Ok(line.recorded == line.same_recorded
+            && line.definitions == line.same_definitions
+            && line.objects == line.same_objects)
     }
 
     fn definitions(
@@ -140,7 +166,11 @@ impl RuleParity {
         let input = definitions.iter().cloned();
         let answers: Vec<DefinitionAnswer> = ask(&self.oracle, &["crd", "compile", "-"], input)?;
         if answers.len() != definitions.len() {
-            bail!("{} answers for {} definitions", answers.len(), definitions.len());
+            bail!(
+                "{} answers for {} definitions",
+                answers.len(),
+                definitions.len()
+            );
         }
         for (definition, theirs) in definitions.iter().zip(answers) {
             // What is no definition at all is refused before its rules are looked at.
@@ -148,9 +178,8 @@ impl RuleParity {
                 continue;
             }
             let is_of_default = |text: &String| {
-                let (field, _) = text.split_once(": ").unwrap_or_default();
-                let (_, below) = field.rsplit_once(".default").unwrap_or(("", "."));
-                below.is_empty() || below.starts_with('[')
+                text.split_once(": ")
+                    .is_some_and(|(field, _)| field.contains(".default"))
             };
             if theirs.others.iter().any(is_of_default) {
                 line.unfit_defaults += 1;
@@ -160,11 +189,17 @@ impl RuleParity {
             line.expressions += theirs.costs.len();
             line.errors += theirs.errors.len();
             line.refused += usize::from(!theirs.errors.is_empty());
-            let (ours, is_partial) = own_definition(definition);
+            let (mut ours, is_partial) = own_definition(definition);
+            // Of expressions that cost the same, which are named is left to chance.
+            name_by_cost(&mut ours.errors, &theirs.costs);
             // The oracle estimates what the API server does not come to.
             let mut theirs = theirs;
+            let costs = theirs.costs.clone();
+            name_by_cost(&mut theirs.errors, &costs);
             if is_partial {
-                theirs.costs.retain(|field, _| ours.costs.contains_key(field));
+                theirs
+                    .costs
+                    .retain(|field, _| ours.costs.contains_key(field));
             }
             theirs.others.clear();
             if ours == theirs {
@@ -228,6 +263,42 @@ impl RuleParity {
         Ok(())
     }
 
+    fn recorded(
+        &self,
+        file: &Path,
+        line: &mut RuleLine,
+        left: &mut usize,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
+        for text in text.lines() {
+            let record: Recorded = serde_json::from_str(text)?;
+            let validator = Validator::new(&record.schema)?;
+            let outcome = validator.validate(&record.object, record.old.as_ref());
+            let unchanged = if record.ratchets {
+                &[][..]
+            } else {
+                &outcome.warnings
+            };
+            let found = outcome.errors.iter().chain(unchanged);
+            let mut errors: Vec<_> = found.map(|error| below(&record.path, error)).collect();
+            errors.sort();
+            let left_over = i64::try_from(RUNTIME_CEL_COST_BUDGET.saturating_sub(outcome.cost))?;
+            let remaining = if outcome.is_complete { left_over } else { -1 };
+            line.recorded += 1;
+            if errors == record.errors && remaining == record.remaining {
+                line.same_recorded += 1;
+            } else if *left > 0 {
+                *left -= 1;
+                let theirs = json!({"errors": record.errors, "cost": record.remaining});
+                let ours = json!({"errors": errors, "cost": remaining});
+                let case: Value = serde_json::from_str(text)?;
+                write_line(out, &difference(&theirs, &ours, &case))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The schemas with rules, each with objects.
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions = definitions
@@ -245,14 +316,14 @@ impl RuleParity {
         for schema in schemas {
             let mut objects = Vec::new();
             for _ in 0..of_each {
-                let mut choices = rules::choices_of(self.seed, at);
+                let mut choices = rule_objects::choices_of(self.seed, at);
                 at += 1;
-                let object = rules::object(&mut choices, schema);
+                let object = rule_objects::object(&mut choices, schema);
                 let mut case = json!({"object": object});
                 if choices.chance(60) {
                     let mut old = object;
-                    let percent = [0, 5, 15, 40][choices.below(4)];
-                    rules::change(&mut choices, &mut old, percent);
+                    let percent = [0, 5, 15, 40].get(choices.below(4)).copied().unwrap_or(0);
+                    rule_objects::change(&mut choices, &mut old, percent);
                     case["old"] = old;
                 }
                 objects.push(case);
@@ -261,6 +332,27 @@ impl RuleParity {
         }
         groups
     }
+}
+
+/// An error of an object that stands at `path`.
+fn below(path: &str, error: &FieldError) -> String {
+    let field = match error.field.as_str() {
+        "<nil>" => path.to_owned(),
+        field if path == "<nil>" => field.to_owned(),
+        field if field.starts_with('[') => format!("{path}{field}"),
+        field => format!("{path}.{field}"),
+    };
+    format!("{field}: {}", error.body())
+}
+
+/// Names the expressions that cost most by what they cost.
+fn name_by_cost(errors: &mut [String], costs: &BTreeMap<String, u64>) {
+    for error in errors.iter_mut() {
+        if let Some((field, rest)) = error.split_once(": Forbidden: contributed") {
+            *error = format!("{:?}: Forbidden: contributed{rest}", costs.get(field));
+        }
+    }
+    errors.sort();
 }
 
 #[expect(clippy::cast_precision_loss, reason = "an average")]

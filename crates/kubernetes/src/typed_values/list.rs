@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cel::value::{EvalError, List, ListSource, Value, Work};
 use crate::schema::escape::escape;
+use cel::value::{EvalError, List, ListSource, Value, Work};
 
 use super::raw::{Members, hashable, unwrapped};
-use super::{ValueSchema, part_equals, typed_within};
+use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
 /// Keys of so many fields are arrays of Go.
 const MAX_HASHED_KEYS: usize = 3;
@@ -117,7 +117,7 @@ impl TypedList {
 
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
         let Value::List(other) = other else {
-            return Err(EvalError::no_such_overload());
+            return Err(no_such_overload(other));
         };
         if self.raw.len() != other.len() {
             return Ok(false);
@@ -165,7 +165,7 @@ impl TypedList {
 
     fn joined(&self, other: &Value) -> Result<Value, EvalError> {
         let Value::List(other) = other else {
-            return Err(EvalError::no_such_overload());
+            return Err(no_such_overload(other));
         };
         for _ in 0..self.raw.len().saturating_add(other.len()) {
             self.work.step()?;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cel::value::{EvalError, Map, MapSource, Value, Work};
 use crate::schema::escape::{escape, unescape};
+use cel::value::{EvalError, Map, MapSource, Value, Work};
 
-use super::{ValueSchema, part_equals, typed_within};
+use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
 /// An object or a map with a schema.
 ///
@@ -87,7 +87,7 @@ impl MapSource for TypedMap {
 impl TypedMap {
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
         let Value::Map(other_map) = other else {
-            return Err(EvalError::no_such_overload());
+            return Err(no_such_overload(other));
         };
         if self.len() != other_map.len() {
             return Ok(false);
@@ -97,7 +97,13 @@ impl TypedMap {
                 .as_str()
                 .is_some_and(|name| self.schema.part(name).is_some());
             if is_known {
-                match (self.find(&key)?, other_map.find(&key)?) {
+                let own = self.find(&key)?;
+                // An error on the other side is a value like no other.
+                let others = match other_map.find(&key) {
+                    Err(error) if !error.ends_evaluation() => Some(Value::Error(error)),
+                    found => found?,
+                };
+                match (own, others) {
                     (None, None) => {}
                     (Some(own), Some(others)) => {
                         if !part_equals(&own, &others, &self.work)? {

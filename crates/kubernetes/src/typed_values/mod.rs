@@ -148,3 +148,13 @@ fn part_equals(own: &Value, other: &Value, work: &Work) -> Result<bool, EvalErro
     };
     by_rule.unwrap_or_else(|| own.equals_within(other, work))
 }
+
+/// The error of comparing or joining with a value of another type: the value itself, where it is an error.
+///
+/// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
+fn no_such_overload(other: &Value) -> EvalError {
+    match other {
+        Value::Error(error) => error.clone(),
+        _ => EvalError::no_such_overload(),
+    }
+}

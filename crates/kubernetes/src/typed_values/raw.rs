@@ -154,9 +154,10 @@ impl Members {
     pub(super) fn contains(&self, value: &Value) -> bool {
         match Scalar::new(value) {
             Some(scalar) => self.scalars.contains(&scalar),
-            None => self.others.iter().any(|own| {
-                go_type(own) == go_type(value) && own.equals(value).unwrap_or(false)
-            }),
+            None => self
+                .others
+                .iter()
+                .any(|own| go_type(own) == go_type(value) && own.equals(value).unwrap_or(false)),
         }
     }
 }

@@ -241,7 +241,11 @@ fn expression(
             } else {
                 Trouble::Refused
             };
-            let detail = format!("{}instantiation failed: {}", sort.instantiation(), error.message());
+            let detail = format!(
+                "{}instantiation failed: {}",
+                sort.instantiation(),
+                error.message()
+            );
             let error = ExpressionError {
                 trouble,
                 ..ExpressionError::refused(detail)
@@ -268,9 +272,9 @@ impl Sort {
 
 fn names_old_self(checked: &CheckedAst) -> bool {
     let ast = checked.ast();
-    ast.descendants(ast.root()).into_iter().any(|id| {
-        matches!(checked.reference(id), Some(Reference::Ident(name)) if **name == *OLD_SELF)
-    })
+    ast.descendants(ast.root()).into_iter().any(
+        |id| matches!(checked.reference(id), Some(Reference::Ident(name)) if **name == *OLD_SELF),
+    )
 }
 
 /// The error of an expression in which `found` was found.

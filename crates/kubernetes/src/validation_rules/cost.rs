@@ -56,7 +56,8 @@ impl Total {
             return;
         }
         self.expensive.push((cost, path.steps(), path.text()));
-        self.expensive.sort_by_key(|(cost, ..)| std::cmp::Reverse(*cost));
+        self.expensive
+            .sort_by_key(|(cost, ..)| std::cmp::Reverse(*cost));
         self.expensive.truncate(N_NAMED);
     }
 
@@ -70,8 +71,7 @@ impl Total {
     }
 
     pub(super) fn message(&self) -> String {
-        let what =
-            "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
         exceeded(what, self.cost, STATIC_ESTIMATED_CRD_COST_LIMIT)
     }
 }
@@ -84,7 +84,13 @@ mod tests {
     fn factors_are_written_as_go_does() {
         let of = |cost| {
             let text = exceeded("estimated rule cost", cost, STATIC_ESTIMATED_COST_LIMIT);
-            text.split("factor of ").nth(1).unwrap().split(" (").next().unwrap().to_owned()
+            text.split("factor of ")
+                .nth(1)
+                .unwrap()
+                .split(" (")
+                .next()
+                .unwrap()
+                .to_owned()
         };
         assert_eq!(of(10_485_760), "1.048576x");
         assert_eq!(of(25_000_000), "2.5x");

@@ -11,23 +11,21 @@
 //! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
 //! `cel_validation.go` (`CELSchemaContext`).
 
-use std::cell::{OnceCell, RefCell};
-use std::sync::Arc;
+use std::cell::RefCell;
 
 use serde_json::{Map, Value as Json};
 
 use super::compile::{Budget, CompiledRule, ExpressionError, compile};
+use super::context::{Context, Step};
 use super::cost;
 use super::field_error::{FieldError, FieldErrorKind, go_json_string};
 use super::field_path;
 use super::keywords;
 use super::path::{Path, PathStep};
 use super::rule::ValidationRule;
+use crate::schema::Interner;
 use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
-use crate::schema::escape::escape;
-use crate::schema::rule_type::rule_type;
 use crate::schema::structural::is_structural;
-use crate::schema::{DeclKind, DeclType, Interner};
 use cel::value::go_quote;
 
 /// An error about the rules of a CustomResourceDefinition.
@@ -160,7 +158,11 @@ fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> Definiti
                 cost::CONTRIBUTED.into(),
             ));
         }
-        errors.push(forbidden(path.steps(), path.text(), judging.total.message()));
+        errors.push(forbidden(
+            path.steps(),
+            path.text(),
+            judging.total.message(),
+        ));
     }
     DefinitionVerdict {
         errors,
@@ -250,98 +252,6 @@ impl Way {
     }
 }
 
-/// How a schema is reached from the one around it.
-#[derive(Clone, Copy)]
-enum Step<'a> {
-    Property(&'a str),
-    Items,
-    Values,
-}
-
-/// What is known of a schema for the rules in it and below it.
-struct Context<'a> {
-    around: Option<(&'a Context<'a>, Step<'a>)>,
-    schema: &'a Map<String, Json>,
-    /// True if the schema has rules, or one around it.
-    is_in_scope: bool,
-    /// The type, once it is asked for; none where upstream has none either.
-    type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
-    /// How many values of the schema an object may have, where that is bounded.
-    max_cardinality: Option<u64>,
-}
-
-fn has_rules(schema: &Map<String, Json>) -> bool {
-    !ValidationRule::of_schema(schema).is_empty()
-}
-
-impl<'a> Context<'a> {
-    fn root(schema: &'a Map<String, Json>) -> Self {
-        Self {
-            around: None,
-            schema,
-            is_in_scope: has_rules(schema),
-            type_: OnceCell::new(),
-            max_cardinality: Some(1),
-        }
-    }
-
-    fn below(&'a self, schema: &'a Map<String, Json>, step: Step<'a>) -> Self {
-        let factor = keywords::max_elements(self.schema);
-        let max_cardinality = self
-            .max_cardinality
-            .zip(factor)
-            .map(|(around, factor)| cost::product(around, factor));
-        Self {
-            around: Some((self, step)),
-            schema,
-            is_in_scope: self.is_in_scope || has_rules(schema),
-            type_: OnceCell::new(),
-            max_cardinality,
-        }
-    }
-
-    /// The type: a part of that of the schema around it, if this is in the scope of rules, else its own.
-    fn type_(&self, interner: &RefCell<Interner>) -> Result<Option<Arc<DeclType>>, String> {
-        let found = self.type_.get_or_init(|| {
-            if let Some((around, step)) = self.around
-                && around.is_in_scope
-                && let Some(type_) = around.type_(interner)?
-                && let Some(part) = part(&type_, step)
-            {
-                return Ok(part);
-            }
-            let is_resource = self.around.is_none()
-                || self.schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true));
-            match rule_type(self.schema, is_resource, &mut interner.borrow_mut()) {
-                Ok(Some(type_)) => Ok(Some(type_)),
-                Ok(None) => Err("unable to convert structural schema to CEL declarations".into()),
-                Err(error) => Err(error.to_string()),
-            }
-        });
-        found.clone()
-    }
-}
-
-/// The type of a part; `None` where the type does not lead to it.
-fn part(type_: &DeclType, step: Step<'_>) -> Option<Option<Arc<DeclType>>> {
-    match (step, &type_.kind) {
-        (Step::Property(name), _) => {
-            let escaped = escape(name)?;
-            let fields = type_.declared_fields();
-            let at = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
-            let field = fields.get(at.ok()?)?;
-            field
-                .type_
-                .is_exposed()
-                .then(|| Some(Arc::clone(&field.type_)))
-        }
-        (_, DeclKind::List(elem) | DeclKind::Map(elem)) => {
-            Some(elem.is_exposed().then(|| Arc::clone(elem)))
-        }
-        _ => Some(None),
-    }
-}
-
 /// The work on one schema.
 struct Judging<'b> {
     budget: &'b mut Budget,
@@ -390,8 +300,7 @@ impl Judging<'_> {
             let context = context.map(|context| context.below(items, Step::Items));
             found.append(self.schema(items, &path.field("items"), &below, context.as_ref()));
         }
-        found.has_others |=
-            keywords::has_errors(schema, way.allows_defaults, way.in_metadata);
+        found.has_others |= keywords::has_errors(schema, way.allows_defaults, way.in_metadata);
         let rules = ValidationRule::of_schema(schema);
         if rules.is_empty() {
             return found;
@@ -408,9 +317,7 @@ impl Judging<'_> {
             self.is_partial = true;
             return found;
         }
-        let internal = |message: &str| {
-            error(&rules_path, FieldErrorKind::Internal, None, message)
-        };
+        let internal = |message: &str| error(&rules_path, FieldErrorKind::Internal, None, message);
         let type_ = match context.type_(&self.interner) {
             Ok(Some(type_)) => type_,
             Ok(None) => {
@@ -430,7 +337,13 @@ impl Judging<'_> {
         let compiled = compile(&rules, schema, &type_, self.budget);
         for (n, (rule, compiled)) in rules.iter().zip(compiled).enumerate() {
             let path = rules_path.index(n);
-            self.compiled_rule((rule, &compiled), &path, way, context, &mut found.of_expressions);
+            self.compiled_rule(
+                (rule, &compiled),
+                &path,
+                way,
+                context,
+                &mut found.of_expressions,
+            );
         }
         found
     }
@@ -448,7 +361,12 @@ impl Judging<'_> {
         let cardinality = context.max_cardinality.unwrap_or(compiled.max_cardinality);
         let rule_cost = cost::product(compiled.max_cost, cardinality);
         let is_compiled = compiled.program.is_some();
-        self.cost(&rule_path, (rule_cost, is_compiled), "estimated rule cost", errors);
+        self.cost(
+            &rule_path,
+            (rule_cost, is_compiled),
+            "estimated rule cost",
+            errors,
+        );
         let value = || Some(rule.as_value());
         let mut failed = |path: &Path<'_>, failure: &ExpressionError| {
             let detail = failure.detail.as_str();
@@ -464,7 +382,12 @@ impl Judging<'_> {
             failed(&message_path, failure);
         } else if compiled.message.is_some() {
             let what = "estimated messageExpression cost";
-            self.cost(&message_path, (compiled.message_max_cost, true), what, errors);
+            self.cost(
+                &message_path,
+                (compiled.message_max_cost, true),
+                what,
+                errors,
+            );
         }
         if compiled.uses_old_self {
             if let Some(within) = &way.uncorrelatable {
@@ -556,12 +479,22 @@ fn about_rule(
     {
         let known = ValidationRule::REASONS.map(go_quote).join(", ");
         let detail = format!("supported values: {known}");
-        push("reason", NotSupported, Some(go_json_string(reason)), &detail);
+        push(
+            "reason",
+            NotSupported,
+            Some(go_json_string(reason)),
+            &detail,
+        );
     }
     let field_path = &rule.field_path;
     if !field_path.is_empty() && field_path.trim().is_empty() {
         let value = quoted(field_path);
-        push("fieldPath", Invalid, value, "must be non-empty if specified");
+        push(
+            "fieldPath",
+            Invalid,
+            value,
+            "must be non-empty if specified",
+        );
     }
     if has_newlines(field_path) {
         let value = quoted(field_path);
@@ -571,6 +504,11 @@ fn about_rule(
         && field_path::normalized(field_path, schema).is_none()
         && keywords::is_convertible(schema)
     {
-        push("fieldPath", Invalid, quoted(field_path), "must be a valid path");
+        push(
+            "fieldPath",
+            Invalid,
+            quoted(field_path),
+            "must be a valid path",
+        );
     }
 }

@@ -78,7 +78,10 @@ pub(super) fn max_elements(schema: &Schema) -> Option<u64> {
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `MapIsCorrelatable`.
 pub(super) fn is_map_correlatable(schema: &Schema) -> bool {
-    matches!(get(schema, "x-kubernetes-map-type").and_then(Json::as_str), None | Some("granular" | "atomic"))
+    matches!(
+        get(schema, "x-kubernetes-map-type").and_then(Json::as_str),
+        None | Some("granular" | "atomic")
+    )
 }
 
 /// Reports whether the API server refuses something of `schema`, apart from what is below it and from its rules.
@@ -99,7 +102,9 @@ fn has_unsupported(schema: &Schema) -> bool {
         "", "array", "boolean", "integer", "number", "object", "string",
     ];
     let is_filled = |key: &str| {
-        get(schema, key).and_then(Json::as_object).is_some_and(|map| !map.is_empty())
+        get(schema, key)
+            .and_then(Json::as_object)
+            .is_some_and(|map| !map.is_empty())
     };
     !TYPES.contains(&text(schema, "type"))
         || !text(schema, "id").is_empty()

@@ -12,6 +12,7 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, `pkg/apis/apiextensions/validation`.
 
 mod compile;
+mod context;
 mod correlation;
 mod cost;
 mod definition;
@@ -21,6 +22,7 @@ mod keywords;
 mod path;
 mod rule;
 mod validator;
+mod walk;
 
 use serde_json::Value as Json;
 
