@@ -307,6 +307,18 @@ fn an_optional_value_before_is_there_on_creation_too() {
     );
 }
 
+/// Objects in an optional are plain: a timestamp in one is the text that it is in JSON.
+#[test]
+fn an_optional_object_before_has_no_schema() {
+    let schema = json!({"type": "object", "properties": {"at": {"type": "string", "format": "date-time"}},
+        "x-kubernetes-validations": [
+            {"rule": "oldSelf.orValue(self) == self", "optionalOldSelf": true}]});
+    let at = json!({"at": "2024-02-29T10:11:12Z"});
+    let failed = "spec: Invalid value: failed rule: oldSelf.orValue(self) == self";
+    validated(&schema, &at, Some(&at), &[failed], &[]);
+    validated(&schema, &at, None, &[], &[]);
+}
+
 #[test]
 fn a_rule_that_costs_too_much_ends_the_validation() {
     let schema = json!({"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules(&[

@@ -65,6 +65,16 @@ impl Activation for Variables {
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
+/// The value that an optional `oldSelf` holds: objects and lists lose their schemas on the way to the expression.
+///
+/// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
+fn held(before: &Value, typed: impl Fn(&Value) -> Value) -> Value {
+    match typed(before) {
+        Value::Map(_) | Value::List(_) | Value::Opaque(_) => before.clone(),
+        scalar => scalar,
+    }
+}
+
 /// The walk through an object.
 pub(super) struct Walk {
     /// What may still be spent.
@@ -169,7 +179,9 @@ impl Walk {
             variables.before = before.map(typed);
             optional = Some(Variables {
                 current: variables.current.clone(),
-                before: Some(variables.before.clone().map_or(Value::none(), Value::some)),
+                before: Some(
+                    before.map_or(Value::none(), |before| Value::some(held(before, &typed))),
+                ),
             });
         }
         for (rule, compiled) in &node.rules {
