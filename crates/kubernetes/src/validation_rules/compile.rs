@@ -86,7 +86,7 @@ pub(super) struct CompiledRule {
     pub(super) field_path: String,
 }
 
-/// What may still be compiled.
+/// The rest that may still be compiled.
 #[derive(Debug)]
 pub(super) struct Budget {
     nodes: usize,

@@ -1,5 +1,4 @@
-//! What is known of a schema for the rules in it and below it: the type of `self`, and how often a rule may run for an
-//! object.
+//! Facts about a schema for the rules in it and below it: the type of `self`, and how often a rule may run for an object.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go` (`CELSchemaContext`).
 
@@ -22,7 +21,7 @@ pub(super) enum Step<'a> {
     Values,
 }
 
-/// What is known of a schema for the rules in it and below it.
+/// Facts about a schema for the rules in it and below it.
 pub(super) struct Context<'a> {
     around: Option<(&'a Context<'a>, Step<'a>)>,
     schema: &'a Map<String, Json>,

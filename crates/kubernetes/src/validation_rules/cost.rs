@@ -41,7 +41,7 @@ pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
     )
 }
 
-/// What all expressions of a schema cost.
+/// The cost of all expressions of a schema.
 #[derive(Debug, Default)]
 pub(super) struct Total {
     cost: u64,

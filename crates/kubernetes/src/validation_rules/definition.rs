@@ -36,7 +36,7 @@ pub struct DefinitionError {
     /// The way to the field in the definition as it is written. The API server names a schema that all versions share
     /// `spec.validation`.
     pub place: Vec<PathStep>,
-    /// What is wrong with the expression, where that is the trouble.
+    /// The fault of the expression, where that is the trouble.
     pub expression: Option<ExpressionError>,
 }
 
@@ -51,7 +51,7 @@ pub struct RuleCost {
     pub is_compiled: bool,
 }
 
-/// What the API server says of the rules of a CustomResourceDefinition.
+/// The API server's verdict on the rules of a CustomResourceDefinition.
 #[derive(Clone, Debug, Default)]
 pub struct DefinitionVerdict {
     /// The errors; with any of them the definition is refused.
@@ -221,7 +221,7 @@ impl Found {
     }
 }
 
-/// What is inherited on the way to a schema.
+/// Facts that are inherited on the way to a schema.
 #[derive(Clone)]
 struct Way {
     is_root: bool,

@@ -78,7 +78,7 @@ impl ValidationRule {
         )
     }
 
-    /// What stands for the rule in an error: its message or its text.
+    /// The text that stands for the rule in an error: its message or its expression.
     ///
     /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleErrorString`.
     pub(super) fn error_text(&self) -> &str {

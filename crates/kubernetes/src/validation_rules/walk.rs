@@ -77,7 +77,7 @@ fn held(before: &Value, typed: impl Fn(&Value) -> Value) -> Value {
 
 /// The walk through an object.
 pub(super) struct Walk {
-    /// What may still be spent.
+    /// The rest that may still be spent.
     pub(super) left: u64,
     /// True once no further rule is to run.
     pub(super) is_over: bool,
