@@ -11,7 +11,7 @@ use crate::schema::extensions::INT_OR_STRING_FORMAT;
 #[derive(Debug, Default)]
 pub struct ValueSchema {
     /// The properties that the schema itself declares, where those of every resource were added to them.
-    own_properties: Option<Option<Properties>>,
+    own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,
     pub(super) nullable: bool,
@@ -144,7 +144,7 @@ impl ValueSchema {
             ),
             ..Self::default()
         };
-        self.own_properties = Some(self.properties.clone());
+        self.own_properties = Some(self.properties.clone().unwrap_or_default());
         let properties = self.properties.get_or_insert_default();
         properties.insert("kind".into(), string());
         properties.insert("apiVersion".into(), string());
@@ -177,8 +177,8 @@ impl ValueSchema {
     /// The schema that is declared of the field or entry `name`, without what every resource has.
     #[must_use]
     pub fn declared_part(&self, name: &str) -> Option<&Arc<Self>> {
-        let own = self.own_properties.as_ref().unwrap_or(&self.properties);
-        let property = own.as_ref().and_then(|properties| properties.get(name));
+        let own = self.own_properties.as_ref().or(self.properties.as_ref());
+        let property = own.and_then(|properties| properties.get(name));
         property.or(self.additional.as_ref())
     }
 

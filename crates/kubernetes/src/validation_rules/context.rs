@@ -72,7 +72,7 @@ impl<'a> Context<'a> {
             if let Some((around, step)) = self.around
                 && around.is_in_scope
                 && let Some(type_) = around.type_(interner)?
-                && let Some(part) = part(&type_, step)
+                && let Part::Found(part) = part(&type_, step)
             {
                 return Ok(part);
             }
@@ -88,22 +88,30 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The type of a part; `None` where the type does not lead to it.
-fn part(type_: &DeclType, step: Step<'_>) -> Option<Option<Arc<DeclType>>> {
+/// Where a type leads to.
+enum Part {
+    /// To a part, which may have no type that rules can see.
+    Found(Option<Arc<DeclType>>),
+    /// To no such part.
+    Missing,
+}
+
+/// The type of a part of `type_`.
+fn part(type_: &DeclType, step: Step<'_>) -> Part {
+    let exposed = |type_: &Arc<DeclType>| type_.is_exposed().then(|| Arc::clone(type_));
     match (step, &type_.kind) {
         (Step::Property(name), _) => {
-            let escaped = escape(name)?;
             let fields = type_.declared_fields();
-            let at = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
-            let field = fields.get(at.ok()?)?;
-            field
-                .type_
-                .is_exposed()
-                .then(|| Some(Arc::clone(&field.type_)))
+            let field = escape(name).and_then(|escaped| {
+                let at = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
+                fields.get(at.ok()?)
+            });
+            match field.and_then(|field| exposed(&field.type_)) {
+                Some(type_) => Part::Found(Some(type_)),
+                None => Part::Missing,
+            }
         }
-        (_, DeclKind::List(elem) | DeclKind::Map(elem)) => {
-            Some(elem.is_exposed().then(|| Arc::clone(elem)))
-        }
-        _ => Some(None),
+        (_, DeclKind::List(elem) | DeclKind::Map(elem)) => Part::Found(exposed(elem)),
+        _ => Part::Found(None),
     }
 }

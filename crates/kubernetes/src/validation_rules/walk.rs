@@ -68,8 +68,8 @@ const OUT_OF_BUDGET: &str =
 /// The value that an optional `oldSelf` holds: objects and lists lose their schemas on the way to the expression.
 ///
 /// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
-fn held(before: &Value, typed: impl Fn(&Value) -> Value) -> Value {
-    match typed(before) {
+fn held(before: &Value, typed: Value) -> Value {
+    match typed {
         Value::Map(_) | Value::List(_) | Value::Opaque(_) => before.clone(),
         scalar => scalar,
     }
@@ -169,7 +169,7 @@ impl Walk {
             self.is_over = true;
             return;
         }
-        let typed = |value| typed_within(value, &node.schema, &self.work);
+        let typed = |value: &Value| typed_within(value, &node.schema, &self.work);
         let mut variables = Variables {
             current: typed(value),
             before: None,
@@ -179,9 +179,9 @@ impl Walk {
             variables.before = before.map(typed);
             optional = Some(Variables {
                 current: variables.current.clone(),
-                before: Some(
-                    before.map_or(Value::none(), |before| Value::some(held(before, &typed))),
-                ),
+                before: Some(before.map_or(Value::none(), |before| {
+                    Value::some(held(before, typed(before)))
+                })),
             });
         }
         for (rule, compiled) in &node.rules {
