@@ -77,6 +77,10 @@ parity *args:
 parity-yaml *args:
     @./dev parity-yaml {{args}}
 
+# the validations that upstream's own tests of validation rules ask for, with upstream's answers: `record-rules FILE`
+record-rules *args:
+    @./dev record-rules {{args}}
+
 # parity and tests on the corpus of real policies, and on the cases of generators outside, that `VAP_CORPUS_DIR` and `VAP_CASES_DIR` name
 corpus *args:
     @./dev corpus {{args}}

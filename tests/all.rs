@@ -18,6 +18,7 @@ mod cli;
 mod cli_check;
 mod comparisons;
 mod costs;
+mod crd_rules;
 mod explain;
 mod library_functions;
 mod lockout;

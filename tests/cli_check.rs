@@ -54,6 +54,13 @@ fn compare(file: &str, found: &str) {
 }
 
 #[test]
+fn rules_of_crds_are_found_where_they_are_written() {
+    check("crd", Profile::Truthful, Exit::Findings);
+    let report = report("tests/cli_check/crd.yaml", Profile::Truthful);
+    assert!(report.findings.iter().all(|finding| finding.refused));
+}
+
+#[test]
 fn expressions_are_found_in_every_style() {
     check("styles", Profile::Truthful, Exit::Findings);
     check("styles", Profile::Upstream, Exit::Findings);

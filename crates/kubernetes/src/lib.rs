@@ -2,6 +2,8 @@
 //!
 //! - [`library`]: the functions and types that an API server has beside CEL's own, by version, and its limits.
 //! - [`schema`]: OpenAPI v3 and CRD schemas as CEL types.
+//! - [`typed_values`]: values that are read through a schema, as the rules of CustomResourceDefinitions see them.
+//! - [`validation_rules`]: those rules (`x-kubernetes-validations`): judged, and held against objects.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,3 +37,5 @@
 pub mod defaulting;
 pub mod library;
 pub mod schema;
+pub mod typed_values;
+pub mod validation_rules;

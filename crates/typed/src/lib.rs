@@ -5,8 +5,8 @@
 //! product does not: nothing of this is in the controller or the plugin.
 //!
 //! - [`builtin`]: built-in objects as their Go types decode them.
-//! - [`adapter`]: values read through the schema of a CustomResourceDefinition.
+//! - [`adapter`]: values read through the schema of a CustomResourceDefinition, which the rules of CRDs use.
 
-pub mod adapter;
 pub mod builtin;
-mod go_time;
+
+pub use kubernetes::typed_values as adapter;

@@ -12,8 +12,8 @@ use e2e::cases;
 use e2e::cases::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, share, typecheck,
-    witnesses, write_line, yaml,
+    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, rules, share,
+    typecheck, witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;
@@ -159,6 +159,36 @@ enum Command {
         show: usize,
         /// Files that texts are made of, or directories of them.
         #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Compare validation rules of CustomResourceDefinitions, those of files, made ones and changed ones: what is said
+    /// of them at creation, and of objects; fails if anything differs.
+    Rules {
+        /// The oracle's binary.
+        #[arg(long)]
+        oracle: PathBuf,
+        #[arg(long, default_value_t = 42)]
+        seed: u64,
+        /// How many definitions to make.
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        made: u64,
+        /// How many changed copies of definitions.
+        #[arg(long, value_name = "N", default_value_t = 500)]
+        mutants: u64,
+        /// How many objects.
+        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        objects: u64,
+        /// Measure the time of objects, each validated so many times.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        repeat: u32,
+        /// A file of validations that upstream's own tests ask for, with upstream's answers.
+        #[arg(long, value_name = "FILE")]
+        recorded: Option<PathBuf>,
+        /// How many differences to show.
+        #[arg(long, default_value_t = 5)]
+        show: usize,
+        /// Files of CustomResourceDefinitions, or directories of them.
+        #[arg(value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
     /// Ask upstream's evaluator whether the witnesses of `kubectl vap check` fail there too.
@@ -308,6 +338,28 @@ fn run(command: Command, out: &mut dyn Write) -> Result<bool> {
             }
             true
         }
+        Command::Rules {
+            oracle,
+            seed,
+            made,
+            mutants,
+            objects,
+            repeat,
+            recorded,
+            show,
+            paths,
+        } => rules::RuleParity {
+            oracle,
+            seed,
+            made,
+            mutants,
+            objects,
+            repeat,
+            recorded,
+            show,
+            paths,
+        }
+        .run(out)?,
         Command::Differences { schemas, policies } => {
             let schemas = schemas.load()?;
             let mut all_explained = true;

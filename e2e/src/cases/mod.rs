@@ -18,6 +18,8 @@ mod objects;
 mod pieces;
 pub mod policies;
 mod policy_changes;
+pub(crate) mod rule_objects;
+pub mod rules;
 mod schemas;
 
 #[path = "../../../tests/support/properties/choices.rs"]

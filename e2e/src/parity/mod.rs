@@ -13,6 +13,7 @@ pub mod eval;
 pub mod five_kinds;
 pub mod guard;
 pub mod pair;
+pub mod rules;
 pub mod schemas;
 pub mod share;
 pub mod typecheck;

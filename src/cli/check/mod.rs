@@ -12,6 +12,7 @@ pub(super) mod command;
 mod comment;
 pub mod config;
 pub mod costs;
+mod crd;
 mod diff;
 mod expressions;
 pub mod finding;
@@ -127,6 +128,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     if let Some(dir) = &settings.static_dir {
         of_input.extend(manifests::check(dir, &input));
     }
+    of_input.extend(crd::check(&input.crds));
     let own_crds = std::mem::take(&mut input.crds);
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);

@@ -139,7 +139,12 @@ impl<T> Object<T> {
     /// The places of what is in the text that the field `field_ref` holds.
     #[must_use]
     pub fn places_in_field(&self, field_ref: &str) -> FieldPlaces<'_> {
-        let node = self.document.node.nearest(field_ref);
+        self.places_in_node(self.document.node.nearest(field_ref))
+    }
+
+    /// The places of what is in the text of a part of the object.
+    #[must_use]
+    pub fn places_in_node(&self, node: &Node) -> FieldPlaces<'_> {
         let start = self.document.base + node.span.start;
         let span = start..self.document.base + node.span.end;
         let bytes = match &node.data {

@@ -112,6 +112,16 @@ impl<'a, 'i> Converter<'a, 'i> {
         self.converted(schema, Place::Resource, &mut way)
     }
 
+    /// The type of a structural schema, which refers to nothing.
+    pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> Outcome {
+        let place = if is_resource {
+            Place::Resource
+        } else {
+            Place::Inline
+        };
+        self.converted(schema, place, &mut Way::default())
+    }
+
     /// The schema that `text` refers to, or `None` where `refs` have the reference already.
     fn follow(
         &self,

@@ -32,7 +32,7 @@ const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 const ROOT: &str = "#";
 
 /// The deepest nesting of a schema that is read, in levels of JSON; `serde_json` reads no deeper.
-const MAX_JSON_DEPTH: usize = 128;
+pub(crate) const MAX_JSON_DEPTH: usize = 128;
 
 /// A CustomResourceDefinition: what it names, and its served versions.
 #[derive(Clone, Debug)]
@@ -284,7 +284,7 @@ fn list_schema() -> Schema {
 }
 
 /// Reports whether `value` has at most `depth` levels.
-fn is_shallower(value: &Value, depth: usize) -> bool {
+pub(crate) fn is_shallower(value: &Value, depth: usize) -> bool {
     let mut open = vec![(value, 1)];
     while let Some((value, level)) = open.pop() {
         if level > depth {

@@ -18,9 +18,10 @@ mod read;
 mod refs;
 pub mod resolver;
 pub mod rest_mapper;
+pub(crate) mod rule_type;
 mod scalars;
 pub mod sizes;
-mod structural;
+pub(crate) mod structural;
 
 pub use builtin::Builtin;
 pub use crd::Crd;

@@ -25,7 +25,7 @@ enum Level {
 }
 
 /// Reports whether `schema`, which must not be nested too deeply for recursion, is structural.
-pub(super) fn is_structural(schema: &Map<String, Value>) -> bool {
+pub(crate) fn is_structural(schema: &Map<String, Value>) -> bool {
     let node = Node(schema);
     has_no_unsupported(node)
         && has_invariants(node, Level::Root)

@@ -100,6 +100,23 @@ rules! {
         "a condition is always true, or always false",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
         "Read the condition again: no request decides it. `||` for `&&`, a bound that every size meets, and literals left over from a trial are the usual causes.";
+    CostLimit "cost-limit":
+        "a rule of a CustomResourceDefinition may cost more than the API server allows",
+        file(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: boxes.example.com\nspec:\n  \
+             group: example.com\n  scope: Namespaced\n  names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    \
+             served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+             spec:\n            type: object\n            properties:\n              labels: {type: array, items: {type: string}}\n            \
+             x-kubernetes-validations:\n            - rule: self.labels.all(a, self.labels.exists_one(b, a == b))",
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: boxes.example.com\nspec:\n  \
+             group: example.com\n  scope: Namespaced\n  names: {kind: Box, plural: boxes}\n  versions:\n  - name: v1\n    \
+             served: true\n    storage: true\n    schema:\n      openAPIV3Schema:\n        type: object\n        properties:\n          \
+             spec:\n            type: object\n            properties:\n              labels: {type: array, maxItems: 10, items: {type: \
+             string, maxLength: 20}}\n            \
+             x-kubernetes-validations:\n            - rule: self.labels.all(a, self.labels.exists_one(b, a == b))",
+        ),
+        "Give the lists, maps and texts that the rule reads, and those around it, maxItems, maxProperties and maxLength, \
+         or simplify the rule. The API server estimates what a rule costs for the largest object that fits into a request.";
     CostNearLimit "cost-near-limit":
         "for an object of 64 KiB the expression may cost 80 % of a limit of the API server, or more",
         expression(
@@ -385,6 +402,10 @@ rules! {
         "no binding among the input names the policy",
         words("The input has bindings, and none has the policy's name as its policyName."),
         "Add a ValidatingAdmissionPolicyBinding: without one a policy never runs.";
+    UncorrelatableRule "uncorrelatable-rule":
+        "a rule of a CustomResourceDefinition names `oldSelf` where there is no telling what its value was",
+        words("A rule of the items of a list without `x-kubernetes-list-type: map` compares self with oldSelf."),
+        "Write the rule on the list itself, or give the list `x-kubernetes-list-type: map` with its keys.";
     UndeclaredReference "undeclared-reference":
         "a name or function that nothing declares",
         expression("objct.spec.replicas <= 50", "object.spec.replicas <= 50"),

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cel::value::{EvalError, List, ListSource, Value};
-use kubernetes::schema::escape::escape;
+use crate::schema::escape::escape;
+use cel::value::{EvalError, List, ListSource, Value, Work};
 
-use super::raw::{contains_same, hashable, unwrapped};
-use super::{ValueSchema, part_equals, typed};
+use super::raw::{Members, hashable, unwrapped};
+use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
 /// Keys of so many fields are arrays of Go.
 const MAX_HASHED_KEYS: usize = 3;
@@ -27,34 +27,52 @@ pub(super) enum ListKind {
 /// `unstructuredSetList`.
 #[derive(Debug)]
 pub(super) struct TypedList {
-    raw: Vec<Value>,
+    raw: List,
     items: Arc<ValueSchema>,
     kind: ListKind,
     /// The schema of the list, for the keys of its elements.
     schema: Arc<ValueSchema>,
-    /// Elements joined to a list that is a set, which count as its elements from then on.
-    added: Mutex<Vec<Value>>,
+    /// The elements of a list that is a set, once they are asked for. Elements that are joined to it count as its
+    /// own from then on.
+    members: Mutex<Option<Members>>,
+    work: Arc<Work>,
 }
 
 impl TypedList {
     pub(super) fn value(
-        raw: Vec<Value>,
-        items: &Arc<ValueSchema>,
-        kind: ListKind,
+        raw: List,
+        (items, kind): (&Arc<ValueSchema>, ListKind),
         schema: &Arc<ValueSchema>,
+        work: &Arc<Work>,
     ) -> Value {
         Value::List(List::from_source(Arc::new(Self {
             raw,
             items: Arc::clone(items),
             kind,
             schema: Arc::clone(schema),
-            added: Mutex::default(),
+            members: Mutex::default(),
+            work: Arc::clone(work),
         })))
     }
 
-    /// Returns the elements joined to this set before.
-    fn added(&self) -> MutexGuard<'_, Vec<Value>> {
-        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    fn typed(&self, raw: &Value) -> Value {
+        typed_within(raw, &self.items, &self.work)
+    }
+
+    /// Asks the elements of this set, which are taken in before.
+    fn with_members<T>(&self, ask: impl FnOnce(&mut Members) -> T) -> Result<T, EvalError> {
+        let mut held: MutexGuard<'_, Option<Members>> =
+            self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            let mut members = Members::default();
+            for own in &self.raw {
+                self.work.step()?;
+                hashable(&own)?;
+                members.insert(own);
+            }
+            *held = Some(members);
+        }
+        Ok(ask(held.get_or_insert_default()))
     }
 
     /// The values of the key fields of an element of a list that is a map, as a text; `None` for what is no
@@ -89,7 +107,8 @@ impl TypedList {
     fn places(&self) -> Result<HashMap<String, usize>, EvalError> {
         let mut places = HashMap::new();
         for (at, own) in self.raw.iter().enumerate() {
-            if let Some(key) = self.key_of(own)? {
+            self.work.step()?;
+            if let Some(key) = self.key_of(&own)? {
                 places.insert(key, at);
             }
         }
@@ -98,7 +117,7 @@ impl TypedList {
 
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
         let Value::List(other) = other else {
-            return Err(EvalError::no_such_overload());
+            return Err(no_such_overload(other));
         };
         if self.raw.len() != other.len() {
             return Ok(false);
@@ -106,9 +125,9 @@ impl TypedList {
         match self.kind {
             ListKind::Atomic => {
                 for (own, other) in self.raw.iter().zip(other) {
-                    match typed(own, &self.items) {
+                    match self.typed(&own) {
                         Value::Error(error) => return Err(error),
-                        own if !part_equals(&own, &other)? => return Ok(false),
+                        own if !part_equals(&own, &other, &self.work)? => return Ok(false),
                         _ => {}
                     }
                 }
@@ -122,19 +141,20 @@ impl TypedList {
                     let Some(own) = at.and_then(|at| self.raw.get(*at)) else {
                         return Ok(false);
                     };
-                    match typed(own, &self.items) {
+                    match self.typed(&own) {
                         Value::Error(error) => return Err(error),
-                        own if !part_equals(&own, &other)? => return Ok(false),
+                        own if !part_equals(&own, &other, &self.work)? => return Ok(false),
                         _ => {}
                     }
                 }
             }
             ListKind::Set => {
-                self.raw.iter().try_for_each(hashable)?;
+                self.with_members(|_| ())?;
                 for other in other {
                     let other = unwrapped(&other);
                     hashable(&other)?;
-                    if !contains_same(&self.raw, &other) && !contains_same(&self.added(), &other) {
+                    self.work.step()?;
+                    if !self.with_members(|members| members.contains(&other))? {
                         return Ok(false);
                     }
                 }
@@ -145,19 +165,27 @@ impl TypedList {
 
     fn joined(&self, other: &Value) -> Result<Value, EvalError> {
         let Value::List(other) = other else {
-            return Err(EvalError::no_such_overload());
+            return Err(no_such_overload(other));
         };
-        let mut raw = self.raw.clone();
+        for _ in 0..self.raw.len().saturating_add(other.len()) {
+            self.work.step()?;
+        }
+        let mut raw: Vec<Value> = self.raw.iter().collect();
         let others = other.iter().map(|element| unwrapped(&element));
         match self.kind {
             ListKind::Atomic => raw.extend(others),
             ListKind::Set => {
-                raw.iter().try_for_each(hashable)?;
+                self.with_members(|_| ())?;
                 for element in others {
                     hashable(&element)?;
-                    let mut added = self.added();
-                    if !contains_same(&self.raw, &element) && !contains_same(&added, &element) {
-                        added.push(element.clone());
+                    let is_new = self.with_members(|members| {
+                        let is_new = !members.contains(&element);
+                        if is_new {
+                            members.insert(element.clone());
+                        }
+                        is_new
+                    })?;
+                    if is_new {
                         raw.push(element);
                     }
                 }
@@ -173,7 +201,9 @@ impl TypedList {
                 }
             }
         }
-        Ok(Self::value(raw, &self.items, self.kind, &self.schema))
+        let raw = List::of_json(raw);
+        let (items, schema) = (&self.items, &self.schema);
+        Ok(Self::value(raw, (items, self.kind), schema, &self.work))
     }
 }
 
@@ -183,11 +213,11 @@ impl ListSource for TypedList {
     }
 
     fn get(&self, index: usize) -> Option<Value> {
-        self.raw.get(index).map(|raw| typed(raw, &self.items))
+        self.raw.get(index).map(|raw| self.typed(&raw))
     }
 
     fn native(&self) -> Option<Value> {
-        Some(Value::List(List::of_json(self.raw.clone())))
+        Some(Value::List(self.raw.clone()))
     }
 
     fn equals(&self, other: &Value) -> Option<Result<bool, EvalError>> {
@@ -197,9 +227,9 @@ impl ListSource for TypedList {
     fn contains(&self, element: &Value) -> Option<Result<bool, EvalError>> {
         let mut failed = None;
         for raw in &self.raw {
-            let equal = match typed(raw, &self.items) {
+            let equal = match self.typed(&raw) {
                 Value::Error(error) => Err(error),
-                own => part_equals(&own, element),
+                own => part_equals(&own, element, &self.work),
             };
             match equal {
                 Ok(true) => return Some(Ok(true)),

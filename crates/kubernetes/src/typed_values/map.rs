@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cel::value::{EvalError, Map, MapSource, Value};
-use kubernetes::schema::escape::{escape, unescape};
+use crate::schema::escape::{escape, unescape};
+use cel::value::{EvalError, Map, MapSource, Value, Work};
 
-use super::{ValueSchema, part_equals, typed};
+use super::{ValueSchema, no_such_overload, part_equals, typed_within};
 
 /// An object or a map with a schema.
 ///
@@ -14,6 +14,7 @@ use super::{ValueSchema, part_equals, typed};
 pub(super) struct TypedMap {
     pub(super) raw: Map,
     pub(super) schema: Arc<ValueSchema>,
+    pub(super) work: Arc<Work>,
 }
 
 impl TypedMap {
@@ -43,7 +44,8 @@ impl MapSource for TypedMap {
         if is_object && matches!(raw, Value::Null) {
             return Ok(None);
         }
-        match self.schema.part(&name).map(|schema| typed(&raw, schema)) {
+        let part = self.schema.part(&name);
+        match part.map(|schema| typed_within(&raw, schema, &self.work)) {
             Some(Value::Error(error)) => Err(error),
             found => Ok(found),
         }
@@ -85,7 +87,7 @@ impl MapSource for TypedMap {
 impl TypedMap {
     fn is_equal(&self, other: &Value) -> Result<bool, EvalError> {
         let Value::Map(other_map) = other else {
-            return Err(EvalError::no_such_overload());
+            return Err(no_such_overload(other));
         };
         if self.len() != other_map.len() {
             return Ok(false);
@@ -95,10 +97,16 @@ impl TypedMap {
                 .as_str()
                 .is_some_and(|name| self.schema.part(name).is_some());
             if is_known {
-                match (self.find(&key)?, other_map.find(&key)?) {
+                let own = self.find(&key)?;
+                // An error on the other side is a value like no other.
+                let others = match other_map.find(&key) {
+                    Err(error) if !error.ends_evaluation() => Some(Value::Error(error)),
+                    found => found?,
+                };
+                match (own, others) {
                     (None, None) => {}
                     (Some(own), Some(others)) => {
-                        if !part_equals(&own, &others)? {
+                        if !part_equals(&own, &others, &self.work)? {
                             return Ok(false);
                         }
                     }
@@ -111,7 +119,7 @@ impl TypedMap {
                     return Err(EvalError::no_such_overload());
                 };
                 if let (Some(own), Some(other)) = (self.raw.find(&key)?, others.find(&key)?)
-                    && !own.equals(&other)?
+                    && !own.equals_within(&other, &self.work)?
                 {
                     return Ok(false);
                 }

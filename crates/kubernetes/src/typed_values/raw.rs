@@ -1,5 +1,8 @@
 //! Plain values below a schema: what a value wraps in Go, and what Go's maps make of it.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use cel::types::Type;
 use cel::value::{EvalError, List, Opaque, Value};
 
@@ -105,9 +108,56 @@ pub(super) fn hashable(raw: &Value) -> Result<(), EvalError> {
     )))
 }
 
-/// Reports whether a scalar is among `elements`, as a key of a Go map is.
-pub(super) fn contains_same(elements: &[Value], element: &Value) -> bool {
-    elements
-        .iter()
-        .any(|own| go_type(own) == go_type(element) && own.equals(element).unwrap_or(false))
+/// The keys of a Go map that are plain values, each looked up at once.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    scalars: HashSet<Scalar>,
+    /// Values that no JSON has.
+    others: Vec<Value>,
+}
+
+/// The identity of a scalar of JSON.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Scalar {
+    Null,
+    Bool(bool),
+    Int(i64),
+    /// By its bits; zeros are one.
+    Double(u64),
+    String(Arc<str>),
+}
+
+impl Scalar {
+    fn new(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(Self::Null),
+            Value::Bool(value) => Some(Self::Bool(*value)),
+            Value::Int(value) => Some(Self::Int(*value)),
+            Value::Double(value) if !value.is_nan() => Some(Self::Double((*value + 0.0).to_bits())),
+            Value::String(text) => Some(Self::String(Arc::clone(text))),
+            _ => None,
+        }
+    }
+}
+
+impl Members {
+    pub(super) fn insert(&mut self, value: Value) {
+        match Scalar::new(&value) {
+            Some(scalar) => {
+                self.scalars.insert(scalar);
+            }
+            None => self.others.push(value),
+        }
+    }
+
+    /// Reports whether `value` is among these, as a key of a Go map is.
+    pub(super) fn contains(&self, value: &Value) -> bool {
+        match Scalar::new(value) {
+            Some(scalar) => self.scalars.contains(&scalar),
+            None => self
+                .others
+                .iter()
+                .any(|own| go_type(own) == go_type(value) && own.equals(value).unwrap_or(false)),
+        }
+    }
 }

@@ -5,21 +5,34 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use kubernetes::schema::extensions::INT_OR_STRING_FORMAT;
+use crate::schema::extensions::INT_OR_STRING_FORMAT;
 
 /// The parts of a schema that matter for values.
 #[derive(Debug, Default)]
 pub struct ValueSchema {
+    /// The properties that the schema itself declares, where those of every resource were added to them.
+    own_properties: Option<Properties>,
     pub(super) type_: String,
     pub(super) format: String,
     pub(super) nullable: bool,
     pub(super) int_or_string: bool,
     pub(super) preserve_unknown_fields: bool,
-    pub(super) properties: Option<HashMap<String, Arc<ValueSchema>>>,
+    pub(super) properties: Option<Properties>,
     pub(super) additional: Option<Arc<ValueSchema>>,
     pub(super) items: Option<Arc<ValueSchema>>,
     pub(super) list_type: String,
     pub(super) list_map_keys: Vec<String>,
+}
+
+type Properties = HashMap<String, Arc<ValueSchema>>;
+
+/// Whose form a schema has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A schema of an OpenAPI document.
+    OpenApi,
+    /// The structural schema of a CustomResourceDefinition.
+    Structural,
 }
 
 /// How deep a schema may nest; what is below has no type.
@@ -29,10 +42,20 @@ impl ValueSchema {
     /// Reads a schema.
     #[must_use]
     pub fn new(schema: &Json) -> Arc<Self> {
-        Arc::new(Self::read(schema, 0))
+        Arc::new(Self::read(schema, Form::OpenApi, 0))
     }
 
-    fn read(schema: &Json, depth: u32) -> Self {
+    /// Reads a structural schema of a CustomResourceDefinition, to which `is_resource` adds what every resource has.
+    #[must_use]
+    pub fn of_structural(schema: &Json, is_resource: bool) -> Arc<Self> {
+        let mut read = Self::read(schema, Form::Structural, 0);
+        if is_resource {
+            read.add_type_and_object_meta();
+        }
+        Arc::new(read)
+    }
+
+    fn read(schema: &Json, form: Form, depth: u32) -> Self {
         if depth > MAX_DEPTH {
             return Self::default();
         }
@@ -44,7 +67,7 @@ impl ValueSchema {
                 .to_owned()
         };
         let flag = |key: &str| schema.get(key).and_then(Json::as_bool).unwrap_or(false);
-        let part = |of: &Json| Arc::new(Self::read(of, depth.saturating_add(1)));
+        let part = |of: &Json| Arc::new(Self::read(of, form, depth.saturating_add(1)));
         let type_ = match schema.get("type") {
             Some(Json::Array(types)) => types.first().and_then(Json::as_str).unwrap_or_default(),
             Some(Json::String(type_)) => type_,
@@ -54,6 +77,7 @@ impl ValueSchema {
         let properties = schema
             .get("properties")
             .and_then(Json::as_object)
+            .filter(|properties| form == Form::OpenApi || !properties.is_empty())
             .map(|properties| {
                 properties
                     .iter()
@@ -63,7 +87,8 @@ impl ValueSchema {
         let mut read = Self {
             type_: type_.to_owned(),
             nullable: flag("nullable"),
-            int_or_string: flag("x-kubernetes-int-or-string") || format == INT_OR_STRING_FORMAT,
+            int_or_string: flag("x-kubernetes-int-or-string")
+                || (form == Form::OpenApi && format == INT_OR_STRING_FORMAT),
             format,
             preserve_unknown_fields: flag("x-kubernetes-preserve-unknown-fields"),
             properties,
@@ -83,6 +108,7 @@ impl ValueSchema {
                         .collect()
                 })
                 .unwrap_or_default(),
+            own_properties: None,
         };
         if flag("x-kubernetes-embedded-resource") {
             read.add_type_and_object_meta();
@@ -118,6 +144,7 @@ impl ValueSchema {
             ),
             ..Self::default()
         };
+        self.own_properties = Some(self.properties.clone().unwrap_or_default());
         let properties = self.properties.get_or_insert_default();
         properties.insert("kind".into(), string());
         properties.insert("apiVersion".into(), string());
@@ -126,6 +153,33 @@ impl ValueSchema {
 
     pub(super) fn property(&self, name: &str) -> Option<&Arc<Self>> {
         self.properties.as_ref()?.get(name)
+    }
+
+    /// The type, as the schema names it.
+    #[must_use]
+    pub fn type_name(&self) -> &str {
+        &self.type_
+    }
+
+    /// The schema of items.
+    #[must_use]
+    pub fn items(&self) -> Option<&Arc<Self>> {
+        self.items.as_ref()
+    }
+
+    /// The keys of a list that is a map; empty for any other list.
+    #[must_use]
+    pub fn map_keys(&self) -> &[String] {
+        let is_map = self.type_ == "array" && self.list_type == "map";
+        if is_map { &self.list_map_keys } else { &[] }
+    }
+
+    /// The schema that is declared of the field or entry `name`, without what every resource has.
+    #[must_use]
+    pub fn declared_part(&self, name: &str) -> Option<&Arc<Self>> {
+        let own = self.own_properties.as_ref().or(self.properties.as_ref());
+        let property = own.and_then(|properties| properties.get(name));
+        property.or(self.additional.as_ref())
     }
 
     pub(super) fn is_object(&self) -> bool {

@@ -6,6 +6,7 @@
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 
+mod go_time;
 mod list;
 mod map;
 mod preserved;
@@ -14,9 +15,8 @@ mod value_schema;
 
 use std::sync::Arc;
 
-use crate::go_time;
 use cel::base64;
-use cel::value::{EvalError, Map, Value};
+use cel::value::{EvalError, Map, Value, Work};
 
 use list::{ListKind, TypedList};
 use map::TypedMap;
@@ -33,6 +33,12 @@ fn invalid(message: impl Into<String>) -> Value {
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `UnstructuredToVal`.
 #[must_use]
 pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
+    typed_within(raw, schema, &Arc::default())
+}
+
+/// As [`typed()`], where comparing and joining the value's parts takes from `work`.
+#[must_use]
+pub fn typed_within(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) -> Value {
     let got = |expected: &str| {
         invalid(format!(
             "invalid data, expected {expected}, got {}",
@@ -59,10 +65,11 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
             Value::Map(map) => Value::Map(Map::from_source(Arc::new(TypedMap {
                 raw: map.clone(),
                 schema: Arc::clone(schema),
+                work: Arc::clone(work),
             }))),
             _ => invalid("invalid data, expected a map for the provided schema with type=object"),
         },
-        "array" => typed_list(raw, schema),
+        "array" => typed_list(raw, schema, work),
         "string" => match raw {
             Value::String(text) => typed_string(text, schema),
             _ => got("string"),
@@ -92,7 +99,7 @@ pub fn typed(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
     }
 }
 
-fn typed_list(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
+fn typed_list(raw: &Value, schema: &Arc<ValueSchema>, work: &Arc<Work>) -> Value {
     let Value::List(list) = raw else {
         return invalid("invalid data, expected an array for the provided schema with type=array");
     };
@@ -109,7 +116,7 @@ fn typed_list(raw: &Value, schema: &Arc<ValueSchema>) -> Value {
             ));
         }
     };
-    TypedList::value(list.iter().collect(), items, kind, schema)
+    TypedList::value(list.clone(), (items, kind), schema, work)
 }
 
 fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
@@ -132,11 +139,22 @@ fn typed_string(text: &Arc<str>, schema: &ValueSchema) -> Value {
 }
 
 /// Reports whether a part equals another by its own rule, which does not know null.
-fn part_equals(own: &Value, other: &Value) -> Result<bool, EvalError> {
+fn part_equals(own: &Value, other: &Value, work: &Work) -> Result<bool, EvalError> {
+    work.step()?;
     let by_rule = match own {
         Value::List(list) => list.source().and_then(|source| source.equals(other)),
         Value::Map(map) => map.source().and_then(|source| source.equals(other)),
         _ => None,
     };
-    by_rule.unwrap_or_else(|| own.equals(other))
+    by_rule.unwrap_or_else(|| own.equals_within(other, work))
+}
+
+/// The error of comparing or joining with a value of another type: the value itself, where it is an error.
+///
+/// Source: cel-go `common/types/err.go`, `MaybeNoSuchOverloadErr`.
+fn no_such_overload(other: &Value) -> EvalError {
+    match other {
+        Value::Error(error) => error.clone(),
+        _ => EvalError::no_such_overload(),
+    }
 }

@@ -1,0 +1,316 @@
+//! The rules of one schema, compiled.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go` (`Compile`, `compileRule`).
+
+use std::sync::Arc;
+
+use cel::checker::{self, CheckedAst, Reference};
+use cel::decls::Variable;
+use cel::diagnostic::{Code, Diagnostics, Severity, Shown};
+use cel::env::Env;
+use cel::eval::Program;
+use cel::stack::run_on_deep_stack;
+use cel::types::{OPTIONAL_TYPE, Type};
+use cel::{ast_validators, syntax};
+use serde_json::{Map, Value as Json};
+
+use super::field_path;
+use super::rule::ValidationRule;
+use crate::library::environment::base_env;
+use crate::library::estimate;
+use crate::library::runtime::KubernetesRuntime;
+use crate::schema::{DeclType, DeclaredSizes, sizes};
+
+/// The variable of the value that a rule is about.
+pub(super) const SELF: &str = "self";
+/// The variable of that value before an update.
+pub(super) const OLD_SELF: &str = "oldSelf";
+
+/// The name of the type of objects, which upstream makes different each time.
+const TYPE_NAME: &str = "selfType";
+
+/// The most nodes that the expressions of a CustomResourceDefinition may have together; of those beyond it is not
+/// known whether they compile.
+const MAX_NODES: usize = 500_000;
+
+/// The most text about what is wrong with expressions, in bytes; beyond it only the first finding of each is told.
+const MAX_TEXT_BYTES: usize = 8 * 1024 * 1024;
+
+/// Kinds of trouble with an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// The API server refuses it.
+    Refused,
+    /// The API server cannot evaluate it safely.
+    Unsafe,
+    /// Too large to be judged here.
+    Unjudged,
+}
+
+/// The reason why an expression does not compile.
+#[derive(Clone, Debug)]
+pub struct ExpressionError {
+    /// Kind of trouble.
+    pub trouble: Trouble,
+    /// The API server's words.
+    pub detail: String,
+    /// The findings with their places in the expression, in our words; empty where the trouble is with the whole.
+    pub found: Diagnostics,
+}
+
+impl ExpressionError {
+    fn refused(detail: impl Into<String>) -> Self {
+        Self {
+            trouble: Trouble::Refused,
+            detail: detail.into(),
+            found: Diagnostics::default(),
+        }
+    }
+}
+
+/// A compiled rule; of one without an expression all is empty.
+#[derive(Debug, Default)]
+pub(super) struct CompiledRule {
+    pub(super) error: Option<ExpressionError>,
+    pub(super) program: Option<Program>,
+    /// True if the expression names `oldSelf`.
+    pub(super) uses_old_self: bool,
+    /// The most that one evaluation may cost.
+    pub(super) max_cost: u64,
+    /// How many values of the schema fit into a request.
+    pub(super) max_cardinality: u64,
+    pub(super) message_error: Option<ExpressionError>,
+    pub(super) message: Option<Program>,
+    pub(super) message_max_cost: u64,
+    /// The field below that errors are about, as the API server writes it.
+    pub(super) field_path: String,
+}
+
+/// The rest that may still be compiled.
+#[derive(Debug)]
+pub(super) struct Budget {
+    nodes: usize,
+    text_bytes: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            nodes: MAX_NODES,
+            text_bytes: MAX_TEXT_BYTES,
+        }
+    }
+}
+
+/// Compiles `rules`, those of `schema`, for values of `type_`.
+pub(super) fn compile(
+    rules: &[ValidationRule],
+    schema: &Map<String, Json>,
+    type_: &Arc<DeclType>,
+    budget: &mut Budget,
+) -> Vec<CompiledRule> {
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    let cel_type = type_.cel_type(TYPE_NAME);
+    let with_self = base_env().extend([Variable::new(SELF, cel_type.clone())]);
+    let plain = with_self.extend([Variable::new(OLD_SELF, cel_type.clone())]);
+    let optional = Type::opaque(OPTIONAL_TYPE, vec![cel_type]);
+    let optional = with_self.extend([Variable::new(OLD_SELF, optional)]);
+    let sizes = DeclaredSizes::of_rule(Arc::clone(type_));
+    let max_cardinality = max_cardinality(type_.min_serialized_size);
+    let compile = |rule: &ValidationRule| {
+        let env = if rule.has_optional_old_self() {
+            &optional
+        } else {
+            &plain
+        };
+        let mut compiled = compile_rule(rule, env, &sizes, budget);
+        if compiled.program.is_some() {
+            compiled.max_cardinality = max_cardinality;
+        }
+        if compiled.program.is_some()
+            && compiled.message_error.is_none()
+            && !rule.field_path.is_empty()
+        {
+            compiled.field_path =
+                field_path::normalized(&rule.field_path, schema).unwrap_or_default();
+        }
+        compiled
+    };
+    rules.iter().map(compile).collect()
+}
+
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, `maxCardinality`.
+fn max_cardinality(min_size: i64) -> u64 {
+    let size = min_size.max(0).saturating_add(1);
+    sizes::MAX_REQUEST_SIZE_BYTES
+        .checked_div(size)
+        .unwrap_or(0)
+        .unsigned_abs()
+}
+
+fn compile_rule(
+    rule: &ValidationRule,
+    env: &Env,
+    sizes: &DeclaredSizes,
+    budget: &mut Budget,
+) -> CompiledRule {
+    let mut compiled = CompiledRule::default();
+    if rule.rule.trim().is_empty() {
+        return compiled;
+    }
+    match expression(&rule.rule, env, sizes, budget, &RULE) {
+        Ok(sound) => {
+            compiled.uses_old_self = sound.uses_old_self;
+            compiled.max_cost = sound.max_cost;
+            compiled.program = Some(sound.program);
+        }
+        Err((error, uses_old_self)) => {
+            compiled.uses_old_self = uses_old_self;
+            compiled.error = Some(error);
+            return compiled;
+        }
+    }
+    if !rule.message_expression.is_empty() {
+        match expression(&rule.message_expression, env, sizes, budget, &MESSAGE) {
+            Ok(sound) => {
+                compiled.message_max_cost = sound.max_cost;
+                compiled.message = Some(sound.program);
+            }
+            Err((error, _)) => compiled.message_error = Some(error),
+        }
+    }
+    compiled
+}
+
+/// The words of one sort of expression.
+struct Sort {
+    prefix: &'static str,
+    type_: Type,
+    wrong_type: &'static str,
+}
+
+static RULE: Sort = Sort {
+    prefix: "",
+    type_: Type::Bool,
+    wrong_type: "cel expression must evaluate to a bool",
+};
+
+static MESSAGE: Sort = Sort {
+    prefix: "messageExpression ",
+    type_: Type::String,
+    wrong_type: "messageExpression must evaluate to a string",
+};
+
+/// An expression that compiles.
+struct Sound {
+    program: Program,
+    uses_old_self: bool,
+    max_cost: u64,
+}
+
+/// Compiles an expression; beside an error, whether the expression was found to name `oldSelf`.
+fn expression(
+    text: &str,
+    env: &Env,
+    sizes: &DeclaredSizes,
+    budget: &mut Budget,
+    sort: &Sort,
+) -> Result<Sound, (ExpressionError, bool)> {
+    let (ast, found) = syntax::parse_within(text, &mut budget.nodes);
+    let Some(ast) = ast.map(Arc::new) else {
+        return Err((refusal(found, true, text, budget, sort), false));
+    };
+    let deep = checker::is_deep(&ast);
+    run_on_deep_stack(deep, || {
+        let (checked, mut found) = checker::check(&ast, text, env);
+        if found.is_empty() {
+            ast_validators::validate(&checked, env, text, &mut found);
+        }
+        if !found.is_empty() {
+            return Err((refusal(found, false, text, budget, sort), false));
+        }
+        if checked.output_type() != sort.type_ {
+            return Err((ExpressionError::refused(sort.wrong_type), false));
+        }
+        let uses_old_self = names_old_self(&checked);
+        let program = Program::plan(&checked, env, &KubernetesRuntime).map_err(|error| {
+            let trouble = if error.is_unsafe() {
+                Trouble::Unsafe
+            } else {
+                Trouble::Refused
+            };
+            let detail = format!(
+                "{}instantiation failed: {}",
+                sort.instantiation(),
+                error.message()
+            );
+            let error = ExpressionError {
+                trouble,
+                ..ExpressionError::refused(detail)
+            };
+            (error, uses_old_self)
+        })?;
+        Ok(Sound {
+            program,
+            uses_old_self,
+            max_cost: estimate::estimate(&checked, sizes).max,
+        })
+    })
+}
+
+impl Sort {
+    fn instantiation(&self) -> &'static str {
+        if self.prefix.is_empty() {
+            "program "
+        } else {
+            self.prefix
+        }
+    }
+}
+
+fn names_old_self(checked: &CheckedAst) -> bool {
+    let ast = checked.ast();
+    ast.descendants(ast.root()).into_iter().any(
+        |id| matches!(checked.reference(id), Some(Reference::Ident(name)) if **name == *OLD_SELF),
+    )
+}
+
+/// The error of an expression in which `found` was found.
+fn refusal(
+    found: Diagnostics,
+    is_syntax: bool,
+    text: &str,
+    budget: &mut Budget,
+    sort: &Sort,
+) -> ExpressionError {
+    let is_unjudged = found
+        .as_slice()
+        .iter()
+        .any(|found| found.code == Code::TooComplex);
+    let mut shown = if is_syntax && !is_unjudged {
+        antlr::findings(text)
+    } else {
+        found.clone()
+    };
+    let n_bytes = shown.cut(text, budget.text_bytes);
+    budget.text_bytes = budget.text_bytes.saturating_sub(n_bytes);
+    let words = Shown {
+        severity: Severity::Error,
+        with_source: true,
+    };
+    ExpressionError {
+        trouble: if is_unjudged {
+            Trouble::Unjudged
+        } else {
+            Trouble::Refused
+        },
+        detail: format!(
+            "{}compilation failed: {}",
+            sort.prefix,
+            shown.render_as(text, words)
+        ),
+        found,
+    }
+}

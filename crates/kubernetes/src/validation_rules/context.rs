@@ -1,0 +1,117 @@
+//! Facts about a schema for the rules in it and below it: the type of `self`, and how often a rule may run for an object.
+//!
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go` (`CELSchemaContext`).
+
+use std::cell::{OnceCell, RefCell};
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::rule::ValidationRule;
+use super::{cost, keywords};
+use crate::schema::escape::escape;
+use crate::schema::rule_type::rule_type;
+use crate::schema::{DeclKind, DeclType, Interner};
+
+/// How a schema is reached from the one around it.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'a> {
+    Property(&'a str),
+    Items,
+    Values,
+}
+
+/// Facts about a schema for the rules in it and below it.
+pub(super) struct Context<'a> {
+    around: Option<(&'a Context<'a>, Step<'a>)>,
+    schema: &'a Map<String, Json>,
+    /// True if the schema has rules, or one around it.
+    is_in_scope: bool,
+    /// The type, once it is asked for; none where upstream has none either.
+    type_: OnceCell<Result<Option<Arc<DeclType>>, String>>,
+    /// How many values of the schema an object may have, where that is bounded.
+    pub(super) max_cardinality: Option<u64>,
+}
+
+fn has_rules(schema: &Map<String, Json>) -> bool {
+    !ValidationRule::of_schema(schema).is_empty()
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn root(schema: &'a Map<String, Json>) -> Self {
+        Self {
+            around: None,
+            schema,
+            is_in_scope: has_rules(schema),
+            type_: OnceCell::new(),
+            max_cardinality: Some(1),
+        }
+    }
+
+    pub(super) fn below(&'a self, schema: &'a Map<String, Json>, step: Step<'a>) -> Self {
+        let factor = keywords::max_elements(self.schema);
+        let max_cardinality = self
+            .max_cardinality
+            .zip(factor)
+            .map(|(around, factor)| cost::product(around, factor));
+        Self {
+            around: Some((self, step)),
+            schema,
+            is_in_scope: self.is_in_scope || has_rules(schema),
+            type_: OnceCell::new(),
+            max_cardinality,
+        }
+    }
+
+    /// The type: a part of that of the schema around it, if this is in the scope of rules, else its own.
+    pub(super) fn type_(
+        &self,
+        interner: &RefCell<Interner>,
+    ) -> Result<Option<Arc<DeclType>>, String> {
+        let found = self.type_.get_or_init(|| {
+            if let Some((around, step)) = self.around
+                && around.is_in_scope
+                && let Some(type_) = around.type_(interner)?
+                && let Part::Found(part) = part(&type_, step)
+            {
+                return Ok(part);
+            }
+            let is_resource = self.around.is_none()
+                || self.schema.get("x-kubernetes-embedded-resource") == Some(&Json::Bool(true));
+            match rule_type(self.schema, is_resource, &mut interner.borrow_mut()) {
+                Ok(Some(type_)) => Ok(Some(type_)),
+                Ok(None) => Err("unable to convert structural schema to CEL declarations".into()),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        found.clone()
+    }
+}
+
+/// Where a type leads to.
+enum Part {
+    /// To a part, which may have no type that rules can see.
+    Found(Option<Arc<DeclType>>),
+    /// To no such part.
+    Missing,
+}
+
+/// The type of a part of `type_`.
+fn part(type_: &DeclType, step: Step<'_>) -> Part {
+    let exposed = |type_: &Arc<DeclType>| type_.is_exposed().then(|| Arc::clone(type_));
+    match (step, &type_.kind) {
+        (Step::Property(name), _) => {
+            let fields = type_.declared_fields();
+            let field = escape(name).and_then(|escaped| {
+                let at = fields.binary_search_by(|field| (*field.name).cmp(&escaped));
+                fields.get(at.ok()?)
+            });
+            match field.and_then(|field| exposed(&field.type_)) {
+                Some(type_) => Part::Found(Some(type_)),
+                None => Part::Missing,
+            }
+        }
+        (_, DeclKind::List(elem) | DeclKind::Map(elem)) => Part::Found(exposed(elem)),
+        _ => Part::Found(None),
+    }
+}

@@ -1,0 +1,99 @@
+//! The limits on what the rules of a CustomResourceDefinition may cost, and the words about them.
+//!
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go` (`getCostErrorMessage`,
+//! `multiplyWithOverflowGuard`), `cel_validation.go` (`TotalCost`).
+
+use super::path::{Path, PathStep};
+
+/// The most that one expression of a rule may be estimated to cost for an object, in cost units
+/// (`StaticEstimatedCostLimit`).
+pub const STATIC_ESTIMATED_COST_LIMIT: u64 = 10_000_000;
+
+/// The most that all expressions of a schema may be estimated to cost for an object, in cost units
+/// (`StaticEstimatedCRDCostLimit`).
+pub const STATIC_ESTIMATED_CRD_COST_LIMIT: u64 = 100_000_000;
+
+/// How many of the expressions that cost most are named.
+const N_NAMED: usize = 4;
+
+pub(super) const CONTRIBUTED: &str =
+    "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema";
+
+/// The cost of `cardinality` evaluations.
+pub(super) fn product(cost: u64, cardinality: u64) -> u64 {
+    cost.saturating_mul(cardinality)
+}
+
+/// The words for an estimate that exceeds its limit.
+pub(super) fn exceeded(what: &str, cost: u64, limit: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "upstream divides so")]
+    let factor = cost as f64 / limit as f64;
+    let factor = if factor > 100.0 {
+        "more than 100x".to_owned()
+    } else if factor < 1.5 {
+        format!("{factor:.6}x")
+    } else {
+        format!("{factor:.1}x")
+    };
+    format!(
+        "{what} exceeds budget by factor of {factor} (try simplifying the rule, or adding maxItems, maxProperties, \
+         and maxLength where arrays, maps, and strings are declared)"
+    )
+}
+
+/// The cost of all expressions of a schema.
+#[derive(Debug, Default)]
+pub(super) struct Total {
+    cost: u64,
+    /// Those that cost most, most first.
+    expensive: Vec<(u64, Vec<PathStep>, String)>,
+}
+
+impl Total {
+    pub(super) fn add(&mut self, path: &Path<'_>, cost: u64) {
+        self.cost = self.cost.saturating_add(cost);
+        if cost < STATIC_ESTIMATED_CRD_COST_LIMIT / 100 {
+            return;
+        }
+        self.expensive.push((cost, path.steps(), path.text()));
+        self.expensive
+            .sort_by_key(|(cost, ..)| std::cmp::Reverse(*cost));
+        self.expensive.truncate(N_NAMED);
+    }
+
+    pub(super) fn exceeds_limit(&self) -> bool {
+        self.cost > STATIC_ESTIMATED_CRD_COST_LIMIT
+    }
+
+    pub(super) fn most_expensive(&self) -> impl Iterator<Item = (&Vec<PathStep>, &str)> {
+        let all = self.expensive.iter();
+        all.map(|(_, place, field)| (place, field.as_str()))
+    }
+
+    pub(super) fn message(&self) -> String {
+        let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        exceeded(what, self.cost, STATIC_ESTIMATED_CRD_COST_LIMIT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_are_written_as_go_does() {
+        let of = |cost| {
+            let text = exceeded("estimated rule cost", cost, STATIC_ESTIMATED_COST_LIMIT);
+            text.split("factor of ")
+                .nth(1)
+                .unwrap()
+                .split(" (")
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(of(10_485_760), "1.048576x");
+        assert_eq!(of(25_000_000), "2.5x");
+        assert_eq!(of(1_000_000_001), "more than 100x");
+    }
+}

@@ -1,0 +1,514 @@
+//! The verdict on the rules of a CustomResourceDefinition at its creation.
+//!
+//! Takes the definition as JSON, gives the errors about its rules that the API server gives, in its words. What else
+//! may be wrong with a definition is not told; where it keeps the API server from compiling rules, they are not
+//! compiled here either.
+//!
+//! Differs: defaults are not held against the schema, which the API server does before it compiles rules; errors come
+//! in the order of the names of properties, which upstream leaves to chance.
+//!
+//! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`
+//! (`validateCustomResourceDefinitionValidation`, `ValidateCustomResourceDefinitionOpenAPISchema`),
+//! `cel_validation.go` (`CELSchemaContext`).
+
+use std::cell::RefCell;
+
+use serde_json::{Map, Value as Json};
+
+use super::compile::{Budget, CompiledRule, ExpressionError, compile};
+use super::context::{Context, Step};
+use super::cost;
+use super::field_error::{FieldError, FieldErrorKind, go_json_string};
+use super::field_path;
+use super::keywords;
+use super::path::{Path, PathStep};
+use super::rule::ValidationRule;
+use crate::schema::Interner;
+use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
+use crate::schema::structural::is_structural;
+use cel::value::go_quote;
+
+/// An error about the rules of a CustomResourceDefinition.
+#[derive(Clone, Debug)]
+pub struct DefinitionError {
+    /// The error, as the API server gives it.
+    pub error: FieldError,
+    /// The way to the field in the definition as it is written. The API server names a schema that all versions share
+    /// `spec.validation`.
+    pub place: Vec<PathStep>,
+    /// The fault of the expression, where that is the trouble.
+    pub expression: Option<ExpressionError>,
+}
+
+/// The estimated cost of a rule or its message for one object, in cost units.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleCost {
+    /// The path to the expression, as the API server writes it.
+    pub field: String,
+    /// The most that it may cost.
+    pub max_cost: u64,
+    /// True if it compiles; what does not costs nothing.
+    pub is_compiled: bool,
+}
+
+/// The API server's verdict on the rules of a CustomResourceDefinition.
+#[derive(Clone, Debug, Default)]
+pub struct DefinitionVerdict {
+    /// The errors; with any of them the definition is refused.
+    pub errors: Vec<DefinitionError>,
+    /// The estimated costs of all expressions that were compiled.
+    pub costs: Vec<RuleCost>,
+    /// True if there are rules that were not compiled because of other errors of the schema.
+    pub is_partial: bool,
+}
+
+/// Judges the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`, as the API server does
+/// when it is created.
+///
+/// # Example
+/// ```
+/// use kubernetes::validation_rules::judge;
+/// use serde_json::json;
+///
+/// let crd = json!({"spec": {"versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+///     "type": "object",
+///     "properties": {"spec": {
+///         "type": "object",
+///         "properties": {"replicas": {"type": "integer"}},
+///         "x-kubernetes-validations": [{"rule": "self.replicas < 'five'"}],
+///     }},
+/// }}}]}});
+/// let verdict = judge(&crd);
+/// let error = verdict.errors[0].error.to_string();
+/// assert!(error.starts_with("spec.validation.openAPIV3Schema.properties[spec].x-kubernetes-validations[0].rule: \
+///     Invalid value: {\"Rule\":"), "{error}");
+/// assert!(error.contains("found no matching overload for '_<_' applied to '(int, string)'"), "{error}");
+/// ```
+#[must_use]
+pub fn judge(definition: &Json) -> DefinitionVerdict {
+    let mut verdict = DefinitionVerdict::default();
+    let versions = definition.pointer("/spec/versions");
+    let versions = versions.and_then(Json::as_array);
+    let versions: Vec<&Json> = versions.into_iter().flatten().collect();
+    let schema_of = |version: &'_ Json| version.get("schema").cloned().unwrap_or_default();
+    let first = versions.first().map(|version| schema_of(version));
+    let are_identical = versions
+        .iter()
+        .all(|version| Some(schema_of(version)) == first);
+    let mut budget = Budget::default();
+    let spec = Path::ROOT.field("spec");
+    let versions_path = spec.field("versions");
+    for (n, version) in versions.iter().enumerate() {
+        let schema = version.pointer("/schema/openAPIV3Schema");
+        let Some(schema) = schema.filter(|schema| schema.is_object()) else {
+            continue;
+        };
+        let version_path = versions_path.index(n);
+        let written = version_path.field("schema");
+        let path = if are_identical {
+            spec.field("validation")
+        } else {
+            written
+        };
+        let mut judged = judge_schema(schema, &path.field("openAPIV3Schema"), &mut budget);
+        for error in &mut judged.errors {
+            if are_identical {
+                let below = error.place.split_off(2);
+                error.place = written.steps();
+                error.place.extend(below);
+            }
+        }
+        verdict.errors.append(&mut judged.errors);
+        verdict.costs.append(&mut judged.costs);
+        verdict.is_partial |= judged.is_partial;
+        if are_identical {
+            break;
+        }
+    }
+    verdict
+}
+
+fn judge_schema(schema: &Json, path: &Path<'_>, budget: &mut Budget) -> DefinitionVerdict {
+    let unjudged = DefinitionVerdict {
+        is_partial: true,
+        ..DefinitionVerdict::default()
+    };
+    if !is_shallower(schema, MAX_JSON_DEPTH) {
+        return unjudged;
+    }
+    let Some(schema) = schema.as_object() else {
+        return unjudged;
+    };
+    let mut judging = Judging {
+        budget,
+        interner: RefCell::default(),
+        total: cost::Total::default(),
+        costs: Vec::new(),
+        is_partial: false,
+    };
+    let context = is_structural(schema).then(|| Context::root(schema));
+    let found = judging.schema(schema, path, &Way::ROOT, context.as_ref());
+    let mut errors = found.about_rules;
+    errors.extend(found.of_expressions);
+    if context.is_some() && judging.total.exceeds_limit() {
+        for (place, field) in judging.total.most_expensive() {
+            errors.push(forbidden(
+                place.clone(),
+                field.to_owned(),
+                cost::CONTRIBUTED.into(),
+            ));
+        }
+        errors.push(forbidden(
+            path.steps(),
+            path.text(),
+            judging.total.message(),
+        ));
+    }
+    DefinitionVerdict {
+        errors,
+        costs: judging.costs,
+        is_partial: judging.is_partial,
+    }
+}
+
+fn forbidden(place: Vec<PathStep>, field: String, detail: String) -> DefinitionError {
+    DefinitionError {
+        error: FieldError {
+            kind: FieldErrorKind::Forbidden,
+            field,
+            value: None,
+            detail,
+        },
+        place,
+        expression: None,
+    }
+}
+
+fn error(
+    path: &Path<'_>,
+    kind: FieldErrorKind,
+    value: Option<String>,
+    detail: impl Into<String>,
+) -> DefinitionError {
+    DefinitionError {
+        error: FieldError {
+            kind,
+            field: path.text(),
+            value,
+            detail: detail.into(),
+        },
+        place: path.steps(),
+        expression: None,
+    }
+}
+
+/// The errors of a schema and what is below.
+#[derive(Default)]
+struct Found {
+    /// Errors of the schema's own that are not about rules.
+    has_others: bool,
+    /// Errors of rules that are seen without compiling them.
+    about_rules: Vec<DefinitionError>,
+    /// Errors of expressions.
+    of_expressions: Vec<DefinitionError>,
+}
+
+impl Found {
+    fn append(&mut self, mut other: Self) {
+        self.has_others |= other.has_others;
+        self.about_rules.append(&mut other.about_rules);
+        self.of_expressions.append(&mut other.of_expressions);
+    }
+}
+
+/// Facts that are inherited on the way to a schema.
+#[derive(Clone)]
+struct Way {
+    is_root: bool,
+    /// True within the metadata of a resource.
+    in_metadata: bool,
+    allows_defaults: bool,
+    /// The outermost part of the schema whose values before an update cannot be found.
+    uncorrelatable: Option<String>,
+}
+
+impl Way {
+    const ROOT: Self = Self {
+        is_root: true,
+        in_metadata: false,
+        allows_defaults: true,
+        uncorrelatable: None,
+    };
+
+    fn below(&self) -> Self {
+        Self {
+            is_root: false,
+            ..self.clone()
+        }
+    }
+
+    fn uncorrelatable_from(&mut self, path: &Path<'_>) {
+        self.uncorrelatable.get_or_insert_with(|| path.text());
+    }
+}
+
+/// The work on one schema.
+struct Judging<'b> {
+    budget: &'b mut Budget,
+    interner: RefCell<Interner>,
+    total: cost::Total,
+    costs: Vec<RuleCost>,
+    is_partial: bool,
+}
+
+impl Judging<'_> {
+    /// Judges `schema` and what is below it; without a context no rule is compiled.
+    fn schema(
+        &mut self,
+        schema: &Map<String, Json>,
+        path: &Path<'_>,
+        way: &Way,
+        context: Option<&Context<'_>>,
+    ) -> Found {
+        let mut found = Found::default();
+        if let Some(Json::Object(value)) = schema.get("additionalProperties") {
+            let mut below = way.below();
+            below.allows_defaults &= !way.in_metadata;
+            let context = context.map(|context| context.below(value, Step::Values));
+            let path = path.field("additionalProperties");
+            found.append(self.schema(value, &path, &below, context.as_ref()));
+        }
+        let properties = path.field("properties");
+        for (name, property) in keywords::schemas_of(schema, "properties") {
+            let below = below_property(schema, name, path, way);
+            let context = context.map(|context| context.below(property, Step::Property(name)));
+            found.append(self.schema(property, &properties.key(name), &below, context.as_ref()));
+        }
+        for (keyword, index, nested) in keywords::junctors(schema) {
+            let path = path.field(keyword);
+            let found_within = match index {
+                Some(index) => self.schema(nested, &path.index(index), &way.below(), None),
+                None => self.schema(nested, &path, &way.below(), None),
+            };
+            found.append(found_within);
+        }
+        if let Some(Json::Object(items)) = schema.get("items") {
+            let mut below = way.below();
+            if keywords::text(schema, "x-kubernetes-list-type") != "map" {
+                below.uncorrelatable_from(path);
+            }
+            let context = context.map(|context| context.below(items, Step::Items));
+            found.append(self.schema(items, &path.field("items"), &below, context.as_ref()));
+        }
+        found.has_others |= keywords::has_errors(schema, way.allows_defaults, way.in_metadata);
+        let rules = ValidationRule::of_schema(schema);
+        if rules.is_empty() {
+            return found;
+        }
+        let rules_path = path.field("x-kubernetes-validations");
+        for (n, rule) in rules.iter().enumerate() {
+            about_rule(rule, schema, &rules_path.index(n), &mut found.about_rules);
+        }
+        let Some(context) = context.filter(|_| !found.has_others) else {
+            self.is_partial = true;
+            return found;
+        };
+        if !found.about_rules.is_empty() {
+            self.is_partial = true;
+            return found;
+        }
+        let internal = |message: &str| error(&rules_path, FieldErrorKind::Internal, None, message);
+        let type_ = match context.type_(&self.interner) {
+            Ok(Some(type_)) => type_,
+            Ok(None) => {
+                found.of_expressions.push(internal(
+                    "failed to convert to declType for CEL validation rules",
+                ));
+                return found;
+            }
+            Err(reason) => {
+                found.of_expressions.push(internal(&format!(
+                    "internal error: failed to construct type information for \
+                     x-kubernetes-validations rules: {reason}"
+                )));
+                return found;
+            }
+        };
+        let compiled = compile(&rules, schema, &type_, self.budget);
+        for (n, (rule, compiled)) in rules.iter().zip(compiled).enumerate() {
+            let path = rules_path.index(n);
+            self.compiled_rule(
+                (rule, &compiled),
+                &path,
+                way,
+                context,
+                &mut found.of_expressions,
+            );
+        }
+        found
+    }
+
+    fn compiled_rule(
+        &mut self,
+        (rule, compiled): (&ValidationRule, &CompiledRule),
+        path: &Path<'_>,
+        way: &Way,
+        context: &Context<'_>,
+        errors: &mut Vec<DefinitionError>,
+    ) {
+        let rule_path = path.field("rule");
+        let message_path = path.field("messageExpression");
+        let cardinality = context.max_cardinality.unwrap_or(compiled.max_cardinality);
+        let rule_cost = cost::product(compiled.max_cost, cardinality);
+        let is_compiled = compiled.program.is_some();
+        self.cost(
+            &rule_path,
+            (rule_cost, is_compiled),
+            "estimated rule cost",
+            errors,
+        );
+        let value = || Some(rule.as_value());
+        let mut failed = |path: &Path<'_>, failure: &ExpressionError| {
+            let detail = failure.detail.as_str();
+            errors.push(DefinitionError {
+                expression: Some(failure.clone()),
+                ..error(path, FieldErrorKind::Invalid, value(), detail)
+            });
+        };
+        if let Some(failure) = &compiled.error {
+            failed(&rule_path, failure);
+        }
+        if let Some(failure) = &compiled.message_error {
+            failed(&message_path, failure);
+        } else if compiled.message.is_some() {
+            let what = "estimated messageExpression cost";
+            self.cost(
+                &message_path,
+                (compiled.message_max_cost, true),
+                what,
+                errors,
+            );
+        }
+        if compiled.uses_old_self {
+            if let Some(within) = &way.uncorrelatable {
+                errors.push(error(
+                    &rule_path,
+                    FieldErrorKind::Invalid,
+                    Some(go_quote(&rule.rule)),
+                    format!(
+                        "oldSelf cannot be used on the uncorrelatable portion of the schema within {within}"
+                    ),
+                ));
+            }
+        } else if let Some(optional) = rule.optional_old_self {
+            errors.push(error(
+                &path.field("optionalOldSelf"),
+                FieldErrorKind::Invalid,
+                Some(optional.to_string()),
+                "may not be set if oldSelf is not used in rule",
+            ));
+        }
+    }
+
+    /// Notes what an expression may cost.
+    fn cost(
+        &mut self,
+        path: &Path<'_>,
+        (max_cost, is_compiled): (u64, bool),
+        what: &str,
+        errors: &mut Vec<DefinitionError>,
+    ) {
+        if max_cost > cost::STATIC_ESTIMATED_COST_LIMIT {
+            let detail = cost::exceeded(what, max_cost, cost::STATIC_ESTIMATED_COST_LIMIT);
+            errors.push(forbidden(path.steps(), path.text(), detail));
+        }
+        self.total.add(path, max_cost);
+        self.costs.push(RuleCost {
+            field: path.text(),
+            max_cost,
+            is_compiled,
+        });
+    }
+}
+
+fn below_property(schema: &Map<String, Json>, name: &str, path: &Path<'_>, way: &Way) -> Way {
+    let mut below = way.below();
+    if !keywords::is_map_correlatable(schema) {
+        below.uncorrelatable_from(path);
+    }
+    let is_resource = way.is_root || keywords::flag(schema, "x-kubernetes-embedded-resource");
+    if is_resource && matches!(name, "metadata" | "kind" | "apiVersion") {
+        below.in_metadata = true;
+        below.allows_defaults &= !way.is_root;
+    }
+    below
+}
+
+/// The errors of a rule that are seen without compiling it.
+fn about_rule(
+    rule: &ValidationRule,
+    schema: &Map<String, Json>,
+    path: &Path<'_>,
+    errors: &mut Vec<DefinitionError>,
+) {
+    use FieldErrorKind::{Invalid, NotSupported, Required};
+    let has_newlines = |text: &str| text.contains(['\n', '\r']);
+    let quoted = |text: &str| Some(go_quote(text));
+    let mut push = |field: &str, kind, value, detail: &str| {
+        errors.push(error(&path.field(field), kind, value, detail));
+    };
+    let trimmed_message = rule.message.trim();
+    if rule.rule.trim().is_empty() {
+        push("rule", Required, None, "rule is not specified");
+    } else if !rule.message.is_empty() && trimmed_message.is_empty() {
+        let value = quoted(&rule.message);
+        push("message", Invalid, value, "must be non-empty if specified");
+    } else if has_newlines(trimmed_message) {
+        let value = quoted(&rule.message);
+        push("message", Invalid, value, "must not contain line breaks");
+    } else if has_newlines(rule.rule.trim()) && trimmed_message.is_empty() {
+        let detail = "message must be specified if rule contains line breaks";
+        push("message", Required, None, detail);
+    }
+    if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
+        let detail = "messageExpression must be non-empty if specified";
+        push("messageExpression", Required, None, detail);
+    }
+    if let Some(reason) = &rule.reason
+        && !ValidationRule::REASONS.contains(&reason.as_str())
+    {
+        let known = ValidationRule::REASONS.map(go_quote).join(", ");
+        let detail = format!("supported values: {known}");
+        push(
+            "reason",
+            NotSupported,
+            Some(go_json_string(reason)),
+            &detail,
+        );
+    }
+    let field_path = &rule.field_path;
+    if !field_path.is_empty() && field_path.trim().is_empty() {
+        let value = quoted(field_path);
+        push(
+            "fieldPath",
+            Invalid,
+            value,
+            "must be non-empty if specified",
+        );
+    }
+    if has_newlines(field_path) {
+        let value = quoted(field_path);
+        push("fieldPath", Invalid, value, "must not contain line breaks");
+    }
+    if !field_path.is_empty()
+        && field_path::normalized(field_path, schema).is_none()
+        && keywords::is_convertible(schema)
+    {
+        push(
+            "fieldPath",
+            Invalid,
+            quoted(field_path),
+            "must be a valid path",
+        );
+    }
+}

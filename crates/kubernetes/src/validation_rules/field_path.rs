@@ -1,0 +1,140 @@
+//! The `fieldPath` of a rule: a path to a field below, which the schema must have.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`ValidFieldPath`,
+//! `unescapeSingleQuote`).
+
+use serde_json::{Map, Value as Json};
+
+use super::path::{PathStep, written};
+
+/// `text` as the API server writes it in errors, or `None` where it leads to no field of `schema`.
+///
+/// Differs: upstream panics where the path goes on behind a map of anything.
+pub(super) fn normalized(text: &str, schema: &Map<String, Json>) -> Option<String> {
+    let mut tokens = Tokens(text);
+    let mut at = Some(schema);
+    let mut steps = Vec::new();
+    while let Some(token) = tokens.next() {
+        let schema = at?;
+        let name = match token {
+            "[" => {
+                let quoted = tokens.next()?;
+                let inner = quoted.strip_prefix('\'')?.strip_suffix('\'')?;
+                let name = unescaped(inner)?;
+                at = Some(step(schema, name, &mut steps)?);
+                if tokens.next()? != "]" {
+                    return None;
+                }
+                continue;
+            }
+            "." => tokens.next()?.to_owned(),
+            _ => return None,
+        };
+        at = Some(step(schema, name, &mut steps)?);
+    }
+    Some(written(&steps))
+}
+
+/// The schema below `schema` that `name` leads to, which is noted in `steps`.
+fn step<'a>(
+    schema: &'a Map<String, Json>,
+    name: String,
+    steps: &mut Vec<PathStep>,
+) -> Option<&'a Map<String, Json>> {
+    let properties = schema.get("properties").and_then(Json::as_object);
+    if let Some(properties) = properties.filter(|properties| !properties.is_empty()) {
+        let found = properties.get(&name)?.as_object()?;
+        steps.push(PathStep::Field(name));
+        return Some(found);
+    }
+    match schema.get("additionalProperties")? {
+        Json::Object(value) => {
+            steps.push(PathStep::Key(name));
+            Some(value)
+        }
+        _ => None,
+    }
+}
+
+/// The tokens of a path: delimiters, quoted texts, and what is between.
+struct Tokens<'a>(&'a str);
+
+impl<'a> Tokens<'a> {
+    fn next(&mut self) -> Option<&'a str> {
+        let bytes = self.0.as_bytes();
+        let first = *bytes.first()?;
+        let mut before = 0;
+        let mut end = bytes.len();
+        for (at, byte) in bytes.iter().enumerate() {
+            if first == b'\'' {
+                if at > 0 && *byte == b'\'' && before != b'\\' {
+                    end = at.saturating_add(1);
+                    break;
+                }
+            } else if matches!(byte, b'.' | b'[' | b']') {
+                end = at.max(1);
+                break;
+            }
+            before = *byte;
+        }
+        let (token, rest) = self.0.split_at_checked(end)?;
+        self.0 = rest;
+        Some(token)
+    }
+}
+
+/// The text of a literal in single quotes; `None` where it has an escape that is none.
+fn unescaped(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        // A backslash before the end or a line break escapes nothing.
+        if c != '\\' || chars.peek().is_none_or(|next| *next == '\n') {
+            plain.push(c);
+            continue;
+        }
+        plain.push(match chars.next()? {
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            '\'' => '\'',
+            '\\' => '\\',
+            _ => return None,
+        });
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[track_caller]
+    fn check(text: &str, expect: Option<&str>) {
+        let schema = json!({"type": "object", "properties": {
+            "foo": {"type": "object", "additionalProperties": {"type": "object", "properties": {
+                "a": {"type": "string"}, "with.dot": {"type": "string"}}}},
+        }});
+        let found = normalized(text, schema.as_object().unwrap());
+        assert_eq!(found.as_deref(), expect, "{text}");
+    }
+
+    #[test]
+    fn paths_lead_to_fields() {
+        check(".foo", Some("foo"));
+        check(".foo.bar.a", Some("foo[bar].a"));
+        check("['foo']['b.c'].a", Some("foo[b.c].a"));
+        check(".foo['it\\'s']['with.dot']", Some("foo[it's].with.dot"));
+        check(".foo.bar.b", None);
+        check("foo", None);
+        check(".foo[0]", None);
+        check(".foo['x'", None);
+        check(".foo['\\q']", None);
+        check(".", None);
+    }
+}

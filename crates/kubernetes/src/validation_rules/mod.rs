@@ -1,0 +1,101 @@
+//! Validation rules of CustomResourceDefinitions (`x-kubernetes-validations`): judged as at creation, and held against
+//! objects.
+//!
+//! - [`judge`]: what the API server says of the rules of a definition when it is created: errors in its words, and
+//!   what each rule may cost.
+//! - [`validate`]: an object held against the rules of a definition, on creation or on an update: for tests of a
+//!   definition that Rust types make, such as those of `kube`'s derive macro.
+//! - [`Validator`]: the same for many objects of one schema.
+//!
+//! Nothing here prunes, defaults, or looks at anything that a schema says beside its rules.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel`, `pkg/apis/apiextensions/validation`.
+
+mod compile;
+mod context;
+mod correlation;
+mod cost;
+mod definition;
+mod field_error;
+mod field_path;
+mod keywords;
+mod path;
+mod rule;
+mod validator;
+mod walk;
+
+use serde_json::Value as Json;
+
+pub use compile::{ExpressionError, Trouble};
+pub use cost::{STATIC_ESTIMATED_COST_LIMIT, STATIC_ESTIMATED_CRD_COST_LIMIT};
+pub use definition::{DefinitionError, DefinitionVerdict, RuleCost, judge};
+pub use field_error::{FieldError, FieldErrorKind};
+pub use path::PathStep;
+pub use rule::ValidationRule;
+pub use validator::{Outcome, Validator};
+
+use crate::schema::SchemaError;
+
+/// The reason why an object could not be held against rules.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValidateError {
+    /// The definition has no version of that name with a schema.
+    #[error("the definition has no schema of version `{0}`")]
+    NoVersion(String),
+    /// The schema is beyond what is read.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+}
+
+/// Holds `object` against the rules of `definition`, a CustomResourceDefinition of `apiextensions.k8s.io/v1`; on an
+/// update with the object `before` it. The errors are those of the API server, in its words; none where the rules hold.
+///
+/// The version is that of the object's `apiVersion`.
+///
+/// # Errors
+/// If the definition has no schema of that version, or one that nests too deeply.
+///
+/// # Example
+/// ```
+/// use kubernetes::validation_rules::validate;
+/// use serde_json::json;
+///
+/// // With `kube`: `serde_json::to_value(MyResource::crd())`.
+/// let crd = json!({"spec": {"group": "example.com", "versions": [{"name": "v1", "schema": {"openAPIV3Schema": {
+///     "type": "object",
+///     "properties": {"spec": {
+///         "type": "object",
+///         "properties": {"class": {"type": "string"}},
+///         "x-kubernetes-validations": [{
+///             "rule": "self.class == oldSelf.class",
+///             "message": "is immutable",
+///             "fieldPath": ".class",
+///             "reason": "FieldValueForbidden",
+///         }],
+///     }},
+/// }}}]}});
+/// let object = |class| json!({"apiVersion": "example.com/v1", "kind": "Disk", "spec": {"class": class}});
+///
+/// assert_eq!(validate(&crd, &object("fast"), None)?, []);
+/// let errors = validate(&crd, &object("slow"), Some(&object("fast")))?;
+/// assert_eq!(errors[0].to_string(), "spec.class: Forbidden: is immutable");
+/// # Ok::<(), kubernetes::validation_rules::ValidateError>(())
+/// ```
+pub fn validate(
+    definition: &Json,
+    object: &Json,
+    before: Option<&Json>,
+) -> Result<Vec<FieldError>, ValidateError> {
+    let api_version = object.get("apiVersion").and_then(Json::as_str);
+    let version = api_version.unwrap_or_default().rsplit('/').next();
+    let version = version.unwrap_or_default();
+    let versions = definition.pointer("/spec/versions");
+    let schema = versions
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .find(|known| known.get("name").and_then(Json::as_str) == Some(version))
+        .and_then(|version| version.pointer("/schema/openAPIV3Schema"))
+        .ok_or_else(|| ValidateError::NoVersion(version.to_owned()))?;
+    Ok(Validator::new(schema)?.validate(object, before).errors)
+}

@@ -1,0 +1,124 @@
+//! Paths to fields, as the API server writes them in errors.
+//!
+//! Source: apimachinery `pkg/util/validation/field/path.go` (`Path.String`).
+
+use std::fmt::Write as _;
+
+/// A step of a path through a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathStep {
+    /// A field of an object.
+    Field(String),
+    /// An entry of a map, which the API server writes in brackets.
+    Key(String),
+    /// An element of a list.
+    Index(usize),
+}
+
+/// A path: the step that it ends with, and what is before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Path<'a> {
+    before: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Root,
+    Field(&'a str),
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    /// The path to the object as a whole.
+    pub(super) const ROOT: Path<'static> = Path {
+        before: None,
+        step: Step::Root,
+    };
+
+    pub(super) fn field(&'a self, name: &'a str) -> Self {
+        self.then(Step::Field(name))
+    }
+
+    pub(super) fn key(&'a self, key: &'a str) -> Self {
+        self.then(Step::Key(key))
+    }
+
+    pub(super) fn index(&'a self, index: usize) -> Self {
+        self.then(Step::Index(index))
+    }
+
+    fn then(&'a self, step: Step<'a>) -> Self {
+        Self {
+            before: Some(self),
+            step,
+        }
+    }
+
+    /// The steps, outermost first.
+    pub(super) fn steps(&self) -> Vec<PathStep> {
+        let mut steps = Vec::new();
+        let mut at = Some(self);
+        while let Some(path) = at {
+            match path.step {
+                Step::Root => {}
+                Step::Field(name) => steps.push(PathStep::Field(name.to_owned())),
+                Step::Key(key) => steps.push(PathStep::Key(key.to_owned())),
+                Step::Index(index) => steps.push(PathStep::Index(index)),
+            }
+            at = path.before;
+        }
+        steps.reverse();
+        steps
+    }
+
+    /// The path as the API server writes it.
+    pub(super) fn text(&self) -> String {
+        match written(&self.steps()) {
+            text if text.is_empty() => "<nil>".into(),
+            text => text,
+        }
+    }
+}
+
+/// `steps` as the API server writes them; nothing for none.
+pub(super) fn written(steps: &[PathStep]) -> String {
+    let mut text = String::new();
+    for (n, step) in steps.iter().enumerate() {
+        match step {
+            PathStep::Field(name) if name.is_empty() => text.push_str("[]"),
+            PathStep::Field(name) => {
+                if n > 0 {
+                    text.push('.');
+                }
+                text.push_str(name);
+            }
+            PathStep::Key(key) => {
+                text.push('[');
+                text.push_str(key);
+                text.push(']');
+            }
+            PathStep::Index(index) => {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "[{index}]");
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_written_as_go_does() {
+        let spec = Path::ROOT.field("spec");
+        let list = spec.field("list");
+        let item = list.index(3);
+        assert_eq!(item.key("a.b").text(), "spec.list[3][a.b]");
+        assert_eq!(item.field("c").text(), "spec.list[3].c");
+        assert_eq!(Path::ROOT.text(), "<nil>");
+    }
+}

@@ -1,0 +1,100 @@
+//! A rule as a schema has it.
+
+use serde_json::Value as Json;
+
+use super::field_error::go_json_string;
+
+/// A rule of `x-kubernetes-validations`.
+///
+/// Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/types_jsonschema.go`, `ValidationRule`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ValidationRule {
+    /// The expression that must be true.
+    pub rule: String,
+    /// The message where it is not.
+    pub message: String,
+    /// The expression that makes the message.
+    pub message_expression: String,
+    /// The class of the error.
+    pub reason: Option<String>,
+    /// The field below that the error is about.
+    pub field_path: String,
+    /// True if `oldSelf` is an optional, and the rule holds on creation too.
+    pub optional_old_self: Option<bool>,
+}
+
+impl ValidationRule {
+    /// The classes that a rule may name.
+    pub(super) const REASONS: [&'static str; 4] = [
+        "FieldValueDuplicate",
+        "FieldValueForbidden",
+        "FieldValueInvalid",
+        "FieldValueRequired",
+    ];
+
+    /// Reads a rule; a field of the wrong type, which no API server stores, counts as absent.
+    #[must_use]
+    pub fn read(rule: &Json) -> Self {
+        let text = |key: &str| {
+            let text = rule.get(key).and_then(Json::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        Self {
+            rule: text("rule"),
+            message: text("message"),
+            message_expression: text("messageExpression"),
+            reason: rule.get("reason").and_then(Json::as_str).map(Into::into),
+            field_path: text("fieldPath"),
+            optional_old_self: rule.get("optionalOldSelf").and_then(Json::as_bool),
+        }
+    }
+
+    /// The rules of a schema.
+    pub(super) fn of_schema(schema: &serde_json::Map<String, Json>) -> Vec<Self> {
+        let rules = schema
+            .get("x-kubernetes-validations")
+            .and_then(Json::as_array);
+        rules.into_iter().flatten().map(Self::read).collect()
+    }
+
+    /// Reports whether `oldSelf` is an optional.
+    pub(super) fn has_optional_old_self(&self) -> bool {
+        self.optional_old_self == Some(true)
+    }
+
+    /// The rule as an error shows it.
+    pub(super) fn as_value(&self) -> String {
+        let reason = self.reason.as_deref().map(go_json_string);
+        let optional = self.optional_old_self.map(|is| is.to_string());
+        format!(
+            "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\
+             \"OptionalOldSelf\":{}}}",
+            go_json_string(&self.rule),
+            go_json_string(&self.message),
+            go_json_string(&self.message_expression),
+            reason.as_deref().unwrap_or("null"),
+            go_json_string(&self.field_path),
+            optional.as_deref().unwrap_or("null"),
+        )
+    }
+
+    /// The text that stands for the rule in an error: its message or its expression.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleErrorString`.
+    pub(super) fn error_text(&self) -> &str {
+        if self.message.is_empty() {
+            self.rule.trim()
+        } else {
+            self.message.trim()
+        }
+    }
+
+    /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `ruleMessageOrDefault`.
+    pub(super) fn message_or_default(&self) -> String {
+        if self.message.is_empty() {
+            format!("failed rule: {}", self.error_text())
+        } else {
+            self.message.trim().to_owned()
+        }
+    }
+}

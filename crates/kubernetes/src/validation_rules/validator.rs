@@ -1,0 +1,261 @@
+//! An object held against the rules of its schema.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value as Json};
+
+use super::compile::{Budget, CompiledRule, compile};
+use super::correlation::Correlated;
+use super::field_error::{FieldError, FieldErrorKind};
+use super::keywords;
+use super::path::Path;
+use super::rule::ValidationRule;
+use super::walk::{Ratchet, Walk};
+use crate::library::limits::RUNTIME_CEL_COST_BUDGET;
+use crate::schema::crd::{MAX_JSON_DEPTH, is_shallower};
+use crate::schema::escape::escape;
+use crate::schema::rule_type::rule_type;
+use crate::schema::{DeclKind, DeclType, Interner, SchemaError};
+use crate::typed_values::ValueSchema;
+use cel::value::Value;
+
+/// The rules of a structural schema, compiled once and held against many objects.
+///
+/// The object is taken to be valid by all else that its schema says, as the API server looks at rules only then; and
+/// to have its defaults.
+///
+/// # Example
+/// ```
+/// use kubernetes::validation_rules::Validator;
+/// use serde_json::json;
+///
+/// let schema = json!({"type": "object", "properties": {"spec": {
+///     "type": "object",
+///     "properties": {"min": {"type": "integer"}, "max": {"type": "integer"}},
+///     "x-kubernetes-validations": [
+///         {"rule": "self.min <= self.max", "message": "min must not exceed max"},
+///         {"rule": "self.max >= oldSelf.max", "messageExpression": "'max was ' + string(oldSelf.max)"},
+///     ],
+/// }}});
+/// let validator = Validator::new(&schema).map_err(|error| error.to_string())?;
+/// let of = |min, max| json!({"spec": {"min": min, "max": max}});
+///
+/// assert!(validator.validate(&of(1, 5), None).errors.is_empty());
+/// let outcome = validator.validate(&of(7, 3), Some(&of(1, 5)));
+/// let errors: Vec<_> = outcome.errors.iter().map(ToString::to_string).collect();
+/// assert_eq!(errors, [
+///     "spec: Invalid value: min must not exceed max",
+///     "spec: Invalid value: max was 5",
+/// ]);
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Debug)]
+pub struct Validator {
+    root: Option<Node>,
+    schema: Arc<ValueSchema>,
+}
+
+/// The errors of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The errors; with any of them the object is refused. In the order of the names of fields, which upstream leaves
+    /// to chance.
+    pub errors: Vec<FieldError>,
+    /// Errors of parts that an update has not changed, which are warnings only.
+    pub warnings: Vec<FieldError>,
+    /// The cost of all evaluations, in cost units.
+    pub cost: u64,
+    /// True if all rules were evaluated, false if the cost has put an end to it.
+    pub is_complete: bool,
+}
+
+/// The rules of a schema and of what is below it.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) rules: Vec<(ValidationRule, CompiledRule)>,
+    /// The reason why no rule could be compiled.
+    pub(super) compile_error: Option<String>,
+    pub(super) uses_old_self: bool,
+    pub(super) is_map_correlatable: bool,
+    /// The schema of values.
+    pub(super) schema: Arc<ValueSchema>,
+    pub(super) properties: HashMap<Box<str>, Node>,
+    pub(super) items: Option<Box<Node>>,
+    pub(super) values: Option<Box<Node>>,
+}
+
+impl Validator {
+    /// Compiles the rules of `schema`, the `openAPIV3Schema` of a version.
+    ///
+    /// A rule that does not compile, which the API server does not store, is an error of every object.
+    ///
+    /// # Errors
+    /// If the schema nests too deeply, or is too large.
+    pub fn new(schema: &Json) -> Result<Self, SchemaError> {
+        if !is_shallower(schema, MAX_JSON_DEPTH) {
+            return Err(SchemaError::TooDeep);
+        }
+        let empty = Map::new();
+        let map = schema.as_object().unwrap_or(&empty);
+        let mut interner = Interner::default();
+        let root = if has_rules(map) {
+            let type_ = rule_type(map, true, &mut interner)?;
+            let mut building = Building {
+                interner,
+                budget: Budget::default(),
+            };
+            building.node(schema, map, true, type_.as_ref())?
+        } else {
+            None
+        };
+        Ok(Self {
+            root,
+            schema: ValueSchema::of_structural(schema, false),
+        })
+    }
+
+    /// Holds `object` against the rules, on an update with the object `before` it.
+    #[must_use]
+    pub fn validate(&self, object: &Json, before: Option<&Json>) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(root) = &self.root else {
+            outcome.is_complete = true;
+            return outcome;
+        };
+        if [Some(object), before]
+            .into_iter()
+            .flatten()
+            .any(|object| !is_shallower(object, MAX_JSON_DEPTH))
+        {
+            outcome.errors.push(FieldError {
+                kind: FieldErrorKind::Internal,
+                field: Path::ROOT.text(),
+                value: None,
+                detail: format!("the object nests deeper than {MAX_JSON_DEPTH} levels"),
+            });
+            return outcome;
+        }
+        let object = Value::from(object);
+        let before = before.map(Value::from);
+        let correlated = before
+            .as_ref()
+            .map(|before| Correlated::new(object.clone(), before.clone(), &self.schema));
+        let mut walk = Walk {
+            left: RUNTIME_CEL_COST_BUDGET,
+            is_over: false,
+            work: Arc::default(),
+            outcome,
+        };
+        let ratchet = Ratchet {
+            current: correlated.as_ref(),
+            around: None,
+        };
+        walk.node(root, &Path::ROOT, &object, before.as_ref(), ratchet);
+        walk.outcome.is_complete = !walk.is_over;
+        walk.outcome.cost = RUNTIME_CEL_COST_BUDGET.saturating_sub(walk.left);
+        walk.outcome
+    }
+}
+
+/// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `hasXValidations`.
+fn has_rules(schema: &Map<String, Json>) -> bool {
+    let has_own = schema
+        .get("x-kubernetes-validations")
+        .and_then(Json::as_array)
+        .is_some_and(|rules| !rules.is_empty());
+    let below = ["items", "additionalProperties"].into_iter();
+    let mut below = below.filter_map(|key| schema.get(key)?.as_object());
+    has_own
+        || below.any(has_rules)
+        || keywords::schemas_of(schema, "properties").any(|(_, property)| has_rules(property))
+}
+
+struct Building {
+    interner: Interner,
+    budget: Budget,
+}
+
+impl Building {
+    /// The rules of `schema` and below, `None` where there are none.
+    fn node(
+        &mut self,
+        json: &Json,
+        schema: &Map<String, Json>,
+        is_resource: bool,
+        type_: Option<&Arc<DeclType>>,
+    ) -> Result<Option<Node>, SchemaError> {
+        let rules = ValidationRule::of_schema(schema);
+        let mut compile_error = None;
+        let compiled = match type_ {
+            Some(type_) => compile(&rules, schema, type_, &mut self.budget),
+            None if rules.is_empty() => Vec::new(),
+            None => {
+                compile_error =
+                    Some("failed to convert to declType for CEL validation rules".to_owned());
+                Vec::new()
+            }
+        };
+        let is_embedded = |schema| keywords::flag(schema, "x-kubernetes-embedded-resource");
+        let element = type_.and_then(|type_| match &type_.kind {
+            DeclKind::List(elem) | DeclKind::Map(elem) if elem.is_exposed() => Some(elem),
+            _ => None,
+        });
+        let mut inner = |key: &str| -> Result<Option<Box<Node>>, SchemaError> {
+            let Some(json) = schema.get(key) else {
+                return Ok(None);
+            };
+            let Some(schema) = json.as_object() else {
+                return Ok(None);
+            };
+            let node = self.node(json, schema, is_embedded(schema), element)?;
+            Ok(node.map(Box::new))
+        };
+        let items = inner("items")?;
+        let values = inner("additionalProperties")?;
+        let mut properties = HashMap::new();
+        let declared = schema.get("properties").and_then(Json::as_object);
+        for (name, json) in declared.into_iter().flatten() {
+            let Some(property) = json.as_object().filter(|property| has_rules(property)) else {
+                continue;
+            };
+            let property_type = match escape(name) {
+                Some(escaped) => type_.and_then(|type_| exposed_field(type_, &escaped)),
+                None => rule_type(property, is_embedded(property), &mut self.interner)?,
+            };
+            let Some(property_type) = property_type else {
+                continue;
+            };
+            let node = self.node(json, property, is_embedded(property), Some(&property_type))?;
+            properties.extend(node.map(|node| (name.as_str().into(), node)));
+        }
+        if compiled.is_empty()
+            && compile_error.is_none()
+            && items.is_none()
+            && values.is_none()
+            && properties.is_empty()
+        {
+            return Ok(None);
+        }
+        Ok(Some(Node {
+            uses_old_self: compiled.iter().any(|rule| rule.uses_old_self),
+            rules: rules.into_iter().zip(compiled).collect(),
+            compile_error,
+            is_map_correlatable: keywords::is_map_correlatable(schema),
+            schema: ValueSchema::of_structural(json, is_resource),
+            properties,
+            items,
+            values,
+        }))
+    }
+}
+
+/// The type of a field that rules can see.
+fn exposed_field(type_: &DeclType, escaped: &str) -> Option<Arc<DeclType>> {
+    let fields = type_.declared_fields();
+    let at = fields.binary_search_by(|field| (*field.name).cmp(escaped));
+    let field = fields.get(at.ok()?)?;
+    field.type_.is_exposed().then(|| Arc::clone(&field.type_))
+}

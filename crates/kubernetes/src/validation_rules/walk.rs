@@ -1,0 +1,395 @@
+//! The walk through an object: each value is held against the rules of its schema, within the budget.
+//!
+//! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go` (`Validator.validate`,
+//! `validateExpressions`, `evalMessageExpression`).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::compile::{CompiledRule, OLD_SELF, SELF};
+use super::correlation::{Correlated, Elements, MapList};
+use super::field_error::{FieldError, FieldErrorKind, go_json_string};
+use super::path::Path;
+use super::rule::ValidationRule;
+use super::validator::{Node, Outcome};
+use crate::library::limits::{MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT};
+use crate::typed_values::typed_within;
+use cel::eval::{Activation, Limits, Program};
+use cel::value::{Value, Work, format_double, go_quote};
+
+/// The value before an update that belongs to a value, or to the nearest around it that has one.
+#[derive(Clone, Copy)]
+pub(super) struct Ratchet<'a> {
+    pub(super) current: Option<&'a Correlated>,
+    pub(super) around: Option<&'a Correlated>,
+}
+
+impl<'a> Ratchet<'a> {
+    /// Reports whether an error is only a warning, since nothing has changed.
+    fn is_unchanged(self) -> bool {
+        let asked = self.current.or(self.around);
+        asked.is_some_and(Correlated::is_equal)
+    }
+
+    /// That of a part of the value, which is `part`.
+    fn below<'b>(self, part: Option<&'b Correlated>) -> Ratchet<'b>
+    where
+        'a: 'b,
+    {
+        match self.current {
+            None => self,
+            current => Ratchet {
+                current: part,
+                around: current,
+            },
+        }
+    }
+}
+
+/// The variables of a rule.
+struct Variables {
+    current: Value,
+    before: Option<Value>,
+}
+
+impl Activation for Variables {
+    fn resolve(&self, name: &str) -> Option<Cow<'_, Value>> {
+        match name {
+            SELF => Some(Cow::Borrowed(&self.current)),
+            OLD_SELF => self.before.as_ref().map(Cow::Borrowed),
+            _ => None,
+        }
+    }
+}
+
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// The value that an optional `oldSelf` holds: objects and lists lose their schemas on the way to the expression.
+///
+/// Source: cel-go `interpreter/attributes.go`, `applyQualifiers`.
+fn held(before: &Value, typed: Value) -> Value {
+    match typed {
+        Value::Map(_) | Value::List(_) | Value::Opaque(_) => before.clone(),
+        scalar => scalar,
+    }
+}
+
+/// The walk through an object.
+pub(super) struct Walk {
+    /// The rest that may still be spent.
+    pub(super) left: u64,
+    /// True once no further rule is to run.
+    pub(super) is_over: bool,
+    pub(super) work: Arc<Work>,
+    pub(super) outcome: Outcome,
+}
+
+impl Walk {
+    pub(super) fn node(
+        &mut self,
+        node: &Node,
+        path: &Path<'_>,
+        value: &Value,
+        before: Option<&Value>,
+        ratchet: Ratchet<'_>,
+    ) {
+        if self.is_over || matches!(value, Value::Null) {
+            return;
+        }
+        self.rules(node, path, value, before, ratchet);
+        if self.is_over {
+            return;
+        }
+        match value {
+            Value::List(list) => {
+                let Some(items) = &node.items else { return };
+                let before = MapList::new(&node.schema, before);
+                let elements = ratchet.current.map(Correlated::elements);
+                for (n, element) in list.iter().enumerate() {
+                    let part = elements
+                        .as_ref()
+                        .and_then(|elements: &Elements<'_>| elements.get(n));
+                    let ratchet = ratchet.below(part.as_ref());
+                    let before = before.get(&element);
+                    self.node(items, &path.index(n), &element, before, ratchet);
+                }
+            }
+            Value::Map(map) => {
+                let before = match before {
+                    Some(Value::Map(before)) if node.is_map_correlatable => Some(before),
+                    _ => None,
+                };
+                for (name, value) in map.as_fields().unwrap_or_default() {
+                    let (below, path) = match (&node.values, node.properties.get(&**name)) {
+                        (Some(values), _) => (&**values, path.key(name)),
+                        (None, Some(property)) => (property, path.field(name)),
+                        (None, None) => continue,
+                    };
+                    // What is read of these is the same, whatever was written.
+                    let is_of_type = matches!(&**name, "apiVersion" | "kind");
+                    let is_fixed = ratchet.around.is_none() && is_of_type;
+                    let part = ratchet.current.and_then(|current| current.key(name));
+                    let ratchet = if ratchet.current.is_some() && is_fixed {
+                        Ratchet {
+                            current: None,
+                            around: None,
+                        }
+                    } else {
+                        ratchet.below(part.as_ref())
+                    };
+                    let before = before.and_then(|before| before.field(name));
+                    self.node(below, &path, value, before, ratchet);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn rules(
+        &mut self,
+        node: &Node,
+        path: &Path<'_>,
+        value: &Value,
+        before: Option<&Value>,
+        ratchet: Ratchet<'_>,
+    ) {
+        let before = before.filter(|before| !matches!(before, Value::Null));
+        let type_name = go_quote(node.schema.type_name());
+        if let Some(reason) = &node.compile_error {
+            let detail = format!("rule compiler initialization error: {reason}");
+            self.fail(path, &type_name, detail);
+            return;
+        }
+        if node.rules.is_empty() {
+            return;
+        }
+        if self.left == 0 {
+            self.fail(path, &type_name, OUT_OF_BUDGET.into());
+            self.is_over = true;
+            return;
+        }
+        let typed = |value: &Value| typed_within(value, &node.schema, &self.work);
+        let mut variables = Variables {
+            current: typed(value),
+            before: None,
+        };
+        let mut optional = None;
+        if node.uses_old_self {
+            variables.before = before.map(typed);
+            optional = Some(Variables {
+                current: variables.current.clone(),
+                before: Some(before.map_or(Value::none(), |before| {
+                    Value::some(held(before, typed(before)))
+                })),
+            });
+        }
+        for (rule, compiled) in &node.rules {
+            if let Some(error) = &compiled.error {
+                let detail = format!("rule compile error: {}", error.detail);
+                self.fail(path, &type_name, detail);
+                continue;
+            }
+            let Some(program) = &compiled.program else {
+                continue;
+            };
+            let is_optional = rule.has_optional_old_self();
+            if compiled.uses_old_self && before.is_none() && !is_optional {
+                continue;
+            }
+            let asked = match &optional {
+                Some(optional) if is_optional => optional,
+                _ => &variables,
+            };
+            let Some(holds) = self.evaluate(program, rule, path, asked, &type_name) else {
+                if self.is_over {
+                    return;
+                }
+                continue;
+            };
+            if holds {
+                continue;
+            }
+            let shown = match value {
+                _ if matches!(node.schema.type_name(), "object" | "array") => None,
+                value => Some(shown(value)),
+            };
+            let error = self.violation(rule, compiled, path, &variables, shown, &type_name);
+            if !compiled.uses_old_self && ratchet.is_unchanged() {
+                self.outcome.warnings.push(error);
+            } else {
+                self.outcome.errors.push(error);
+            }
+            if self.is_over {
+                return;
+            }
+        }
+    }
+
+    /// Adds an error whose value is the name of the type.
+    fn fail(&mut self, path: &Path<'_>, type_name: &str, detail: String) {
+        self.outcome.errors.push(FieldError {
+            kind: FieldErrorKind::Invalid,
+            field: path.text(),
+            value: Some(type_name.to_owned()),
+            detail,
+        });
+    }
+
+    /// Takes `cost` from what is left; false if that is not enough.
+    fn spend(&mut self, cost: u64) -> bool {
+        match self.left.checked_sub(cost) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The result of a rule, or `None` if it has failed, which is noted.
+    fn evaluate(
+        &mut self,
+        program: &Program,
+        rule: &ValidationRule,
+        path: &Path<'_>,
+        variables: &Variables,
+        type_name: &str,
+    ) -> Option<bool> {
+        let limits = Limits {
+            work: Some(&self.work),
+            ..Limits::of_cost(PER_CALL_LIMIT)
+        };
+        let evaluation = program.eval(variables, limits);
+        if !self.spend(evaluation.cost) {
+            self.fail(path, type_name, OUT_OF_BUDGET.into());
+            self.is_over = true;
+            return None;
+        }
+        let error = match evaluation.result {
+            Ok(value) => return Some(matches!(value, Value::Bool(true))),
+            Err(error) => error,
+        };
+        let (message, rule) = (error.message(), rule.error_text());
+        let detail = if message.starts_with("no such overload") {
+            format!(
+                "'{message}': call arguments did not match a supported operator, function or macro signature for \
+                 rule: {rule}"
+            )
+        } else if is_over_limit(message) {
+            self.is_over = true;
+            format!(
+                "'{message}': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
+            )
+        } else {
+            format!("{message} evaluating rule: {rule}")
+        };
+        self.fail(path, type_name, detail);
+        None
+    }
+
+    /// The error of a rule that is false.
+    fn violation(
+        &mut self,
+        rule: &ValidationRule,
+        compiled: &CompiledRule,
+        path: &Path<'_>,
+        variables: &Variables,
+        value: Option<String>,
+        type_name: &str,
+    ) -> FieldError {
+        let below = compiled.field_path.as_str();
+        let field = if below.is_empty() {
+            path.text()
+        } else {
+            path.field(below).text()
+        };
+        let detail = match &compiled.message {
+            None => rule.message_or_default(),
+            Some(message) => match self.message(message, rule, variables) {
+                Ok(Some(text)) => text,
+                Ok(None) => rule.message_or_default(),
+                Err(detail) => {
+                    self.is_over = true;
+                    return FieldError {
+                        kind: FieldErrorKind::Invalid,
+                        field,
+                        value: Some(type_name.to_owned()),
+                        detail,
+                    };
+                }
+            },
+        };
+        let (kind, value, detail) = match rule.reason.as_deref() {
+            Some("FieldValueForbidden") => (FieldErrorKind::Forbidden, None, detail),
+            Some("FieldValueRequired") => (FieldErrorKind::Required, None, detail),
+            Some("FieldValueDuplicate") => (FieldErrorKind::Duplicate, value, String::new()),
+            _ => (FieldErrorKind::Invalid, value, detail),
+        };
+        FieldError {
+            kind,
+            field,
+            value,
+            detail,
+        }
+    }
+
+    /// The text of a message expression, or `None` where it has none that can be used.
+    ///
+    /// # Errors
+    /// If no further rule is to run: the detail of the error that says so.
+    ///
+    /// Source: apiextensions-apiserver `pkg/apiserver/schema/cel/validation.go`, `evalMessageExpression`.
+    fn message(
+        &mut self,
+        program: &Program,
+        rule: &ValidationRule,
+        variables: &Variables,
+    ) -> Result<Option<String>, String> {
+        let limits = Limits {
+            work: Some(&self.work),
+            ..Limits::of_cost(PER_CALL_LIMIT)
+        };
+        let evaluation = program.eval(variables, limits);
+        if evaluation.cost > self.left {
+            return Err(
+                "messageExpression evaluation failed due to running out of cost budget, no further validation \
+                 rules will be run"
+                    .into(),
+            );
+        }
+        let text = match evaluation.result {
+            Ok(Value::String(text)) => Some(text),
+            Err(error) if is_over_limit(error.message()) => {
+                return Err(format!(
+                    "no further validation rules will be run due to call cost exceeds limit for messageExpression: {}",
+                    go_quote(&rule.message_expression)
+                ));
+            }
+            Ok(_) | Err(_) => None,
+        };
+        self.spend(evaluation.cost);
+        Ok(text.and_then(|text| {
+            let text = text.trim();
+            let is_fit = !text.is_empty()
+                && text.len() <= MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES
+                && !text.contains('\n');
+            is_fit.then(|| text.to_owned())
+        }))
+    }
+}
+
+fn is_over_limit(message: &str) -> bool {
+    message.starts_with("operation cancelled: actual cost limit exceeded")
+}
+
+/// A scalar as an error shows it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Double(value) => format_double(*value),
+        Value::String(text) => go_quote(text),
+        other => go_json_string(&other.to_go_string()),
+    }
+}

@@ -1,0 +1,153 @@
+//! The rules of CustomResourceDefinitions in files: what the API server refuses of them when they are created, with the
+//! places in the files.
+//!
+//! Takes definitions as they are written, gives findings. What is refused of a definition beside its rules is not
+//! looked at.
+
+use super::finding::{Finding, Severity};
+use super::policy::finding;
+use super::validation::help;
+use crate::cel::diagnostic::Diagnostic;
+use crate::cel::source::SourceMap;
+use crate::cel::syntax;
+use crate::cli::input::Object;
+use crate::cli::input::yaml::{Data, Node};
+use crate::cli::parallel;
+use crate::policy::rule::Rule;
+use crate::schema::Crd;
+use crate::validation_rules::{DefinitionError, FieldErrorKind, PathStep, Trouble, judge};
+
+/// The most findings about one definition.
+const MAX_FINDINGS: usize = 200;
+
+/// The faults of the rules of `crds`.
+#[must_use]
+pub(super) fn check(crds: &[Object<Crd>]) -> Vec<Finding> {
+    let crds: Vec<_> = crds.iter().collect();
+    parallel::map(&crds, |crd| faults(crd)).concat()
+}
+
+fn faults(crd: &Object<Crd>) -> Vec<Finding> {
+    let has_rules = crd.source.text().contains("x-kubernetes-validations");
+    if !has_rules {
+        return Vec::new();
+    }
+    let verdict = judge(&crd.document.node.to_json());
+    let mut findings = Vec::new();
+    for error in &verdict.errors {
+        if findings.len() >= MAX_FINDINGS {
+            break;
+        }
+        findings.extend(about(crd, error));
+    }
+    if verdict.is_partial && verdict.errors.is_empty() {
+        let place = crd.place();
+        let message = "the rules of a schema were not compiled, which has other faults";
+        let mut found = finding(crd, Severity::Note, Rule::NotChecked, message, place);
+        found.help = Some("the API server refuses a schema that is not structural".to_owned());
+        findings.push(found);
+    }
+    findings
+}
+
+/// The findings of one error: one for each thing that is wrong with an expression.
+fn about(crd: &Object<Crd>, error: &DefinitionError) -> Vec<Finding> {
+    let node = nearest(&crd.document.node, &error.place);
+    let whole = |severity, rule, message: &str| {
+        let mut found = finding(crd, severity, rule, message, crd.place_of(node));
+        found.location.length = crd.length_of(node);
+        found.field_ref = Some(error.error.field.clone());
+        found
+    };
+    let refused = |found: Finding| Finding {
+        refused: true,
+        help: Some(help(None)),
+        ..found
+    };
+    let Some(expression) = &error.expression else {
+        let message = match error.error.detail.as_str() {
+            "" => error.error.body(),
+            detail => detail.to_owned(),
+        };
+        return vec![refused(whole(Severity::Error, rule_of(error), &message))];
+    };
+    let (severity, rule) = match expression.trouble {
+        Trouble::Refused => (Severity::Error, None),
+        Trouble::Unsafe => (Severity::Error, Some(Rule::UnsafeExpression)),
+        Trouble::Unjudged => (Severity::Note, Some(Rule::UnsupportedExpression)),
+    };
+    let is_refused = expression.trouble == Trouble::Refused;
+    let found = expression.found.as_slice();
+    if found.is_empty() {
+        let rule = rule.unwrap_or(if expression.detail.contains("must evaluate to") {
+            Rule::ResultType
+        } else {
+            Rule::CompilationFailed
+        });
+        let found = whole(severity, rule, &expression.detail);
+        return vec![if is_refused { refused(found) } else { found }];
+    }
+    let text = node.as_str().unwrap_or_default();
+    let issue = |issue: &Diagnostic| {
+        let rule = rule.unwrap_or(issue.code.into());
+        let message: Vec<_> = issue.message.lines().map(str::trim).collect();
+        let mut found = whole(severity, rule, &message.join(" "));
+        mark(&mut found, crd, node, text, issue);
+        if is_refused { refused(found) } else { found }
+    };
+    found.iter().map(issue).collect()
+}
+
+/// The rule of an error that is not of an expression's text.
+fn rule_of(error: &DefinitionError) -> Rule {
+    let detail = error.error.detail.as_str();
+    match error.error.kind {
+        FieldErrorKind::Forbidden => Rule::CostLimit,
+        FieldErrorKind::Required => Rule::Required,
+        FieldErrorKind::Internal => Rule::CompilationFailed,
+        FieldErrorKind::Invalid if detail.starts_with("oldSelf cannot be used") => {
+            Rule::UncorrelatableRule
+        }
+        FieldErrorKind::Invalid | FieldErrorKind::Duplicate | FieldErrorKind::NotSupported => {
+            Rule::InvalidValue
+        }
+    }
+}
+
+/// Marks the part of an expression that an issue is about.
+fn mark(found: &mut Finding, crd: &Object<Crd>, node: &Node, text: &str, issue: &Diagnostic) {
+    let Some(start) = SourceMap::new(text).byte(issue.location) else {
+        return;
+    };
+    let span = syntax::span_at(text, start);
+    let n_code_points = |text: Option<&str>| text.unwrap_or_default().chars().count();
+    let offset = n_code_points(text.get(..span.start));
+    let length = n_code_points(text.get(span)).max(1);
+    let places = crd.places_in_node(node);
+    let place = places.of(offset);
+    let last = places.of(offset.saturating_add(length).saturating_sub(1));
+    found.location.place = Some(place);
+    found.location.length = 1;
+    if last.line == place.line && last.column >= place.column {
+        found.location.length = last.column.saturating_sub(place.column).saturating_add(1);
+    }
+}
+
+/// The node that `steps` lead to, or the nearest before it.
+fn nearest<'a>(root: &'a Node, steps: &[PathStep]) -> &'a Node {
+    let mut node = root;
+    for step in steps {
+        let next = match step {
+            PathStep::Field(name) | PathStep::Key(name) => node.get(name),
+            PathStep::Index(index) => match &node.data {
+                Data::List(items) => items.get(*index),
+                Data::Scalar(..) | Data::Map(_) => None,
+            },
+        };
+        match next {
+            Some(next) => node = next,
+            None => return node,
+        }
+    }
+    node
+}
