@@ -213,7 +213,8 @@ fn what_is_deleted_goes_away() {
 
 #[test]
 fn params_that_each_namespace_is_to_have() {
-    let kind = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: 'true'\n";
+    let kind =
+        "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: 'true'\n";
     let with = |resource: &str, reference: &str| {
         let binding = format!("{DENY}  paramRef: {reference}\n");
         lockouts(&bound("*", resource, kind, &binding))
