@@ -476,6 +476,23 @@ fn a_type_that_does_not_fit_has_a_witness() {
     assert_eq!(proof(rule, within), overload);
     let absent = (json!("no such key: replica"), false);
     assert_eq!(proof("undefined-field", "object.spec.replica < 5"), absent);
+    // What is no condition, in a macro, an operand and a list to go over.
+    let counted = "object.metadata.?annotations.orValue({}).existsOne(k, v, v)";
+    assert_eq!(proof(rule, counted), overload);
+    let operand = "object.spec.replicas == 1 || object.spec.template.spec.containers[0].name";
+    assert_eq!(proof("type-mismatch", operand), overload);
+    let range = (json!("got 'types.Int', expected iterable type"), false);
+    assert_eq!(
+        proof("not-a-range", "object.spec.replicas.all(r, r > 1)"),
+        range
+    );
+    // Behind conditions on the kind.
+    let by_kind = "['Pod', 'Job', 'CronJob', 'DaemonSet', 'ReplicaSet'].exists(k, k == object.kind) ? \
+                   object.spec.containers.all(c, c.name != '') : (object.kind == 'Pod' ? object.spec.containers : \
+                   object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec.containers : object.kind in \
+                   ['Job', 'Deployment'] ? object.spec.template.spec.containers : []).all(c, has(c.env) && c.env.all(e, \
+                   e.name > 1))";
+    assert_eq!(proof(rule, by_kind), overload);
 }
 
 #[test]

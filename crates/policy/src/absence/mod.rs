@@ -7,6 +7,7 @@
 
 mod candidates;
 mod compared;
+mod decided;
 mod enums;
 mod examples;
 mod facts;

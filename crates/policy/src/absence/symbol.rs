@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use super::decided::decided;
 use super::goals::Way;
 use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
@@ -20,6 +21,9 @@ pub(super) use form::{Form, form};
 
 /// The most parts that one expression may stand for.
 const MAX_ALTERNATIVES: usize = 4;
+
+/// The longest list that is read where it is written out.
+const MAX_ELEMENTS: usize = 64;
 
 /// How deep expressions are read, variables included.
 const MAX_DEPTH: usize = 120;
@@ -258,11 +262,8 @@ impl<'a> Reader<'a> {
                 let operands = below(*operand);
                 self.with_constants(selected(operands, |path| path.field(field)))
             }
-            Expr::List { elements, .. } => {
-                let all = elements
-                    .iter()
-                    .take(MAX_ALTERNATIVES * 4)
-                    .flat_map(|id| below(*id));
+            Expr::List { elements, .. } if elements.len() <= MAX_ELEMENTS => {
+                let all = elements.iter().flat_map(|id| below(*id));
                 vec![Symbol::Elements(Rc::new(all.collect()))]
             }
             Expr::Comprehension(fold) => {
@@ -279,6 +280,28 @@ impl<'a> Reader<'a> {
                     Form::Collect(..) => vec![Symbol::Collected(place, scope.clone())],
                     _ => vec![Symbol::Unknown],
                 };
+            }
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if **function == *"_?_:_" => {
+                let [condition, truthy, falsy] = &**args else {
+                    return vec![Symbol::Unknown];
+                };
+                let condition = Place {
+                    n: place.n,
+                    id: *condition,
+                };
+                match decided(self, condition, scope) {
+                    Some(true) => below(*truthy),
+                    Some(false) => below(*falsy),
+                    None => {
+                        let mut found = below(*truthy);
+                        found.extend(below(*falsy));
+                        found
+                    }
+                }
             }
             Expr::Call {
                 function,
@@ -347,11 +370,6 @@ impl<'a> Reader<'a> {
                     other => other,
                 });
                 made.collect()
-            }
-            ("_?_:_", None, [_, truthy, falsy]) => {
-                let mut found = below(*truthy);
-                found.extend(below(*falsy));
-                found
             }
             ("_+_", None, [left, right]) => {
                 vec![Symbol::Sum(Rc::new((below(*left), below(*right))))]
