@@ -329,18 +329,13 @@ impl<'a> Maker<'a> {
         let (evaluation, steps) =
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &surroundings);
-        // What ended early may have cost as much as a call may.
-        let is_over = steps
-            .iter()
-            .any(|step| step.result.as_ref().is_err_and(EvalError::ends_evaluation));
+        // Each that ended early may have cost as much as a call may.
+        let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
+        let over = steps.iter().filter(is_over);
+        let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
         // A check asks nobody here.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
-        let cost = cost.saturating_add(100);
-        let cost = if is_over {
-            cost.saturating_add(TRACED_CALL_LIMIT)
-        } else {
-            cost
-        };
+        let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);
         Some(steps)
     }
