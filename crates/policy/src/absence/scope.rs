@@ -62,6 +62,7 @@ pub fn scope_mismatch(
         let Some(maker) = makers.of(resource, operations(target)) else {
             continue;
         };
+        let maker = maker.within(binding.spec.match_resources.as_ref());
         let Some(made) = maker.make(&Needs::default()) else {
             continue;
         };

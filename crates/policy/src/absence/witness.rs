@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -67,6 +68,8 @@ pub(super) struct Maker<'a> {
     /// The requests that were evaluated, with the failures of those that the rules match.
     known: HashMap<String, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
+    /// The constraints that requests have to meet: those of the policy, and of a binding.
+    constraints: Vec<&'a MatchResources>,
 }
 
 /// The params of a policy.
@@ -120,7 +123,14 @@ impl<'a> Maker<'a> {
             tried: Vec::new(),
             known: HashMap::new(),
             authorizer: Arc::new(AuthorizerList::default()),
+            constraints: constraints(policy.policy()).into_iter().collect(),
         }
+    }
+
+    /// The maker of requests that meet the selectors of `constraints` too, those of a binding.
+    pub(super) fn within(mut self, constraints: Option<&'a MatchResources>) -> Self {
+        self.constraints.extend(constraints);
+        self
     }
 
     /// A reader of the policy's expressions for the kind, that may take `max_steps`.
@@ -339,6 +349,10 @@ impl<'a> Maker<'a> {
         budget.cost = budget.cost.saturating_sub(cost);
         Some(steps)
     }
+}
+
+fn constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
+    policy.spec.as_ref()?.match_constraints.as_ref()
 }
 
 /// What tells the requests that were made apart.

@@ -1,6 +1,5 @@
 //! Requests that are made to fit needs.
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value as Json, json};
 
@@ -15,6 +14,10 @@ use crate::admission::Operation;
 /// The name, namespace and so on of what is made.
 const NAME: &str = "example";
 const NAMESPACE: &str = "default";
+
+/// The label of each namespace that is its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
 const UID: &str = "00000000-0000-4000-8000-000000000000";
 const TIME: &str = "2026-01-01T00:00:00Z";
 
@@ -86,7 +89,9 @@ impl Maker<'_> {
             return None;
         }
         let namespace = if is_namespaced {
-            Some(self.make_namespace(&needs)?)
+            let object = object.as_ref().or(old_object.as_ref())?;
+            let name = object.pointer("/metadata/namespace")?.as_str()?;
+            Some(self.make_namespace(&needs, name)?)
         } else {
             None
         };
@@ -125,7 +130,7 @@ impl Maker<'_> {
         if self.resource.namespaced {
             metadata
                 .as_object_mut()?
-                .insert("namespace".to_owned(), json!(NAMESPACE));
+                .insert("namespace".to_owned(), json!(self.namespace_name()));
         }
         if operation != Operation::Create {
             metadata
@@ -171,25 +176,23 @@ impl Maker<'_> {
         Some(object)
     }
 
-    fn make_namespace(&self, needs: &Needs) -> Option<Json> {
-        let mut labels = json!({"kubernetes.io/metadata.name": NAMESPACE});
-        let selector = constraints(self.policy.policy())
-            .and_then(|constraints| constraints.namespace_selector.as_ref());
-        if let Some(selector) = selector {
-            let labels = labels.as_object_mut()?;
-            for (key, edit) in selected(selector) {
-                match edit {
-                    Edit::Equals(value) => labels.insert(key, value),
-                    Edit::Absent => labels.remove(&key),
-                    _ => labels.insert(key, json!(NAME)),
-                };
+    fn make_namespace(&self, needs: &Needs, name: &str) -> Option<Json> {
+        let mut labels = json!({NAME_LABEL: name});
+        let labels_of = labels.as_object_mut()?;
+        for (key, edit) in self.namespace_selectors().flat_map(selected) {
+            match edit {
+                // This label is that of the name.
+                _ if key == NAME_LABEL => {}
+                Edit::Equals(value) => drop(labels_of.insert(key, value)),
+                Edit::Absent => drop(labels_of.remove(&key)),
+                _ => drop(labels_of.insert(key, json!(NAME))),
             }
         }
         let mut namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",
             "metadata": {
-                "name": NAMESPACE,
+                "name": name,
                 "uid": UID,
                 "resourceVersion": "1",
                 "creationTimestamp": TIME,
@@ -263,20 +266,40 @@ impl Maker<'_> {
         fixed.into_iter().all(is_fixed).then_some(request)
     }
 
-    /// Adds what the selector of the policy asks of objects.
+    fn namespace_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
+        let all = self.constraints.iter();
+        all.filter_map(|constraints| constraints.namespace_selector.as_ref())
+    }
+
+    /// The name of the namespace, one that the selectors select where they ask for names.
+    fn namespace_name(&self) -> String {
+        let wanted = self.namespace_selectors().flat_map(selected);
+        let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
+        let named = wanted.find_map(|(_, edit)| match edit {
+            Edit::Equals(Json::String(name)) => Some(name),
+            _ => None,
+        });
+        let excluded = self.namespace_selectors();
+        let excluded = excluded.flat_map(|selector| selector.match_expressions.iter().flatten());
+        let mut excluded = excluded.filter(|it| it.key == NAME_LABEL && it.operator == "NotIn");
+        let is_excluded = excluded.any(|it| {
+            let mut values = it.values.iter().flatten();
+            values.any(|value| value == NAMESPACE)
+        });
+        named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
+    }
+
+    /// Adds what the selectors ask of objects.
     fn add_selected(&self, needs: &mut Needs, operation: Operation) -> Option<()> {
-        let Some(selector) = constraints(self.policy.policy())
-            .and_then(|constraints| constraints.object_selector.as_ref())
-        else {
-            return Some(());
-        };
         let root = if operation == Operation::Delete {
             Root::OldObject
         } else {
             Root::Object
         };
         let labels = Path::of(root).field("metadata")?.field("labels")?;
-        for (key, edit) in selected(selector) {
+        let selectors = self.constraints.iter();
+        let selectors = selectors.filter_map(|constraints| constraints.object_selector.as_ref());
+        for (key, edit) in selectors.flat_map(selected) {
             if edit == Edit::Absent {
                 // Left out of what is made in any case, unless something asks for it.
                 continue;
@@ -300,12 +323,6 @@ fn meet_all(shape: &Shape<'_>, value: &mut Json, root: Root, needs: &Needs) -> O
         shape.meet(value, &Path::of(root), &path.segments, need)?;
     }
     Some(())
-}
-
-fn constraints(
-    policy: &ValidatingAdmissionPolicy,
-) -> Option<&k8s_openapi::api::admissionregistration::v1::MatchResources> {
-    policy.spec.as_ref()?.match_constraints.as_ref()
 }
 
 /// The labels that a selector asks for.
