@@ -117,7 +117,7 @@ impl Goals {
         goals
     }
 
-    /// Whether to ask for the soft goals, each to be tried by itself.
+    /// The choices to ask for the soft goals or not, each to be tried by itself.
     pub(super) fn attempts(&self) -> &'static [bool] {
         if self.has_soft() {
             &[false, true]

@@ -1,4 +1,4 @@
-//! What requests for a policy are made of: makers of them for each kind that its rules match.
+//! Makers of the requests for a policy, one for each kind that its rules match.
 
 use super::Context;
 use super::shape::Shape;

@@ -355,7 +355,7 @@ fn constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
     policy.spec.as_ref()?.match_constraints.as_ref()
 }
 
-/// What tells the requests that were made apart.
+/// The text by which the requests that were made are told apart.
 fn key(made: &Made) -> Option<String> {
     let parts = (
         &made.request,

@@ -1,4 +1,4 @@
-//! What the outcome of a validation depends on.
+//! Dependencies of the outcome of a validation.
 
 use std::collections::{BTreeSet, HashMap};
 

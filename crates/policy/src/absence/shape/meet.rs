@@ -1,4 +1,4 @@
-//! What a need adds to a value or takes away from it.
+//! Changes of a value by which it meets a need.
 
 use serde_json::{Value as Json, json};
 

@@ -1,4 +1,4 @@
-//! What macros go over: the elements that they meet, and the goals for it to be so.
+//! Rounds of macros: the elements that they meet, and the goals for it to be so.
 
 use serde_json::json;
 
