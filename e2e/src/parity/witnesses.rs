@@ -98,7 +98,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
     };
     let report = check::run(&options, &mut std::io::empty())?;
     let report = serde_json::to_value(&report)?;
-    let mut policies: HashMap<(String, String), Value> = HashMap::new();
+    let mut policies: BTreeMap<(String, String), Value> = BTreeMap::new();
     for document in documents::load_documents(&witnesses.paths)? {
         let Ok(value) = document.value else { continue };
         if let Some(name) = value.pointer("/metadata/name").and_then(Value::as_str)
@@ -186,11 +186,25 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
         let by_witness = witnessed.get(&n).is_some_and(|n| confirmed.contains(n));
         by_witness || is_decided(finding)
     };
+    let findings: Vec<_> = findings.into_iter().flatten().enumerate().collect();
+    count_alarms(&policies, &findings, &is_proven, &mut line, out)?;
+    write_line(out, &line)?;
+    Ok(line)
+}
+
+/// Counts the alarms among `all`, the findings with their numbers, and prints them.
+fn count_alarms(
+    policies: &BTreeMap<(String, String), Value>,
+    all: &[(usize, &Value)],
+    is_proven: &dyn Fn(usize, &Value) -> bool,
+    line: &mut WitnessesLine,
+    out: &mut dyn Write,
+) -> Result<()> {
     let mut by_policy: BTreeMap<(&str, &str), Vec<(usize, &Value)>> = BTreeMap::new();
     for (file, policy) in policies.keys() {
         by_policy.insert((file, policy), Vec::new());
     }
-    for (n, finding) in findings.into_iter().flatten().enumerate() {
+    for (n, finding) in all.iter().copied() {
         let text = |name: &str| finding.get(name).and_then(Value::as_str);
         if let (Some(file), Some(policy)) = (text("file"), text("policy"))
             && let Some(of_policy) = by_policy.get_mut(&(file, policy))
@@ -231,8 +245,7 @@ pub fn run(witnesses: &Witnesses, out: &mut dyn Write) -> Result<WitnessesLine> 
             )?;
         }
     }
-    write_line(out, &line)?;
-    Ok(line)
+    Ok(())
 }
 
 /// Reports whether the rule of a finding is one that is decided. A test for a field that no kind has is decided by their
