@@ -297,6 +297,48 @@ fn params_that_are_not_there() {
 }
 
 #[test]
+fn the_witness_meets_the_selectors() {
+    let kind =
+        "  paramKind: {apiVersion: v1, kind: Namespace}\n  validations:\n  - expression: 'true'\n";
+    for (selector, name) in [
+        ("namespaceSelector: {matchLabels: {team: a}}", "default"),
+        (
+            "namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}",
+            "shop",
+        ),
+        (
+            "namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [default]}]}",
+            "example",
+        ),
+        ("objectSelector: {matchLabels: {team: a}}", "default"),
+    ] {
+        // Of the policy, and of the binding.
+        let spec = "  validations:\n  - expression: object.metadata.annotations.a == ''\n";
+        let manifest = policy(DEPLOYMENT, "CREATE", spec);
+        let manifest = manifest.replace(
+            "  matchConstraints:\n",
+            &format!("  matchConstraints:\n    {selector}\n"),
+        );
+        let found = absences(&manifest, &[]);
+        let namespace = &found[0]["witness"]["namespaceObject"]["metadata"];
+        assert_eq!(namespace["name"], name, "{selector}: {found:#?}");
+        assert_eq!(namespace["labels"]["kubernetes.io/metadata.name"], name);
+        assert_eq!(found[0]["witness"]["request"]["namespace"], name);
+        let binding = format!(
+            "---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: b}}\n\
+             spec:\n  policyName: p\n  validationActions: [Deny]\n  matchResources: {{{selector}}}\n  paramRef: \
+             {{name: a, namespace: a, parameterNotFoundAction: Allow}}\n"
+        );
+        let manifest = format!("{}{binding}", policy(DEPLOYMENT, "CREATE", kind));
+        let found = absences(&manifest, &[]);
+        assert_eq!(found.len(), 1, "{selector}: {found:#?}");
+        assert_eq!(found[0]["rule"], "param-scope");
+        let namespace = &found[0]["witness"]["namespaceObject"]["metadata"];
+        assert_eq!(namespace["name"], name, "{found:#?}");
+    }
+}
+
+#[test]
 fn the_witness_is_in_the_json_and_the_guard_in_the_help() {
     let spec = "  validations:\n  - expression: object.metadata.labels.team != ''\n";
     let found = absences(&policy(POD, "CREATE", spec), &[]);
@@ -476,6 +518,23 @@ fn a_type_that_does_not_fit_has_a_witness() {
     assert_eq!(proof(rule, within), overload);
     let absent = (json!("no such key: replica"), false);
     assert_eq!(proof("undefined-field", "object.spec.replica < 5"), absent);
+    // What is no condition, in a macro, an operand and a list to go over.
+    let counted = "object.metadata.?annotations.orValue({}).existsOne(k, v, v)";
+    assert_eq!(proof(rule, counted), overload);
+    let operand = "object.spec.replicas == 1 || object.spec.template.spec.containers[0].name";
+    assert_eq!(proof("type-mismatch", operand), overload);
+    let range = (json!("got 'types.Int', expected iterable type"), false);
+    assert_eq!(
+        proof("not-a-range", "object.spec.replicas.all(r, r > 1)"),
+        range
+    );
+    // Behind conditions on the kind.
+    let by_kind = "['Pod', 'Job', 'CronJob', 'DaemonSet', 'ReplicaSet'].exists(k, k == object.kind) ? \
+                   object.spec.containers.all(c, c.name != '') : (object.kind == 'Pod' ? object.spec.containers : \
+                   object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec.containers : object.kind in \
+                   ['Job', 'Deployment'] ? object.spec.template.spec.containers : []).all(c, has(c.env) && c.env.all(e, \
+                   e.name > 1))";
+    assert_eq!(proof(rule, by_kind), overload);
 }
 
 #[test]

@@ -173,3 +173,77 @@ fn params_of_a_custom_kind_are_needed_at_start() {
     let binding = binding.replace("name: a", "name: a, namespace: default");
     assert_eq!(lockouts(&bound("*", "*", &config, &binding)), []);
 }
+
+#[test]
+fn what_is_deleted_goes_away() {
+    // On DELETE there is no object.
+    let deleted = |resource: &str, spec: &str| {
+        let group = if resource == "replicasets" {
+            "apps"
+        } else {
+            "*"
+        };
+        bound(group, resource, spec, DENY).replace("[CREATE, UPDATE]", "[DELETE]")
+    };
+    let reads_object = "  validations:\n  - expression: \"!has(object.metadata.finalizers)\"\n";
+    let found = lockouts(&deleted("pods", reads_object));
+    let [(severity, message)] = &found[..] else {
+        panic!("{found:#?}")
+    };
+    assert_eq!(severity, "warning");
+    assert!(
+        message.contains("DELETE of pods by its kubelet"),
+        "{message}"
+    );
+    let found = lockouts(&deleted("replicasets", reads_object));
+    assert_eq!(found[0].0, "note", "{found:#?}");
+    assert!(
+        found[0].1.contains("generic-garbage-collector"),
+        "{found:#?}"
+    );
+    // What is about marked objects only stands in nobody's way.
+    let protected = "  validations:\n  - expression: \"!('protected' in oldObject.metadata.?labels.orValue({}))\"\n";
+    for resource in ["pods", "replicasets", "*"] {
+        assert_eq!(lockouts(&deleted(resource, protected)), [], "{resource}");
+    }
+    let guarded = "  matchConditions:\n  - {name: m, expression: \"!request.userInfo.username.startsWith('system:')\"}\n";
+    let guarded = format!("{guarded}{reads_object}");
+    assert_eq!(lockouts(&deleted("pods", &guarded)), []);
+}
+
+#[test]
+fn params_that_each_namespace_is_to_have() {
+    let kind =
+        "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations:\n  - expression: 'true'\n";
+    let with = |resource: &str, reference: &str| {
+        let binding = format!("{DENY}  paramRef: {reference}\n");
+        lockouts(&bound("*", resource, kind, &binding))
+    };
+    let deny = "{name: a, parameterNotFoundAction: Deny}";
+    // The namespaces of the cluster's own parts may have them.
+    let found = with("leases", deny);
+    let [(severity, message)] = &found[..] else {
+        panic!("{found:#?}")
+    };
+    assert_eq!(severity, "note");
+    assert!(
+        message.contains("UPDATE of leases in kube-node-lease"),
+        "{message}"
+    );
+    assert!(message.contains("no params found"), "{message}");
+    // What has no namespace cannot.
+    let found = with("*", deny);
+    assert_eq!(found[0].0, "warning", "{found:#?}");
+    assert!(found[0].1.contains("CREATE of nodes"), "{found:#?}");
+    for reference in [
+        "{name: a, parameterNotFoundAction: Allow}",
+        "{name: a, namespace: default, parameterNotFoundAction: Deny}",
+        "{name: kube-root-ca.crt, parameterNotFoundAction: Deny}",
+        "{selector: {}, parameterNotFoundAction: Deny}",
+        "{selector: {matchExpressions: [{key: a, operator: DoesNotExist}]}, parameterNotFoundAction: Deny}",
+    ] {
+        assert_eq!(with("leases", reference), [], "{reference}");
+    }
+    let selected = "{selector: {matchLabels: {a: b}}, parameterNotFoundAction: Deny}";
+    assert_eq!(with("leases", selected).len(), 1);
+}

@@ -299,6 +299,50 @@ fn check_false_to_us(expression: &str) {
 }
 
 #[test]
+fn what_fails_ends_the_evaluation() {
+    let check = |expression: &str, wanted: &[&str]| {
+        let spec = json!({
+            "variables": [{"name": "tls", "expression": "object.spec.tls"}],
+            "validations": [{"expression": expression}],
+        });
+        let (_, truthful) = outcomes(json!({"resources": ["pods"]}), &spec);
+        let fields: Vec<_> = truthful
+            .findings
+            .iter()
+            .map(|found| &*found.field_ref)
+            .collect();
+        assert_eq!(fields, wanted, "{expression}");
+    };
+    let (validation, variable) = (
+        "spec.validations[0].expression",
+        "spec.variables[0].expression",
+    );
+    // A variable that is only read where a list is gone over that is not there, or in a branch.
+    check(
+        "object.rules.all(r, variables.tls.exists(t, t == r))",
+        &[validation],
+    );
+    check(
+        "object.rules.paths.all(r, variables.tls.exists(t, t == r))",
+        &[validation],
+    );
+    check("object.rules ? variables.tls == 'a' : true", &[validation]);
+    // The other operand is evaluated, and may decide.
+    check(
+        "object.rules.all(r, r == 'a') || variables.tls == 'b'",
+        &[variable, validation],
+    );
+    check(
+        "object.spec.containers.all(c, c.image == variables.tls)",
+        &[variable],
+    );
+    check(
+        "['a'].all(r, object.rules.all(q, variables.tls == q + r))",
+        &[validation],
+    );
+}
+
+#[test]
 fn variables_keep_their_types() {
     let check = |expression: &str, wanted: usize| {
         let spec = json!({

@@ -8,7 +8,7 @@ use super::finding::{Finding, Severity};
 use super::known::Known;
 use super::policy::{Answers, bindings_of, finding};
 use crate::cli::input::Object;
-use crate::policy::lockout;
+use crate::policy::lockout::{self, ParamKind};
 use crate::policy::param_kind;
 use crate::policy::rule::Rule;
 
@@ -30,9 +30,16 @@ pub(super) fn check(
     let of_policy: Vec<_> = bindings_of(policy, bindings)
         .map(|binding| &binding.value)
         .collect();
-    let params = param_kind(&policy.value);
-    let is_served = params.is_none_or(|gvk| known.is_builtin(&gvk));
-    let Some(found) = lockout::find(answers.compiled(), &of_policy, is_served) else {
+    let params = param_kind(&policy.value).map(|gvk| {
+        let mut resources = known.mapper.resources_of_kind(&gvk);
+        match resources.next().filter(|_| known.is_builtin(&gvk)) {
+            Some(resource) => ParamKind::Own {
+                is_namespaced: resource.namespaced,
+            },
+            None => ParamKind::Late,
+        }
+    });
+    let Some(found) = lockout::find(answers.compiled(), &of_policy, params) else {
         return;
     };
     let Some((first, others)) = found.denied.split_first() else {
@@ -54,8 +61,8 @@ pub(super) fn check(
         first.request, first.user
     );
     // A kind of a CRD is served some time after the API server has started.
-    let is_for_good = is_served;
-    let severity = if found.is_vital && is_for_good {
+    let is_for_good = params != Some(ParamKind::Late);
+    let severity = if found.is_vital && is_for_good && !first.is_for_params {
         Severity::Warning
     } else {
         Severity::Note
@@ -70,7 +77,12 @@ pub(super) fn check(
         policy.place_of(node),
     );
     shown.field_ref = Some(field_ref.to_owned());
-    shown.help = Some(if is_for_good {
+    shown.help = Some(if first.is_for_params {
+        "paramRef names no namespace, so that each namespace needs params of its own, those of the cluster's parts too: \
+         create them there, name the resources that are meant, or leave such requests out by a namespaceSelector on \
+         `kubernetes.io/metadata.name`"
+            .to_owned()
+    } else if is_for_good {
         "name the resources that are meant, or leave such requests out by matchConditions on request.userInfo or a \
          namespaceSelector on `kubernetes.io/metadata.name`"
             .to_owned()

@@ -137,11 +137,11 @@ impl<'p> Machine<'p> {
             },
             Root::Local(_, local) => (self.local(*local)?, false),
             Root::Relative(_, node) => (self.eval(node)?, false),
-            Root::Conditional(_, conditional) => {
+            Root::Conditional(id, conditional) => {
                 return match self.eval(&conditional.condition)? {
                     Value::Bool(true) => self.resolve(&conditional.truthy),
                     Value::Bool(false) => self.resolve(&conditional.falsy),
-                    _ => Err(EvalError::no_such_overload()),
+                    _ => Err(EvalError::no_such_overload().at_step(*id)),
                 };
             }
         };

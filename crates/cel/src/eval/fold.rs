@@ -144,16 +144,12 @@ impl<'p> Machine<'p> {
                 }
             }
             other if fold.has_two_vars => {
-                return Err(EvalError::new(format!(
-                    "unsupported comprehension range type: {}",
-                    other.go_type()
-                )));
+                let error = format!("unsupported comprehension range type: {}", other.go_type());
+                return Err(EvalError::new(error).at_step(fold.range.id));
             }
             other => {
-                return Err(EvalError::new(format!(
-                    "got '{}', expected iterable type",
-                    other.go_type()
-                )));
+                let error = format!("got '{}', expected iterable type", other.go_type());
+                return Err(EvalError::new(error).at_step(fold.range.id));
             }
         }
         self.eval(&fold.result)

@@ -200,7 +200,7 @@ impl<'p> Machine<'p> {
                 Ok(Value::Bool(_)) => {}
                 Ok(_) => {
                     if result.is_ok() {
-                        result = Err(EvalError::no_such_overload());
+                        result = Err(EvalError::no_such_overload().at_step(term.id));
                     }
                 }
                 Err(error) if error.ends_evaluation() => return Err(error),

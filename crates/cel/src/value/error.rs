@@ -155,8 +155,8 @@ impl EvalError {
         Self(Repr::Owned(content))
     }
 
-    /// The index of the expression that failed, in its tree: a selection, an index or a call. `None` where that is
-    /// not known.
+    /// The index of the expression that failed, in its tree: a selection, an index or a call, or what an operator or
+    /// a macro cannot take. `None` where that is not known.
     #[must_use]
     pub fn origin(&self) -> Option<usize> {
         match &self.0 {

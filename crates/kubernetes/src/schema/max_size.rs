@@ -159,10 +159,11 @@ impl SizeEstimator for DeclaredSizes {
             let is_part_of_object = reached.is_part_of_object();
             reached = match (reached.step(step), self.objects) {
                 (Some(next), _) => next,
-                // A part of an object that the schema says nothing of is no larger than the object.
+                // The parts of an object that the schema says nothing of are together no larger than the object.
                 (None, Some(shape)) if is_part_of_object => {
-                    let within = sizes::length_within(shape.n_bytes).max(0);
-                    return (Some(SizeEstimate::new(0, within.cast_unsigned())), true);
+                    let within = sizes::length_within(shape.n_bytes).max(0).cast_unsigned();
+                    let of_each = within.checked_div(around.n_elements).unwrap_or(1).max(1);
+                    return (Some(SizeEstimate::new(0, of_each)), true);
                 }
                 (None, _) => return UNKNOWN,
             };
@@ -301,8 +302,8 @@ mod tests {
         check("b.all(x, true)", 2, u64::MAX);
     }
 
-    /// The greatest cost of `expression` for objects `a` of a shape: a list `items` of objects, each with a `name`
-    /// and a list `parts` of integers, and a list of at most 3 texts.
+    /// The greatest cost of `expression` for objects `a` of a shape: a list `items` of objects, each with a `name`,
+    /// a list `parts` of integers and a map `limits`, and a list of at most 3 texts.
     fn most(expression: &str, n_bytes: i64, filled_from: usize) -> u64 {
         let number = Arc::new(DeclType::scalar(DeclKind::Int));
         let part = Arc::new(DeclType::list(number, -1));
@@ -311,6 +312,7 @@ mod tests {
             [
                 DeclField::new("name", text(-1), true),
                 DeclField::new("parts", part, true),
+                DeclField::new("limits", Arc::new(DeclType::map(text(-1), -1)), false),
             ],
         );
         let fields = [
@@ -343,6 +345,22 @@ mod tests {
         let twice = most("a.items.all(x, a.items.all(y, true))", 1000, 0);
         assert!(in_one < 2000 && spread < 4000, "{in_one} {spread}");
         assert!(twice > 332 * 332, "{twice}");
+    }
+
+    #[test]
+    fn what_no_schema_describes_is_spread_too() {
+        let by_field = most("a.items.all(x, x.limits.memory.contains('a'))", 65_536, 0);
+        let by_key = most(
+            "a.items.all(x, x.limits['memory'].contains('a'))",
+            65_536,
+            0,
+        );
+        // 21,844 items, with a few units for each.
+        assert!(by_field < 200_000, "{by_field}");
+        assert!(by_key < 200_000, "{by_key}");
+        // One item may have all the bytes.
+        let in_one = most("a.items.all(x, x.limits.memory.contains('a'))", 65_536, 1);
+        assert!((6_000..20_000).contains(&in_one), "{in_one}");
     }
 
     /// Estimates for many sizes together are those for each by itself.

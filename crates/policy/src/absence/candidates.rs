@@ -117,8 +117,17 @@ impl Goals {
         goals
     }
 
+    /// The choices to ask for the soft goals or not, each to be tried by itself.
+    pub(super) fn attempts(&self) -> &'static [bool] {
+        if self.has_soft() {
+            &[false, true]
+        } else {
+            &[false]
+        }
+    }
+
     /// Reports whether there are soft goals.
-    pub(super) fn has_soft(&self) -> bool {
+    fn has_soft(&self) -> bool {
         let mut next = self.0.as_deref();
         while let Some(link) = next {
             if link.is_soft {
@@ -221,6 +230,13 @@ impl Finder<'_, '_> {
         }
     }
 
+    /// Keeps how an evaluation comes to `place`, where that is asked for.
+    fn reach(&mut self, place: Place, goals: &Goals) {
+        if self.reached.len() < MAX_CANDIDATES && self.is_wanted.is_some_and(|is| is(place)) {
+            self.reached.push((place, goals.clone()));
+        }
+    }
+
     fn visit(
         &mut self,
         place: Place,
@@ -232,9 +248,7 @@ impl Finder<'_, '_> {
         if depth > MAX_DEPTH || self.found.len() >= MAX_CANDIDATES || !self.reader.take() {
             return;
         }
-        if self.reached.len() < MAX_CANDIDATES && self.is_wanted.is_some_and(|is| is(place)) {
-            self.reached.push((place, goals.clone()));
-        }
+        self.reach(place, goals);
         let depth = depth.saturating_add(1);
         let here = |id| Place { n: place.n, id };
         match self.reader.expr(place) {
@@ -448,6 +462,7 @@ impl Finder<'_, '_> {
         }
         for (round, reached) in rounds {
             let goals = goals.with_all(reached);
+            self.reach(here(fold.loop_step), &goals);
             match &form {
                 Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
                     self.visit(here(*test), None, &round, &goals, depth);

@@ -1,17 +1,17 @@
 //! Comparisons that the schemas decide: with a value that an enumeration does not have, and with null where there is
 //! always something.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::Value as Json;
 
 use super::enums;
 use super::kinds::{of_kinds, operations};
+use super::makers::{params, shape};
 use super::path::Root;
-use super::roots::{namespace_shape, request_shape};
+use super::roots::{request_shape, roots};
 use super::symbol::{Form, Place, Reader, Scope, Symbol, form};
-use super::{Context, MAX_STEPS, params, shape, variables};
+use super::{Context, MAX_STEPS};
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::matching;
@@ -21,7 +21,6 @@ use crate::suspicious::Suspicion;
 use cel::ast::{Expr, ExprId, Literal};
 use cel::source::SourceMap;
 use cel::stack::run_on_deep_stack;
-use kubernetes::schema::resolver::Resolution;
 
 /// Of policies about more kinds nothing is said.
 const MAX_KINDS: usize = 20;
@@ -61,26 +60,11 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
     let mut judged: BTreeMap<(usize, usize), Judged> = BTreeMap::new();
     for target in kinds {
         let resource = target.resource;
-        let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
+        let Some(object) = shape(context, &resource.gvk, resource.namespaced) else {
             return Vec::new();
         };
-        let object = shape(context, &resource.gvk, type_, resource.namespaced);
-        let mut roots = vec![
-            (Root::Object, object.clone()),
-            (Root::OldObject, object),
-            (Root::Request, request_shape(resource)),
-            (Root::Namespace, namespace_shape()),
-        ];
-        roots.extend(params.clone().map(|params| (Root::Params, params.shape)));
-        let reader = Reader {
-            policy,
-            roots,
-            variables: variables(policy),
-            constants: Vec::new(),
-            known: RefCell::default(),
-            ways: RefCell::default(),
-            left: Cell::new(MAX_STEPS),
-        };
+        let roots = roots(&object, &request_shape(resource), params.as_ref());
+        let reader = Reader::new(policy, roots, Vec::new(), MAX_STEPS);
         let mut judge = Judge {
             reader: &reader,
             judged: BTreeMap::new(),
@@ -94,7 +78,7 @@ fn find(policy: &CompiledPolicy, context: &Context<'_>) -> Vec<Suspicion> {
                 judge.visit(place, &Scope::default(), 0);
             }
         }
-        if !judge.is_whole || reader.left.get() == 0 {
+        if !judge.is_whole || reader.is_used_up() {
             return Vec::new();
         }
         for (place, of_kind) in judge.judged {

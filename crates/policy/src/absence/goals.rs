@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
+use super::decided;
 use super::need::{Edit, Needs};
 use super::path::Path;
 use super::sample_text;
@@ -152,10 +153,7 @@ fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<
         )])];
     }
     match reader.expr(place) {
-        Expr::Literal(Literal::Bool(value)) => {
-            let is_so = *value == wanted;
-            is_so.then(Way::default).into_iter().collect()
-        }
+        Expr::Literal(Literal::Bool(value)) => if_so(*value == wanted),
         Expr::Select {
             operand,
             field,
@@ -211,6 +209,11 @@ fn truth(reader: &Reader<'_>, place: Place, scope: &Scope, wanted: bool) -> Vec<
     }
 }
 
+/// The ways for what is the same in all requests.
+fn if_so(is_so: bool) -> Vec<Way> {
+    is_so.then(Way::default).into_iter().collect()
+}
+
 /// The ways for a comprehension to be `wanted`.
 fn truth_of_fold(
     reader: &Reader<'_>,
@@ -219,8 +222,10 @@ fn truth_of_fold(
     scope: &Scope,
     wanted: bool,
 ) -> Vec<Way> {
+    if let Some(value) = decided::decided(reader, place, scope) {
+        return if_so(value == wanted);
+    }
     let here = |id| Place { n: place.n, id };
-
     let test = match form(reader, place.n, fold) {
         Form::All(test) => Some((test, true)),
         Form::Exists(test) | Form::ExistsOne(test) => Some((test, false)),
@@ -321,11 +326,17 @@ fn called(
         ("_==_" | "_!=_", None, [left, right]) => {
             let is_equal = (function == "_==_") == wanted;
             let (left, right) = (symbols(*left), symbols(*right));
+            if let Some(value) = decided::equal(&left, &right) {
+                return if_so(value == is_equal);
+            }
             let pairs = left.iter().flat_map(|l| right.iter().map(move |r| (l, r)));
             pairs.flat_map(|(l, r)| equality(l, r, is_equal)).collect()
         }
         ("@in" | "_in_", None, [element, of]) => {
             let (element, of) = (symbols(*element), symbols(*of));
+            if let Some(value) = decided::is_in(&element, &of) {
+                return if_so(value == wanted);
+            }
             let pairs = element.iter().flat_map(|l| of.iter().map(move |r| (l, r)));
             pairs
                 .flat_map(|(l, r)| membership(reader, l, r, wanted))

@@ -7,6 +7,7 @@
 
 mod candidates;
 mod compared;
+mod decided;
 mod enums;
 mod examples;
 mod facts;
@@ -16,6 +17,7 @@ mod goals;
 mod guard;
 mod kinds;
 mod least;
+mod makers;
 mod need;
 mod path;
 mod roots;
@@ -28,19 +30,15 @@ mod valid;
 mod witness;
 mod words;
 
-use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::admission::Admission;
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::expressions::{PolicyExpression, Role};
 use crate::finding::ExpressionFindings;
 use crate::matching;
-use crate::param_kind;
 use crate::rule::Rule;
 use candidates::{Candidate, Cause};
 use cel::ast::{Ast, Expr, ExprId};
@@ -52,17 +50,17 @@ pub use examples::{Examples, Reads, examples, reads};
 use failures::Failure;
 use kinds::kinds;
 use kubernetes::schema::Gvk;
-use kubernetes::schema::resolver::{Resolution, SchemaResolver};
+use kubernetes::schema::resolver::SchemaResolver;
 use kubernetes::schema::rest_mapper::RestMapper;
 pub use least::LeastObjects;
+use makers::Makers;
 use need::{Edit, Needs};
 use path::{Path, Root};
 pub use scope::{ScopeMismatch, scope_mismatch};
-use shape::Shape;
 use symbol::Reader;
 pub use typed::{TypedWitness, typed_witnesses};
 pub use witness::Witness;
-use witness::{Budget, Made, Maker, Params};
+use witness::{Budget, Made, Maker};
 use words::Words;
 
 /// The most requests that are evaluated for one policy.
@@ -195,40 +193,19 @@ impl<'a> Analysis<'a> {
     fn run(&mut self, context: &Context<'_>) {
         let policy = self.policy;
         let targets = matching::targets(policy.policy(), context.mapper);
-        let admission = Admission::from_compiled(policy);
-        let params = params(policy, context);
+        let makers = Makers::new(policy, context);
         for (resource, operations) in kinds(&targets) {
             if self.budget.is_used_up() {
                 break;
             }
-            let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
-                continue;
-            };
-            let object = shape(context, &resource.gvk, type_, resource.namespaced);
-            let maker = Maker::new(
-                &admission,
-                policy,
-                resource,
-                operations,
-                object,
-                params.clone(),
-                context.least,
-            );
-            self.try_kind(maker);
+            if let Some(maker) = makers.of(resource, operations) {
+                self.try_kind(maker);
+            }
         }
     }
 
     fn try_kind(&mut self, mut maker: Maker<'_>) {
-        let policy = self.policy;
-        let reader = Reader {
-            policy,
-            roots: maker.roots(),
-            variables: variables(policy),
-            constants: maker.constants(),
-            known: RefCell::default(),
-            ways: RefCell::default(),
-            left: Cell::new(MAX_STEPS),
-        };
+        let reader = maker.reader(MAX_STEPS);
         let candidates = candidates::find(&reader);
         if candidates.is_empty() {
             return;
@@ -286,12 +263,7 @@ impl<'a> Analysis<'a> {
         candidate: &Candidate,
         needs: &Needs,
     ) {
-        let attempts: &[bool] = if candidate.goals.has_soft() {
-            &[false, true]
-        } else {
-            &[false]
-        };
-        for with_soft in attempts {
+        for with_soft in candidate.goals.attempts() {
             if self.is_told(candidate) {
                 return;
             }
@@ -504,15 +476,6 @@ fn is_reason(message: &str) -> bool {
     .any(|reason| message.starts_with(reason))
 }
 
-/// The last variable of each name, by its index.
-fn variables(policy: &CompiledPolicy) -> HashMap<&str, usize> {
-    let expressions = policy.expressions().iter().enumerate();
-    expressions
-        .filter(|(_, expression)| expression.role == Role::Variable)
-        .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
-        .collect()
-}
-
 /// The candidates by expression and node.
 fn by_place(candidates: &[Candidate]) -> HashMap<(usize, usize), Vec<&Candidate>> {
     let mut by_place: HashMap<(usize, usize), Vec<&Candidate>> = HashMap::new();
@@ -557,35 +520,4 @@ fn missing<'c>(
     };
     let (here, elsewhere): (Vec<_>, Vec<_>) = failures.iter().partition(|failure| failure.n == n);
     here.into_iter().chain(elsewhere).find_map(lacking)
-}
-
-fn shape<'a>(
-    context: &Context<'a>,
-    gvk: &Gvk,
-    type_: Arc<kubernetes::schema::decl_type::DeclType>,
-    is_namespaced: bool,
-) -> Shape<'a> {
-    if context.written.is_own(gvk) {
-        Shape::own(type_, &gvk.kind, is_namespaced)
-    } else {
-        Shape::custom(type_, context.written.written(gvk), is_namespaced)
-    }
-}
-
-fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'a>> {
-    let gvk = param_kind(policy.policy())?;
-    let resource = context.mapper.resources_of_kind(&gvk).next();
-    let is_namespaced = resource.is_none_or(|resource| resource.namespaced);
-    let shape = match context.schemas.resolve(&gvk) {
-        Resolution::Found(type_) => shape(context, &gvk, type_, is_namespaced),
-        Resolution::NotFound | Resolution::Unavailable(_) => Shape::open(),
-    };
-    Some(Params {
-        shape,
-        api_version: gvk.api_version(),
-        kind: gvk.kind,
-        is_namespaced,
-        may_be_null: context.without_params.is_some(),
-        is_always_null: context.never_has_params,
-    })
 }

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use super::path::Root;
 use super::shape::Shape;
-use super::witness::is_namespace;
+use super::witness::{Params, is_namespace};
 use kubernetes::schema::decl_type::{DeclField, DeclKind, DeclType};
 use kubernetes::schema::rest_mapper::ApiResource;
 
@@ -22,6 +23,22 @@ fn texts() -> Arc<DeclType> {
 
 fn map(of: Arc<DeclType>) -> Arc<DeclType> {
     Arc::new(DeclType::map(of, -1))
+}
+
+/// The types that paths begin with, for objects of the type `object`.
+pub(super) fn roots<'a>(
+    object: &Shape<'a>,
+    request: &Shape<'a>,
+    params: Option<&Params<'a>>,
+) -> Vec<(Root, Shape<'a>)> {
+    let mut roots = vec![
+        (Root::Object, object.clone()),
+        (Root::OldObject, object.clone()),
+        (Root::Request, request.clone()),
+        (Root::Namespace, namespace_shape()),
+    ];
+    roots.extend(params.map(|params| (Root::Params, params.shape.clone())));
+    roots
 }
 
 /// The type of `request`, with what is there for certain.

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
+use super::Context;
 use super::kinds::{of_kinds, operations};
+use super::makers::Makers;
 use super::need::Needs;
-use super::witness::{Maker, Witness};
-use super::{Context, shape};
+use super::witness::Witness;
 use crate::admission::{Admission, AuthorizerList, Binding, ParamList, Surroundings};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::{fails_closed, matching, param_kind};
 use kubernetes::schema::Gvk;
-use kubernetes::schema::resolver::Resolution;
 
 /// The most kinds that are looked at for one whose scope does not fit that of the params.
 const MAX_SCOPE_KINDS: usize = 20;
@@ -49,7 +49,7 @@ pub fn scope_mismatch(
         return None;
     }
     let targets = matching::targets(policy.policy(), context.mapper);
-    let admission = Admission::from_compiled(policy);
+    let makers = Makers::without_params(policy, context);
     let bound = Binding::new(binding);
     let params = ParamList::new(is_namespaced, Vec::new());
     // What has a namespace finds params there.
@@ -59,26 +59,17 @@ pub fn scope_mismatch(
     let fitting: Vec<_> = fitting.collect();
     for target in of_kinds(&fitting, MAX_SCOPE_KINDS) {
         let resource = target.resource;
-        let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
+        let Some(maker) = makers.of(resource, operations(target)) else {
             continue;
         };
-        let object = shape(context, &resource.gvk, type_, resource.namespaced);
-        let maker = Maker::new(
-            &admission,
-            policy,
-            resource,
-            operations(target),
-            object,
-            None,
-            context.least,
-        );
+        let maker = maker.within(binding.spec.match_resources.as_ref());
         let Some(made) = maker.make(&Needs::default()) else {
             continue;
         };
         let Some((request, _, namespaces)) = maker.asked(&made) else {
             continue;
         };
-        if !admission.matches_exactly(&request, &namespaces) {
+        if !makers.admission().matches_exactly(&request, &namespaces) {
             continue;
         }
         let surroundings =

@@ -1,5 +1,8 @@
 //! Symbols: the part of a request that an expression stands for, as far as that can be read off it.
 
+mod form;
+mod rounds;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,14 +10,20 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
+use super::decided::decided;
 use super::goals::Way;
 use super::path::{Path, Root, Segment};
 use super::shape::{Shape, Step};
 use crate::compile::CompiledPolicy;
-use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+use crate::expressions::Role;
+use cel::ast::{Ast, Expr, ExprId, Literal};
+pub(super) use form::{Form, form};
 
 /// The most parts that one expression may stand for.
 const MAX_ALTERNATIVES: usize = 4;
+
+/// The longest list that is read where it is written out.
+const MAX_ELEMENTS: usize = 64;
 
 /// How deep expressions are read, variables included.
 const MAX_DEPTH: usize = 120;
@@ -104,18 +113,6 @@ pub(super) enum Goal {
     NotEmpty(Path),
 }
 
-/// The form of a comprehension.
-pub(super) enum Form {
-    All(ExprId),
-    Exists(ExprId),
-    ExistsOne(ExprId),
-    /// A filter, and what is collected.
-    Collect(Option<ExprId>, ExprId),
-    /// A name for a value.
-    Bind,
-    Other,
-}
-
 /// The ways for an expression to be true or false.
 type KnownWays = HashMap<(Place, bool), Rc<[Way]>>;
 
@@ -124,23 +121,50 @@ pub(super) struct Reader<'a> {
     pub(super) policy: &'a CompiledPolicy,
     pub(super) roots: Vec<(Root, Shape<'a>)>,
     /// The last variable of each name.
-    pub(super) variables: HashMap<&'a str, usize>,
+    variables: HashMap<&'a str, usize>,
     /// The values that are the same in all requests of the kind.
-    pub(super) constants: Vec<(Path, Json)>,
+    constants: Vec<(Path, Json)>,
     /// The symbols of expressions outside of macros, as far as they were asked for.
-    pub(super) known: RefCell<HashMap<Place, Vec<Symbol>>>,
+    known: RefCell<HashMap<Place, Vec<Symbol>>>,
     /// The ways for expressions outside of macros to be true or false, as far as they were asked for.
     pub(super) ways: RefCell<KnownWays>,
     /// The steps that may still be taken.
-    pub(super) left: Cell<u32>,
+    left: Cell<u32>,
 }
 
 impl<'a> Reader<'a> {
+    /// A reader of the expressions of `policy` for one kind, that may take `max_steps`.
+    pub(super) fn new(
+        policy: &'a CompiledPolicy,
+        roots: Vec<(Root, Shape<'a>)>,
+        constants: Vec<(Path, Json)>,
+        max_steps: u32,
+    ) -> Self {
+        let expressions = policy.expressions().iter().enumerate();
+        let variables = expressions
+            .filter(|(_, expression)| expression.role == Role::Variable)
+            .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)));
+        Self {
+            policy,
+            roots,
+            variables: variables.collect(),
+            constants,
+            known: RefCell::default(),
+            ways: RefCell::default(),
+            left: Cell::new(max_steps),
+        }
+    }
+
     /// Takes a step; `false` where none is left.
     pub(super) fn take(&self) -> bool {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
         left > 0
+    }
+
+    /// Reports whether no step is left.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.left.get() == 0
     }
 
     pub(super) fn ast(&self, n: usize) -> Option<&'a Ast> {
@@ -238,11 +262,8 @@ impl<'a> Reader<'a> {
                 let operands = below(*operand);
                 self.with_constants(selected(operands, |path| path.field(field)))
             }
-            Expr::List { elements, .. } => {
-                let all = elements
-                    .iter()
-                    .take(MAX_ALTERNATIVES * 4)
-                    .flat_map(|id| below(*id));
+            Expr::List { elements, .. } if elements.len() <= MAX_ELEMENTS => {
+                let all = elements.iter().flat_map(|id| below(*id));
                 vec![Symbol::Elements(Rc::new(all.collect()))]
             }
             Expr::Comprehension(fold) => {
@@ -259,6 +280,28 @@ impl<'a> Reader<'a> {
                     Form::Collect(..) => vec![Symbol::Collected(place, scope.clone())],
                     _ => vec![Symbol::Unknown],
                 };
+            }
+            Expr::Call {
+                function,
+                target: None,
+                args,
+            } if **function == *"_?_:_" => {
+                let [condition, truthy, falsy] = &**args else {
+                    return vec![Symbol::Unknown];
+                };
+                let condition = Place {
+                    n: place.n,
+                    id: *condition,
+                };
+                match decided(self, condition, scope) {
+                    Some(true) => below(*truthy),
+                    Some(false) => below(*falsy),
+                    None => {
+                        let mut found = below(*truthy);
+                        found.extend(below(*falsy));
+                        found
+                    }
+                }
             }
             Expr::Call {
                 function,
@@ -328,11 +371,6 @@ impl<'a> Reader<'a> {
                 });
                 made.collect()
             }
-            ("_?_:_", None, [_, truthy, falsy]) => {
-                let mut found = below(*truthy);
-                found.extend(below(*falsy));
-                found
-            }
             ("_+_", None, [left, right]) => {
                 vec![Symbol::Sum(Rc::new((below(*left), below(*right))))]
             }
@@ -395,162 +433,6 @@ impl<'a> Reader<'a> {
             _ => None,
         }
     }
-
-    /// The elements that a macro over `symbol` meets, with the goals for it to meet them.
-    pub(super) fn elements(&self, symbol: &Symbol, depth: usize) -> Vec<(Symbol, Vec<Goal>)> {
-        if depth > 8 || !self.take() {
-            return Vec::new();
-        }
-        match symbol {
-            Symbol::At { path, .. } if self.is_map(path) => {
-                vec![(
-                    Symbol::Key(path.clone()),
-                    vec![Goal::NotEmpty(path.clone())],
-                )]
-            }
-            Symbol::At { path, .. } => path
-                .element(0)
-                .map(|element| (at(element), vec![Goal::NotEmpty(path.clone())]))
-                .into_iter()
-                .collect(),
-            Symbol::Elements(elements) => {
-                let elements = elements.iter().take(MAX_ALTERNATIVES);
-                elements
-                    .map(|element| (element.clone(), Vec::new()))
-                    .collect()
-            }
-            Symbol::Sum(sides) => {
-                let (left, right) = &**sides;
-                let both = left.iter().chain(right);
-                both.flat_map(|side| self.elements(side, depth.saturating_add(1)))
-                    .take(MAX_ALTERNATIVES)
-                    .collect()
-            }
-            Symbol::Collected(place, scope) => self.collected(*place, scope, depth),
-            Symbol::Value(_)
-            | Symbol::Key(_)
-            | Symbol::Size(_)
-            | Symbol::Parts(_)
-            | Symbol::Unknown => Vec::new(),
-        }
-    }
-
-    /// The goals for the macro of which `symbol` is the list to leave out what it is about, with the list that it
-    /// goes over.
-    pub(super) fn fewer(&self, symbol: &Symbol) -> Option<(Path, Vec<Goal>)> {
-        let Symbol::Collected(place, scope) = symbol else {
-            return None;
-        };
-        let Expr::Comprehension(fold) = self.expr(*place) else {
-            return None;
-        };
-        let Form::Collect(filter, _) = form(self, place.n, fold) else {
-            return None;
-        };
-        let here = |id| Place { n: place.n, id };
-        let ranges = self.symbols(here(fold.iter_range), scope);
-        let path = ranges.iter().find_map(|range| self.first_path(range, 0))?;
-        if let Some(collected) = ranges
-            .iter()
-            .find(|range| filter.is_none() && matches!(range, Symbol::Collected(..)))
-        {
-            return self.fewer(collected);
-        }
-        let rounds = self.rounds(place.n, fold, scope, 0).into_iter();
-        let excluded = filter.map_or_else(Vec::new, |filter| {
-            rounds
-                .map(|(round, _)| Goal::Is(here(filter), round, false))
-                .collect()
-        });
-        Some((path, excluded))
-    }
-
-    /// The first part of the request that a list is made of.
-    fn first_path(&self, symbol: &Symbol, depth: usize) -> Option<Path> {
-        if depth > 8 {
-            return None;
-        }
-        let depth = depth.saturating_add(1);
-        match symbol {
-            Symbol::At { path, .. } | Symbol::Parts(path) => Some(path.clone()),
-            Symbol::Sum(sides) => {
-                let mut both = sides.0.iter().chain(&sides.1);
-                both.find_map(|side| self.first_path(side, depth))
-            }
-            Symbol::Collected(place, scope) => {
-                let Expr::Comprehension(fold) = self.expr(*place) else {
-                    return None;
-                };
-                let range = Place {
-                    n: place.n,
-                    id: fold.iter_range,
-                };
-                let ranges = self.symbols(range, scope);
-                ranges
-                    .iter()
-                    .find_map(|range| self.first_path(range, depth))
-            }
-            _ => None,
-        }
-    }
-
-    fn collected(&self, place: Place, scope: &Scope, depth: usize) -> Vec<(Symbol, Vec<Goal>)> {
-        let Expr::Comprehension(fold) = self.expr(place) else {
-            return Vec::new();
-        };
-        let Form::Collect(filter, transform) = form(self, place.n, fold) else {
-            return Vec::new();
-        };
-        let here = |id| Place { n: place.n, id };
-        let mut found = Vec::new();
-        for (scope, mut goals) in self.rounds(place.n, fold, scope, depth) {
-            goals.extend(filter.map(|id| Goal::Is(here(id), scope.clone(), true)));
-            for symbol in self.symbols(here(transform), &scope) {
-                found.push((symbol, goals.clone()));
-            }
-        }
-        found.truncate(MAX_ALTERNATIVES);
-        found
-    }
-
-    /// The scopes in which the parts of `fold` are evaluated that are evaluated for each element, each with the goals
-    /// for there being such an element.
-    pub(super) fn rounds(
-        &self,
-        n: usize,
-        fold: &Comprehension,
-        scope: &Scope,
-        depth: usize,
-    ) -> Vec<(Scope, Vec<Goal>)> {
-        let range = Place {
-            n,
-            id: fold.iter_range,
-        };
-        let mut rounds = Vec::new();
-        for symbol in self.symbols(range, scope) {
-            for (element, goals) in self.elements(&symbol, depth.saturating_add(1)) {
-                let scope = match &fold.iter_var2 {
-                    None => scope.with(&fold.iter_var, vec![element]),
-                    Some(second) => match &element {
-                        Symbol::Key(map) => {
-                            let value = map.field(ANY_KEY).map_or(Symbol::Unknown, at);
-                            scope
-                                .with(&fold.iter_var, vec![element.clone()])
-                                .with(second, vec![value])
-                        }
-                        _ => scope
-                            .with(&fold.iter_var, vec![Symbol::Value(json!(0))])
-                            .with(second, vec![element]),
-                    },
-                };
-                rounds.push((scope, goals));
-                if rounds.len() >= MAX_ALTERNATIVES {
-                    return rounds;
-                }
-            }
-        }
-        rounds
-    }
 }
 
 /// The value at `path`.
@@ -594,52 +476,4 @@ fn value(literal: &Literal) -> Symbol {
         Literal::String(text) => json!(&**text),
         Literal::Bytes(_) => return Symbol::Unknown,
     })
-}
-
-/// The form of `fold`, of the expression of the index `n`.
-pub(super) fn form(reader: &Reader<'_>, n: usize, fold: &Comprehension) -> Form {
-    let Some(ast) = reader.ast(n) else {
-        return Form::Other;
-    };
-    let is_accu = |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
-    if matches!(ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty()) {
-        return Form::Bind;
-    }
-    let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) else {
-        return Form::Other;
-    };
-    match (&**function, &**args) {
-        ("_&&_", [accu, test]) if is_accu(*accu) => Form::All(*test),
-        ("_||_", [accu, test]) if is_accu(*accu) => Form::Exists(*test),
-        ("_?_:_", [test, then, otherwise]) if is_accu(*otherwise) => {
-            match appended(ast, *then, &is_accu) {
-                Some(element) => Form::Collect(Some(*test), element),
-                None if matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Int(0))) => {
-                    Form::ExistsOne(*test)
-                }
-                None => Form::Other,
-            }
-        }
-        _ => match appended(ast, fold.loop_step, &is_accu) {
-            Some(element) => Form::Collect(None, element),
-            None => Form::Other,
-        },
-    }
-}
-
-/// The element of `accumulator + [element]`.
-fn appended(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
-    let Expr::Call { function, args, .. } = ast.expr(id) else {
-        return None;
-    };
-    let [accu, list] = &**args else { return None };
-    match ast.expr(*list) {
-        Expr::List { elements, .. } if **function == *"_+_" && is_accu(*accu) => {
-            match &**elements {
-                [element] => Some(*element),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
 }

@@ -1,17 +1,17 @@
 //! Witnesses of what type checking finds: requests for which an expression fails at the place of the finding.
 
-use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::candidates::{self, Candidate, Goals};
 use super::failures::Failure;
 use super::kinds::{of_kinds, operations};
+use super::makers::Makers;
 use super::need::{Edit, Needs};
 use super::path::Path;
 use super::symbol::{Place, Reader};
 use super::witness::{Budget, Made, Maker, Witness};
 use super::{Context, MAX_MENDS, MAX_STEPS, goals, least_needs, missing};
-use crate::admission::Admission;
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
 use crate::matching::{self, Target};
@@ -19,7 +19,6 @@ use cel::diagnostic::Severity;
 use cel::source::{Location, SourceMap};
 use cel::stack::run_on_deep_stack;
 use kubernetes::schema::Gvk;
-use kubernetes::schema::resolver::Resolution;
 
 /// The most kinds that are tried.
 const MAX_KINDS: usize = 6;
@@ -117,27 +116,14 @@ impl Search<'_> {
             .filter(|target| kinds.contains(&target.resource.gvk));
         let of_findings: Vec<&Target<'_>> = of_findings.collect();
         let chosen = of_kinds(&of_findings, MAX_KINDS);
-        let admission = Admission::from_compiled(policy);
-        let params = super::params(policy, context);
+        let makers = Makers::new(policy, context);
         for target in chosen {
             if self.wanted.is_empty() || self.budget.is_used_up() {
                 return;
             }
-            let resource = target.resource;
-            let Resolution::Found(type_) = context.schemas.resolve(&resource.gvk) else {
-                continue;
-            };
-            let object = super::shape(context, &resource.gvk, type_, resource.namespaced);
-            let maker = Maker::new(
-                &admission,
-                policy,
-                resource,
-                operations(target),
-                object,
-                params.clone(),
-                context.least,
-            );
-            self.try_kind(maker);
+            if let Some(maker) = makers.of(target.resource, operations(target)) {
+                self.try_kind(maker);
+            }
         }
     }
 
@@ -167,15 +153,7 @@ impl Search<'_> {
         if places.is_empty() {
             return;
         }
-        let reader = Reader {
-            policy: self.policy,
-            roots: maker.roots(),
-            variables: super::variables(self.policy),
-            constants: maker.constants(),
-            known: RefCell::default(),
-            ways: RefCell::default(),
-            left: Cell::new(MAX_STEPS),
-        };
+        let reader = maker.reader(MAX_STEPS);
         let (candidates, reached) = candidates::find_and_reach(&reader, &places);
         let by_place = super::by_place(&candidates);
         for needs in least_needs(&maker.operations) {
@@ -201,11 +179,13 @@ impl Search<'_> {
         (place, to_reach): (Place, &Goals),
     ) {
         let n_before = self.found.len();
-        for with_soft in [false, true] {
-            let solved = goals::solve(reader, to_reach.list(with_soft), Needs::default());
+        for with_soft in to_reach.attempts() {
+            let solved = goals::solve(reader, to_reach.list(*with_soft), Needs::default());
+            if solved.is_hopeless {
+                return;
+            }
             for mut needs in solved.found {
                 for _ in 0..MAX_MENDS {
-                    maker.forget();
                     let tried = self.try_needs(maker, reader, places, &needs);
                     if self.found.len() > n_before {
                         return;
@@ -229,10 +209,10 @@ impl Search<'_> {
         reader: &Reader<'_>,
         places: &Places,
         needs: &Needs,
-    ) -> Option<(Made, Vec<Failure>)> {
+    ) -> Option<(Made, Rc<Vec<Failure>>)> {
         let made = maker.make(needs)?;
-        let failures = maker.evaluate(reader, &made, &mut self.budget)?;
-        for failure in &failures {
+        let failures = maker.failures(reader, &made, &mut self.budget)?;
+        for failure in &*failures {
             let place = reader.place(failure.n, failure.id);
             let Some(location) = place.and_then(|place| places.get(&place)) else {
                 continue;

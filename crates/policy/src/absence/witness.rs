@@ -1,22 +1,24 @@
 //! Witnesses: requests that are made to fit needs, and what the evaluator says of them.
 
+mod made;
+mod make;
+
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use k8s_openapi::api::admissionregistration::v1::{MatchResources, ValidatingAdmissionPolicy};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::failures::{Failure, failures};
 use super::least::LeastObjects;
-use super::need::{Edit, Need, Needs};
-use super::path::{Path, Root, Segment};
-use super::roots::{namespace_shape, request_shape};
+use super::need::Needs;
+use super::path::{Path, Root};
+use super::roots::{request_shape, roots};
 use super::shape::Shape;
 use super::symbol::Reader;
-use super::valid;
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
@@ -26,6 +28,7 @@ use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
 use kubernetes::library::estimate::AUTHORIZER_CHECK_COST;
 use kubernetes::schema::rest_mapper::ApiResource;
+pub(super) use made::Made;
 
 /// A request for which an expression fails, as an `AdmissionReview` has it, with what is asked besides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,76 +45,6 @@ pub struct Witness {
     /// The error of the expression.
     pub error: String,
 }
-
-/// The name, namespace and so on of what is made.
-const NAME: &str = "example";
-const NAMESPACE: &str = "default";
-const UID: &str = "00000000-0000-4000-8000-000000000000";
-const TIME: &str = "2026-01-01T00:00:00Z";
-
-/// A request that was made.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Made {
-    pub(super) operation: Operation,
-    pub(super) object: Option<Json>,
-    pub(super) old_object: Option<Json>,
-    pub(super) params: Option<Json>,
-    namespace: Option<Json>,
-    /// The variable `request`, as far as it can be chosen.
-    request: Json,
-}
-
-impl Made {
-    /// The value at the root of paths.
-    fn root(&self, root: Root) -> Option<&Json> {
-        match root {
-            Root::Object => self.object.as_ref(),
-            Root::OldObject => self.old_object.as_ref(),
-            Root::Params => self.params.as_ref(),
-            Root::Namespace => self.namespace.as_ref(),
-            Root::Request => Some(&self.request),
-        }
-    }
-
-    /// The value at `path`.
-    pub(super) fn at(&self, path: &Path) -> Option<&Json> {
-        let mut value = self.root(path.root)?;
-        for segment in &path.segments {
-            value = behind(value, segment)?;
-        }
-        Some(value)
-    }
-
-    /// Reports whether nothing is at `path`, though what is around it is there.
-    pub(super) fn lacks(&self, path: &Path) -> bool {
-        let Some(mut value) = self.root(path.root) else {
-            return path.segments.is_empty();
-        };
-        let Some((last, around)) = path.segments.split_last() else {
-            return false;
-        };
-        for segment in around {
-            match behind(value, segment) {
-                Some(next) => value = next,
-                None => return false,
-            }
-        }
-        match (value, last) {
-            (Json::Object(_), Segment::Field(_)) | (Json::Array(_), Segment::Index(_)) => {
-                behind(value, last).is_none()
-            }
-            _ => false,
-        }
-    }
-}
-
-fn behind<'a>(value: &'a Json, segment: &Segment) -> Option<&'a Json> {
-    match segment {
-        Segment::Field(name) => value.get(&**name),
-        Segment::Index(n) => value.get(*n),
-    }
-}
-
 /// Makes requests of one kind, and evaluates them.
 pub(super) struct Maker<'a> {
     pub(super) admission: &'a Admission,
@@ -132,9 +65,11 @@ pub(super) struct Maker<'a> {
     last_namespace: RefCell<Option<(Json, Namespace)>>,
     /// The needs that requests were made for.
     tried: Vec<Needs>,
-    /// The requests that were evaluated.
-    seen: HashSet<String>,
+    /// The requests that were evaluated, with the failures of those that the rules match.
+    known: HashMap<String, Option<Rc<Vec<Failure>>>>,
     authorizer: Arc<AuthorizerList>,
+    /// The constraints that requests have to meet: those of the policy, and of a binding.
+    constraints: Vec<&'a MatchResources>,
 }
 
 /// The params of a policy.
@@ -186,29 +121,26 @@ impl<'a> Maker<'a> {
             params,
             last_namespace: RefCell::default(),
             tried: Vec::new(),
-            seen: HashSet::new(),
+            known: HashMap::new(),
             authorizer: Arc::new(AuthorizerList::default()),
+            constraints: constraints(policy.policy()).into_iter().collect(),
         }
     }
 
-    /// The types that paths begin with.
-    pub(super) fn roots(&self) -> Vec<(Root, Shape<'a>)> {
-        let mut roots = vec![
-            (Root::Object, self.object.clone()),
-            (Root::OldObject, self.object.clone()),
-            (Root::Request, self.request.clone()),
-        ];
-        roots.push((Root::Namespace, namespace_shape()));
-        roots.extend(
-            self.params
-                .as_ref()
-                .map(|params| (Root::Params, params.shape.clone())),
-        );
-        roots
+    /// The maker of requests that meet the selectors of `constraints` too, those of a binding.
+    pub(super) fn within(mut self, constraints: Option<&'a MatchResources>) -> Self {
+        self.constraints.extend(constraints);
+        self
+    }
+
+    /// A reader of the policy's expressions for the kind, that may take `max_steps`.
+    pub(super) fn reader(&self, max_steps: u32) -> Reader<'a> {
+        let roots = roots(&self.object, &self.request, self.params.as_ref());
+        Reader::new(self.policy, roots, self.constants(), max_steps)
     }
 
     /// The values that are the same in all requests.
-    pub(super) fn constants(&self) -> Vec<(Path, Json)> {
+    fn constants(&self) -> Vec<(Path, Json)> {
         let (resource, subresource) = self.resource_names();
         let (gvk, gvr) = (&self.resource.gvk, &self.resource.gvr);
         let mut found = Vec::new();
@@ -245,37 +177,6 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    /// The operation that `needs` ask for, the least unusual one.
-    fn operation(&self, needs: &Needs) -> Option<Operation> {
-        let wanted = Path::of(Root::Request).field("operation")?;
-        let wanted = needs.at(&wanted);
-        let fits = |operation: &&Operation| {
-            let name = json!(operation.as_str());
-            let is_named = wanted.is_none_or(|need| {
-                need.equals.as_ref().is_none_or(|value| *value == name)
-                    && !need.differs.contains(&name)
-            });
-            let (object, old_object) = (Path::of(Root::Object), Path::of(Root::OldObject));
-            let (has_object, has_old) = match operation {
-                Operation::Create | Operation::Connect => (true, false),
-                Operation::Update => (true, true),
-                Operation::Delete => (false, true),
-            };
-            is_named
-                && !(has_object && needs.is_absent(&object))
-                && (has_object || !needs.is_present(&object))
-                && !(has_old && needs.is_absent(&old_object))
-                && (has_old || !needs.is_present(&old_object))
-        };
-        self.operations.iter().find(fits).copied()
-    }
-
-    /// Forgets which requests were made and evaluated.
-    pub(super) fn forget(&mut self) {
-        self.tried.clear();
-        self.seen.clear();
-    }
-
     /// Reports whether no request was made for `needs` before.
     pub(super) fn is_new(&mut self, needs: &Needs) -> bool {
         let is_new = !self.tried.contains(needs);
@@ -285,251 +186,9 @@ impl<'a> Maker<'a> {
         is_new
     }
 
-    /// A request that fits `needs`; `None` where there is none, as far as can be told.
-    pub(super) fn make(&self, needs: &Needs) -> Option<Made> {
-        let operation = self.operation(needs)?;
-        let mut needs = needs.clone();
-        self.add_selected(&mut needs, operation)?;
-        let (has_object, has_old) = match operation {
-            Operation::Create | Operation::Connect => (true, false),
-            Operation::Update => (true, true),
-            Operation::Delete => (false, true),
-        };
-        if self.is_own {
-            let of_object = has_object.then_some(Root::Object);
-            for root in of_object
-                .into_iter()
-                .chain(has_old.then_some(Root::OldObject))
-            {
-                valid::imply(&self.resource.gvk.kind, root, &mut needs)?;
-            }
-        }
-        let object = if has_object {
-            Some(self.make_object(&needs, Root::Object, operation)?)
-        } else {
-            None
-        };
-        let old_object = if has_old {
-            Some(self.make_object(&needs, Root::OldObject, operation)?)
-        } else {
-            None
-        };
-        let params = match &self.params {
-            Some(params) if params.is_always_null => None,
-            Some(params) if !needs.is_absent(&Path::of(Root::Params)) => {
-                Some(Self::make_params(params, &needs)?)
-            }
-            Some(params) if !params.may_be_null => return None,
-            _ => None,
-        };
-        let is_namespaced = self.resource.namespaced;
-        if needs.is_absent(&Path::of(Root::Namespace)) && is_namespaced {
-            return None;
-        }
-        let namespace = if is_namespaced {
-            Some(self.make_namespace(&needs)?)
-        } else {
-            None
-        };
-        let request =
-            self.make_request(&needs, operation, object.as_ref().or(old_object.as_ref()))?;
-        Some(Made {
-            operation,
-            object,
-            old_object,
-            params,
-            namespace,
-            request,
-        })
-    }
-
-    fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {
-        let minimal = self
-            .minimal
-            .get_or_init(|| self.least.get(&self.resource.gvk, &self.object));
-        let mut object = minimal.clone()?;
-        let fields = object.as_object_mut()?;
-        fields.insert(
-            "apiVersion".to_owned(),
-            json!(self.resource.gvk.api_version()),
-        );
-        fields.insert("kind".to_owned(), json!(self.resource.gvk.kind));
-        let mut metadata = json!({"name": NAME, "uid": UID, "creationTimestamp": TIME});
-        let known = fields
-            .get("metadata")
-            .and_then(|metadata| metadata.get("labels"));
-        if let Some(labels) = known {
-            metadata
-                .as_object_mut()?
-                .insert("labels".to_owned(), labels.clone());
-        }
-        if self.resource.namespaced {
-            metadata
-                .as_object_mut()?
-                .insert("namespace".to_owned(), json!(NAMESPACE));
-        }
-        if operation != Operation::Create {
-            metadata
-                .as_object_mut()?
-                .insert("resourceVersion".to_owned(), json!("1"));
-        }
-        fields.insert("metadata".to_owned(), metadata);
-        // The name and the namespace of the request are those of the object.
-        for name in ["name", "namespace"] {
-            let of_request = Path::of(Root::Request).field(name)?;
-            if let Some(need) = needs.at(&of_request)
-                && need.is_present == Some(true)
-            {
-                let segments = [
-                    Segment::Field("metadata".into()),
-                    Segment::Field(name.into()),
-                ];
-                self.object
-                    .meet(&mut object, &Path::of(root), &segments, need)?;
-            }
-        }
-        meet_all(&self.object, &mut object, root, needs)?;
-        if self.is_own {
-            valid::complete(&self.resource.gvk.kind, &mut object)?;
-        }
-        Some(object)
-    }
-
-    fn make_params(params: &Params<'_>, needs: &Needs) -> Option<Json> {
-        let mut object = params.shape.minimal(&Path::of(Root::Params))?;
-        let fields = object.as_object_mut()?;
-        fields.insert("apiVersion".to_owned(), json!(params.api_version));
-        fields.insert("kind".to_owned(), json!(params.kind));
-        let mut metadata =
-            json!({"name": NAME, "uid": UID, "creationTimestamp": TIME, "resourceVersion": "1"});
-        if params.is_namespaced {
-            metadata
-                .as_object_mut()?
-                .insert("namespace".to_owned(), json!(NAMESPACE));
-        }
-        fields.insert("metadata".to_owned(), metadata);
-        meet_all(&params.shape, &mut object, Root::Params, needs)?;
-        Some(object)
-    }
-
-    fn make_namespace(&self, needs: &Needs) -> Option<Json> {
-        let mut labels = json!({"kubernetes.io/metadata.name": NAMESPACE});
-        let selector = constraints(self.policy.policy())
-            .and_then(|constraints| constraints.namespace_selector.as_ref());
-        if let Some(selector) = selector {
-            let labels = labels.as_object_mut()?;
-            for (key, edit) in selected(selector) {
-                match edit {
-                    Edit::Equals(value) => labels.insert(key, value),
-                    Edit::Absent => labels.remove(&key),
-                    _ => labels.insert(key, json!(NAME)),
-                };
-            }
-        }
-        let mut namespace = json!({
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {
-                "name": NAMESPACE,
-                "uid": UID,
-                "resourceVersion": "1",
-                "creationTimestamp": TIME,
-                "labels": labels,
-            },
-            "spec": {"finalizers": ["kubernetes"]},
-            "status": {"phase": "Active"},
-        });
-        meet_all(&namespace_shape(), &mut namespace, Root::Namespace, needs)?;
-        Some(namespace)
-    }
-
-    fn make_request(
-        &self,
-        needs: &Needs,
-        operation: Operation,
-        object: Option<&Json>,
-    ) -> Option<Json> {
-        let (resource, subresource) = self.resource_names();
-        let metadata = |name| {
-            object
-                .and_then(|object| object.get("metadata")?.get(name))
-                .cloned()
-        };
-        let gvk = &self.resource.gvk;
-        let gvr = &self.resource.gvr;
-        let mut request = json!({
-            "operation": operation.as_str(),
-            "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
-            "resource": {"group": gvr.group, "version": gvr.version, "resource": resource},
-            "userInfo": {"username": NAME, "groups": ["system:authenticated"]},
-            "dryRun": false,
-        });
-        let fields = request.as_object_mut()?;
-        for name in ["requestKind", "requestResource"] {
-            let of = if name == "requestKind" {
-                "kind"
-            } else {
-                "resource"
-            };
-            let value = fields.get(of)?.clone();
-            fields.insert(name.to_owned(), value);
-        }
-        fields.insert("options".to_owned(), json!({}));
-        if !subresource.is_empty() {
-            fields.insert("subResource".to_owned(), json!(subresource));
-            fields.insert("requestSubResource".to_owned(), json!(subresource));
-        }
-        let name = metadata("name");
-        fields.extend(name.clone().map(|name| ("name".to_owned(), name)));
-        let namespace = if is_namespace(self.resource) {
-            name
-        } else {
-            metadata("namespace")
-        };
-        fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
-        let before = request.clone();
-        meet_all(&self.request, &mut request, Root::Request, needs)?;
-        // The user alone can be chosen.
-        let is_fixed = |name: &str| before.get(name) == request.get(name);
-        let fixed = [
-            "operation",
-            "kind",
-            "resource",
-            "requestKind",
-            "requestResource",
-            "subResource",
-            "name",
-            "namespace",
-        ];
-        fixed.into_iter().all(is_fixed).then_some(request)
-    }
-
     fn resource_names(&self) -> (&'a str, &'a str) {
         let resource = &*self.resource.gvr.resource;
         resource.split_once('/').unwrap_or((resource, ""))
-    }
-
-    /// Adds what the selector of the policy asks of objects.
-    fn add_selected(&self, needs: &mut Needs, operation: Operation) -> Option<()> {
-        let Some(selector) = constraints(self.policy.policy())
-            .and_then(|constraints| constraints.object_selector.as_ref())
-        else {
-            return Some(());
-        };
-        let root = if operation == Operation::Delete {
-            Root::OldObject
-        } else {
-            Root::Object
-        };
-        let labels = Path::of(root).field("metadata")?.field("labels")?;
-        for (key, edit) in selected(selector) {
-            if edit == Edit::Absent {
-                // Left out of what is made in any case, unless something asks for it.
-                continue;
-            }
-            needs.add(&labels.field(&key)?, edit)?;
-        }
-        Some(())
     }
 
     /// The witness of what was made, for which `error` came up.
@@ -621,24 +280,51 @@ impl<'a> Maker<'a> {
         made: &Made,
         budget: &mut Budget,
     ) -> Option<Vec<Failure>> {
-        let steps = self.traced(made, budget)?;
-        Some(failures(reader, &steps))
+        let key = key(made)?;
+        if self.known.contains_key(&key) {
+            return None;
+        }
+        self.keep(key, reader, made, budget).as_deref().cloned()
+    }
+
+    /// [`Maker::evaluate`], with what is known of a request that has been evaluated before.
+    pub(super) fn failures(
+        &mut self,
+        reader: &Reader<'_>,
+        made: &Made,
+        budget: &mut Budget,
+    ) -> Option<Rc<Vec<Failure>>> {
+        let key = key(made)?;
+        match self.known.get(&key) {
+            Some(known) => known.clone(),
+            None => self.keep(key, reader, made, budget),
+        }
+    }
+
+    /// Evaluates the policy for what was made, and keeps the failures under `key`.
+    fn keep(
+        &mut self,
+        key: String,
+        reader: &Reader<'_>,
+        made: &Made,
+        budget: &mut Budget,
+    ) -> Option<Rc<Vec<Failure>>> {
+        let steps = self.trace(made, budget);
+        let found = steps.map(|steps| Rc::new(failures(reader, &steps)));
+        self.known.insert(key, found.clone());
+        found
     }
 
     /// The results of all expressions for what was made; `None` where [`Maker::evaluate`] has none.
     pub(super) fn traced(&mut self, made: &Made, budget: &mut Budget) -> Option<Vec<Step>> {
-        if budget.is_used_up() {
+        if self.known.insert(key(made)?, None).is_some() {
             return None;
         }
-        let text = serde_json::to_string(&(
-            &made.request,
-            &made.object,
-            &made.old_object,
-            &made.params,
-            &made.namespace,
-        ))
-        .ok()?;
-        if !self.seen.insert(text) {
+        self.trace(made, budget)
+    }
+
+    fn trace(&self, made: &Made, budget: &mut Budget) -> Option<Vec<Step>> {
+        if budget.is_used_up() {
             return None;
         }
         budget.n_evaluations -= 1;
@@ -653,61 +339,32 @@ impl<'a> Maker<'a> {
         let (evaluation, steps) =
             self.admission
                 .trace(&request, params.as_ref(), namespace.as_ref(), &surroundings);
-        // What ended early may have cost as much as a call may.
-        let is_over = steps
-            .iter()
-            .any(|step| step.result.as_ref().is_err_and(EvalError::ends_evaluation));
+        // Each that ended early may have cost as much as a call may.
+        let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
+        let over = steps.iter().filter(is_over);
+        let of_ended = over.fold(0, |cost: u64, _| cost.saturating_add(TRACED_CALL_LIMIT));
         // A check asks nobody here.
         let cost = evaluation.costs.used() % AUTHORIZER_CHECK_COST;
-        let cost = cost.saturating_add(100);
-        let cost = if is_over {
-            cost.saturating_add(TRACED_CALL_LIMIT)
-        } else {
-            cost
-        };
+        let cost = cost.saturating_add(100).saturating_add(of_ended);
         budget.cost = budget.cost.saturating_sub(cost);
         Some(steps)
     }
 }
 
-fn meet_all(shape: &Shape<'_>, value: &mut Json, root: Root, needs: &Needs) -> Option<()> {
-    let of_root = needs
-        .iter()
-        .filter(|(path, _)| path.root == root && !path.segments.is_empty());
-    let all: Vec<(&Path, &Need)> = of_root.collect();
-    // What is taken away goes last, so that nothing brings it back.
-    let (absent, present): (Vec<_>, Vec<_>) = all
-        .into_iter()
-        .partition(|(_, need)| need.is_present == Some(false));
-    for (path, need) in present.into_iter().chain(absent) {
-        shape.meet(value, &Path::of(root), &path.segments, need)?;
-    }
-    Some(())
-}
-
-fn constraints(
-    policy: &ValidatingAdmissionPolicy,
-) -> Option<&k8s_openapi::api::admissionregistration::v1::MatchResources> {
+fn constraints(policy: &ValidatingAdmissionPolicy) -> Option<&MatchResources> {
     policy.spec.as_ref()?.match_constraints.as_ref()
 }
 
-/// The labels that a selector asks for.
-fn selected(selector: &LabelSelector) -> Vec<(String, Edit)> {
-    let equal = selector.match_labels.iter().flatten();
-    let mut found: Vec<_> = equal
-        .map(|(key, value)| (key.clone(), Edit::Equals(json!(value))))
-        .collect();
-    for requirement in selector.match_expressions.iter().flatten() {
-        let first = requirement.values.iter().flatten().next();
-        let edit = match (&*requirement.operator, first) {
-            ("In", Some(value)) => Edit::Equals(json!(value)),
-            ("DoesNotExist", _) => Edit::Absent,
-            ("NotIn", _) => continue,
-            _ => Edit::Present,
-        };
-        found.push((requirement.key.clone(), edit));
-    }
-    found
+/// The text by which the requests that were made are told apart.
+fn key(made: &Made) -> Option<String> {
+    let parts = (
+        &made.request,
+        &made.object,
+        &made.old_object,
+        &made.params,
+        &made.namespace,
+    );
+    serde_json::to_string(&parts).ok()
 }
 
 fn user_info(value: Option<&Json>) -> UserInfo {

@@ -44,6 +44,7 @@ pub use outcome::{
     Action, AuditAnnotation, AuditAnnotationAction, BindingMatch, ConditionsMatch, Costs, Decision,
     DefinitionMatch, DeniedBy, Evaluation, EvaluationResult, Outcome, StageCost, Status,
 };
+pub(crate) use params::NOT_FOUND as PARAMS_NOT_FOUND;
 pub use params::{ParamList, ParamSource};
 pub use recorder::{Recorder, Recording, Seen};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};

@@ -9,7 +9,7 @@ use super::object::Object;
 use super::selector::Selector;
 
 /// The error where a binding denies because there are no params.
-pub(super) const NOT_FOUND: &str =
+pub(crate) const NOT_FOUND: &str =
     "no params found for policy binding with `Deny` parameterNotFoundAction";
 
 /// Where the objects of a policy's paramKind are looked up.

@@ -27,6 +27,8 @@ pub(super) struct Expression {
 pub(super) struct Planned {
     pub(super) program: Arc<Program>,
     pub(super) depth: u32,
+    /// The inputs that the expression itself reads.
+    pub(super) reads: Reads,
     /// The index among the policy's expressions.
     pub(super) index: usize,
 }
@@ -73,10 +75,13 @@ impl Programs {
         for (n, source) in compiled.expressions().iter().enumerate() {
             let program = match (compiled.program(n), source.parsed()) {
                 (Some(program), Ok(ast)) => {
-                    programs.reads.add(ast);
+                    let reads = Reads::of(ast);
+                    programs.reads.request |= reads.request;
+                    programs.reads.authorizer |= reads.authorizer;
                     Ok(Planned {
                         program: Arc::clone(program),
                         depth: ast.depth(),
+                        reads,
                         index: n,
                     })
                 }
@@ -131,15 +136,17 @@ impl Programs {
 }
 
 impl Reads {
-    fn add(&mut self, ast: &Ast) {
+    fn of(ast: &Ast) -> Self {
+        let mut reads = Self::default();
         for (_, expr) in ast.iter() {
             if let Expr::Ident(name) = expr {
                 match name.trim_start_matches('.') {
-                    "request" => self.request = true,
-                    "authorizer" | "authorizer.requestResource" => self.authorizer = true,
+                    "request" => reads.request = true,
+                    "authorizer" | "authorizer.requestResource" => reads.authorizer = true,
                     _ => {}
                 }
             }
         }
+        reads
     }
 }

@@ -107,10 +107,12 @@ impl Scope {
             return (Err(EvalError::new("the evaluation was cancelled")), 0);
         }
         self.depth.store(depth, Ordering::Relaxed);
-        let limit = match (&self.inputs.trace, &self.inputs.authorizer) {
-            (Some(_), None) => TRACED_CALL_LIMIT,
-            (Some(_), Some(_)) => TRACED_CALL_LIMIT + TRACED_CHECKS * AUTHORIZER_CHECK_COST,
-            (None, _) => PER_CALL_LIMIT,
+        let limit = match &self.inputs.trace {
+            None => PER_CALL_LIMIT,
+            Some(_) if planned.reads.authorizer => {
+                TRACED_CALL_LIMIT + TRACED_CHECKS * AUTHORIZER_CHECK_COST
+            }
+            Some(_) => TRACED_CALL_LIMIT,
         };
         let recorder = self.inputs.recorder.as_deref();
         let recorder = recorder.map(|recorder| recorder.of(planned.index));

@@ -8,13 +8,15 @@ mod requests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
+use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicyBinding};
 use serde_json::json;
 
-use crate::admission::{Admission, AuthorizerList, Binding, Namespace, ParamList, Surroundings};
+use crate::admission::{
+    Admission, AuthorizerList, Binding, Namespace, PARAMS_NOT_FOUND as NOT_FOUND, ParamList,
+    Surroundings,
+};
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
-use crate::param_kind;
 use cel::ast::Expr;
 use cel::stack::run_on_deep_stack;
 use requests::{NAMESPACES, Needed, needed};
@@ -45,26 +47,45 @@ pub struct Denied {
     pub binding: String,
     /// The message of the denial.
     pub message: String,
+    /// True if the namespace of the request may hold the params that are missing there.
+    pub is_for_params: bool,
 }
 
-/// The requests that a cluster needs and that `policy` denies under `bindings`; `is_served` tells whether the API
-/// server itself serves the kind of the params.
+/// The kind of a policy's params.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// One of a CRD or of an aggregated API, which is served some time after the API server has started.
+    Late,
+    /// One that the API server itself serves.
+    Own {
+        /// True if its objects have namespaces.
+        is_namespaced: bool,
+    },
+}
+
+/// The requests that a cluster needs and that `policy` denies under `bindings`; `params` is the kind of its params,
+/// where it has a paramKind.
 #[must_use]
 pub fn find(
     policy: &CompiledPolicy,
     bindings: &[&ValidatingAdmissionPolicyBinding],
-    is_served: bool,
+    params: Option<ParamKind>,
 ) -> Option<Lockout> {
     // A policy without rules is none that the API server takes.
     let spec = policy.policy().spec.as_ref()?;
     let constraints = spec.match_constraints.as_ref()?;
     constraints.resource_rules.as_ref()?;
     // What params hold and what an authorizer says is not known.
-    let has_params = param_kind(policy.policy()).is_some();
     let denying = bindings.iter().take(MAX_BINDINGS).filter(|binding| {
         let mut actions = binding.spec.validation_actions.iter();
-        actions.any(|action| action == "Deny")
-            && !(has_params && is_served && binding.spec.param_ref.is_some())
+        let reference = binding.spec.param_ref.as_ref();
+        let is_known = match (params, reference) {
+            (None | Some(ParamKind::Late), _) | (_, None) => true,
+            (Some(ParamKind::Own { is_namespaced }), Some(reference)) => {
+                is_namespaced && are_missing(reference)
+            }
+        };
+        actions.any(|action| action == "Deny") && is_known
     });
     let bindings: Vec<Binding> = denying.map(|binding| Binding::new(binding)).collect();
     if bindings.is_empty() || reads_authorizer(policy) {
@@ -73,16 +94,45 @@ pub fn find(
     let is_deep = policy.expressions().iter().any(PolicyExpression::is_deep);
     run_on_deep_stack(is_deep, || {
         let admission = Admission::from_compiled(policy);
-        let denied = review(&admission, &bindings, has_params && !is_served);
+        let denied = review(&admission, &bindings, params);
         let is_vital = denied.iter().any(|(is_vital, _)| *is_vital);
         // Of workloads nothing is said where the cluster as a whole stops.
         let told = denied.into_iter().filter(|(of_all, _)| *of_all == is_vital);
-        let denied: Vec<Denied> = told.map(|(_, denied)| denied).collect();
+        let mut denied: Vec<Denied> = told.map(|(_, denied)| denied).collect();
+        // What is certain comes first.
+        denied.sort_by_key(|denied| denied.is_for_params);
         (!denied.is_empty()).then_some(Lockout { denied, is_vital })
     })
 }
 
-fn review(admission: &Admission, bindings: &[Binding], lacks_params: bool) -> Vec<(bool, Denied)> {
+/// Reports whether the namespaces of the cluster's own parts hold no params that `reference` names: each namespace is
+/// to have its own, and these have none but what the controller manager puts into each.
+///
+/// Source: `k8s.io/kubernetes` `pkg/controller/certificates/rootcacertpublisher` (`RootCACertConfigMapName`),
+/// `pkg/controller/serviceaccount/serviceaccounts_controller.go` (the `default` service account).
+fn are_missing(reference: &ParamRef) -> bool {
+    let is_empty = |text: Option<&str>| text.unwrap_or_default().is_empty();
+    let is_published = matches!(
+        reference.name.as_deref(),
+        Some("kube-root-ca.crt" | "default")
+    );
+    let selects_all = reference.selector.as_ref().is_some_and(|selector| {
+        let has_labels = selector
+            .match_labels
+            .iter()
+            .any(|labels| !labels.is_empty());
+        // What has no labels is selected by what asks for none.
+        let mut asks = selector.match_expressions.iter().flatten();
+        !has_labels && !asks.any(|it| matches!(&*it.operator, "In" | "Exists"))
+    });
+    is_empty(reference.namespace.as_deref()) && !is_published && !selects_all
+}
+
+fn review(
+    admission: &Admission,
+    bindings: &[Binding],
+    params: Option<ParamKind>,
+) -> Vec<(bool, Denied)> {
     let namespaces: BTreeMap<String, Namespace> = NAMESPACES
         .iter()
         .map(|name| {
@@ -96,10 +146,16 @@ fn review(admission: &Admission, bindings: &[Binding], lacks_params: bool) -> Ve
             ((*name).to_owned(), Namespace::new(&namespace))
         })
         .collect();
-    let no_params = ParamList::default();
+    let is_namespaced = matches!(
+        params,
+        Some(ParamKind::Own {
+            is_namespaced: true
+        })
+    );
+    let no_params = ParamList::new(is_namespaced, Vec::new());
     let mut surroundings =
         Surroundings::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
-    if lacks_params {
+    if params == Some(ParamKind::Late) {
         surroundings.params = Err("the kind of the params is not served yet".to_owned());
     }
     let mut found = Vec::new();
@@ -124,6 +180,7 @@ fn review(admission: &Admission, bindings: &[Binding], lacks_params: bool) -> Ve
                 request: name,
                 user: request.user_info.username.clone(),
                 binding: denial.binding.unwrap_or_default(),
+                is_for_params: denial.cause.contains(NOT_FOUND),
                 message: denial.cause,
             };
             found.push((is_vital, denied));

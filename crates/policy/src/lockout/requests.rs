@@ -82,6 +82,7 @@ const EVENT: Resource = ("", "v1", "Event", "events", "");
 const POD: Resource = ("", "v1", "Pod", "pods", "");
 const POD_STATUS: Resource = ("", "v1", "Pod", "pods", "status");
 const BINDING: Resource = ("", "v1", "Binding", "pods", "binding");
+const REPLICA_SET: Resource = ("apps", "v1", "ReplicaSet", "replicasets", "");
 const SLICE: Resource = (
     "discovery.k8s.io",
     "v1",
@@ -103,7 +104,7 @@ const TOKEN: Resource = (
     reason = "a table, with a row for each request"
 )]
 pub(super) fn needed() -> Vec<Needed> {
-    use Operation::{Create, Update};
+    use Operation::{Create, Delete, Update};
     let lease = |namespace: &str, name: &str| {
         object(
             LEASE,
@@ -158,6 +159,11 @@ pub(super) fn needed() -> Vec<Needed> {
             &pod(),
         ),
         of(
+            "the end of a pod, DELETE of pods by its kubelet",
+            (POD, Delete, Who::Node),
+            &pod(),
+        ),
+        of(
             "the token of a pod, CREATE of serviceaccounts/token",
             (TOKEN, Create, Who::Node),
             &object(
@@ -174,16 +180,7 @@ pub(super) fn needed() -> Vec<Needed> {
         of(
             "the endpoints of a service, UPDATE of endpointslices",
             (SLICE, Update, Who::Controller("endpointslice-controller")),
-            &object(
-                SLICE,
-                "default",
-                "example",
-                json!({
-                    "addressType": "IPv4",
-                    "endpoints": [{"addresses": ["10.0.0.2"], "conditions": {"ready": true}}],
-                    "ports": [{"name": "http", "port": 80, "protocol": "TCP"}],
-                }),
-            ),
+            &slice(),
         ),
         of(
             "an event of the scheduler, CREATE of events",
@@ -201,6 +198,26 @@ pub(super) fn needed() -> Vec<Needed> {
                 }),
             ),
         ),
+        Needed {
+            is_vital: false,
+            ..of(
+                "the end of what a deleted owner leaves behind, DELETE of replicasets",
+                (
+                    REPLICA_SET,
+                    Delete,
+                    Who::Controller("generic-garbage-collector"),
+                ),
+                &replica_set(),
+            )
+        },
+        Needed {
+            is_vital: false,
+            ..of(
+                "the end of a service's endpoints, DELETE of endpointslices",
+                (SLICE, Delete, Who::Controller("endpointslice-controller")),
+                &slice(),
+            )
+        },
         Needed {
             is_vital: false,
             ..of(
@@ -222,7 +239,8 @@ fn of(
         let value = object.pointer(&format!("/metadata/{field}"));
         value.and_then(Json::as_str).unwrap_or_default().to_owned()
     };
-    let old_object = (operation == Operation::Update).then(|| Object::new(object));
+    let old_object = (operation != Operation::Create).then(|| Object::new(object));
+    let new_object = (operation != Operation::Delete).then(|| Object::new(object));
     Needed {
         request: AdmissionRequest {
             operation,
@@ -236,7 +254,7 @@ fn of(
             subresource: subresource.to_owned(),
             name: text("name"),
             namespace: text("namespace"),
-            object: Some(Object::new(object)),
+            object: new_object,
             old_object,
             user_info: who.user(),
             ..AdmissionRequest::default()
@@ -260,6 +278,53 @@ fn object(resource: Resource, namespace: &str, name: &str, rest: Json) -> Json {
         fields.insert("metadata".to_owned(), metadata);
     }
     object
+}
+
+fn slice() -> Json {
+    object(
+        SLICE,
+        "default",
+        "example",
+        json!({
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.2"], "conditions": {"ready": true}}],
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP"}],
+        }),
+    )
+}
+
+/// The replica set of a deployment that is no longer there.
+fn replica_set() -> Json {
+    object(
+        REPLICA_SET,
+        "default",
+        "example-5d4f8c7b9",
+        json!({
+            "spec": {
+                "replicas": 0,
+                "selector": {"matchLabels": {"app": "example"}},
+                "template": {
+                    "metadata": {"labels": {"app": "example"}},
+                    "spec": {
+                        "containers": [{
+                            "name": "example",
+                            "image": "registry.example.com/example:1.0",
+                            "imagePullPolicy": "IfNotPresent",
+                            "resources": {},
+                            "terminationMessagePath": "/dev/termination-log",
+                            "terminationMessagePolicy": "File",
+                        }],
+                        "dnsPolicy": "ClusterFirst",
+                        "restartPolicy": "Always",
+                        "schedulerName": "default-scheduler",
+                        "securityContext": {},
+                        "terminationGracePeriodSeconds": 30,
+                    },
+                },
+            },
+            "status": {"replicas": 0},
+        }),
+    )
 }
 
 fn node() -> Json {

@@ -186,6 +186,9 @@ impl Interpreter<'_> {
         if condition.is_never() {
             return self.no_value(id);
         }
+        if self.has_failed(condition_id) {
+            return Value::unknown();
+        }
         match condition.as_bool() {
             Some(true) => return self.eval(then_id),
             Some(false) => return self.eval(otherwise_id),

@@ -22,6 +22,8 @@ pub(super) struct Interpreter<'a> {
     pub(super) n_conditions: u32,
     /// The knowledge of values that the conditions give, the latest last.
     pub(super) narrowed: Vec<Narrowed>,
+    /// The selections that fail in every request that comes to them, as far as the latest evaluation of each says.
+    failed: Vec<ExprId>,
     pub(super) outcome: Outcome,
 }
 
@@ -63,6 +65,7 @@ impl<'a> Interpreter<'a> {
             steps_left: steps,
             n_conditions: 0,
             narrowed: Vec::new(),
+            failed: Vec::new(),
             outcome: Outcome {
                 value: Value::unknown(),
                 issues: Vec::new(),
@@ -179,6 +182,7 @@ impl<'a> Interpreter<'a> {
         if let Some(visited) = self.outcome.visited.get_mut(id.index()) {
             *visited = true;
         }
+        self.failed.retain(|failed| *failed != id);
         match self.ast.expr(id) {
             Expr::Unspecified => Value::unknown(),
             Expr::Literal(literal) => literal_value(literal),
@@ -289,7 +293,16 @@ impl<'a> Interpreter<'a> {
             }
         }
         let value = self.eval(operand);
+        if self.has_failed(operand) {
+            self.failed.push(id);
+        }
         self.select(id, &value, field)
+    }
+
+    /// Reports whether `id`, a selection, fails in every request that comes to it: what depends on its value is not
+    /// evaluated.
+    pub(super) fn has_failed(&self, id: ExprId) -> bool {
+        self.failed.contains(&id)
     }
 
     /// `value.field`.
@@ -341,7 +354,11 @@ impl<'a> Interpreter<'a> {
         } else if n_fit == 0 && n_null > 0 {
             self.report_null(id);
         }
-        if n_fit == 0 { Value::unknown() } else { result }
+        if n_fit > 0 {
+            return result;
+        }
+        self.failed.push(id);
+        Value::unknown()
     }
 
     /// `value.?field`, and any selection from an optional.

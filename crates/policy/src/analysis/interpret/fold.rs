@@ -22,6 +22,9 @@ impl Interpreter<'_> {
     pub(super) fn eval_fold(&mut self, fold: &Comprehension) -> Value {
         let range = self.eval(fold.iter_range);
         let accu = self.eval(fold.accu_init);
+        if self.has_failed(fold.iter_range) {
+            return Value::unknown();
+        }
         let n_outer = self.scopes.len();
         let accu = match self.rounds(fold, &range) {
             Some(rounds) => self.unroll(fold, accu, &rounds),

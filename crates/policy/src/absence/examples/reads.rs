@@ -1,0 +1,69 @@
+//! Dependencies of the outcome of a validation.
+
+use std::collections::{BTreeSet, HashMap};
+
+use crate::compile::CompiledPolicy;
+use crate::expressions::Role;
+use cel::ast::Expr;
+
+/// Dependencies of an expression, itself, by variables and by match conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// An expression that does not compile.
+    Broken,
+    /// Params or the authorizer, which no request brings.
+    More,
+    /// Nothing: it is a constant.
+    Nothing,
+    /// The request.
+    Request,
+}
+
+/// Dependencies of the validation at `index`.
+#[must_use]
+pub fn reads(policy: &CompiledPolicy, index: usize) -> Reads {
+    let expressions = policy.expressions();
+    let by_name: HashMap<&str, usize> = expressions
+        .iter()
+        .enumerate()
+        .filter(|(_, expression)| expression.role == Role::Variable)
+        .filter_map(|(n, expression)| Some((expression.name.as_deref()?, n)))
+        .collect();
+    let conditions = expressions.iter().enumerate();
+    let conditions = conditions
+        .filter(|(_, expression)| expression.role == Role::MatchCondition)
+        .map(|(n, _)| (n, false));
+    let mut open = vec![(index, true)];
+    open.extend(conditions);
+    let mut seen = BTreeSet::new();
+    let (mut has_more, mut has_request) = (false, false);
+    while let Some((n, is_of_it)) = open.pop() {
+        if !seen.insert(n) {
+            continue;
+        }
+        let ast = expressions.get(n).and_then(|found| found.parsed().ok());
+        let (Some(ast), Some(_)) = (ast, policy.program(n)) else {
+            return Reads::Broken;
+        };
+        for (_, expr) in ast.iter() {
+            match expr {
+                Expr::Ident(name) => {
+                    let name = name.trim_start_matches('.');
+                    has_more |= name == "params" || name.starts_with("authorizer");
+                    let roots = ["object", "oldObject", "request", "namespaceObject"];
+                    has_request |= is_of_it && roots.contains(&name);
+                }
+                Expr::Select { field, .. } => {
+                    let variable = by_name.get(&**field);
+                    open.extend(variable.map(|variable| (*variable, is_of_it)));
+                }
+                _ => {}
+            }
+        }
+    }
+    match (has_more, has_request) {
+        (true, _) => Reads::More,
+        (false, true) => Reads::Request,
+        (false, false) => Reads::Nothing,
+    }
+}

@@ -1,0 +1,271 @@
+//! Values by trial: the paths that a validation reads, and what is tried there.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+
+use super::super::candidates::Candidate;
+use super::super::need::{Edit, Needs};
+use super::super::path::{Path, Root};
+use super::super::symbol::{Form, Place, Reader, Scope, Symbol, at, form};
+use super::super::witness::Budget;
+use crate::admission::Operation;
+use cel::ast::{Expr, ExprId, Literal};
+
+/// The most paths that are changed by trial.
+const MAX_PATHS: usize = 24;
+
+/// The most literals that are tried as values.
+const MAX_LITERALS: usize = 24;
+
+/// How deep expressions are searched for paths.
+const MAX_DEPTH: usize = 60;
+
+/// Texts that many validations of names, images and quantities tell apart.
+const TEXTS: [&str; 16] = [
+    "",
+    "Not Valid!",
+    "example.com/app:latest",
+    "app",
+    "app:1.0",
+    "true",
+    "false",
+    "0",
+    "1",
+    "100",
+    "1000Gi",
+    "1m",
+    "a/b",
+    "-",
+    "10.0.0.1",
+    "a-very-long-name-that-goes-on-and-on-and-on-and-on-and-on-and-on-and-on",
+];
+
+/// Numbers that many validations tell apart.
+const NUMBERS: [i64; 8] = [0, 1, -1, 2, 10, 100, 1_000, 70_000];
+/// Needs that an object of a usual kind meets, though its schema does not say so.
+pub(super) fn usual(reader: &Reader<'_>) -> Needs {
+    const LISTS: [&[&str]; 4] = [
+        &["spec", "containers"],
+        &["spec", "template", "spec", "containers"],
+        &[
+            "spec",
+            "jobTemplate",
+            "spec",
+            "template",
+            "spec",
+            "containers",
+        ],
+        &["spec", "rules"],
+    ];
+    const OF_RULES: [(&str, &str); 3] =
+        [("apiGroups", ""), ("resources", "pods"), ("verbs", "get")];
+    let mut needs = Needs::default();
+    let mut add = |path: Option<Path>, edit: Edit| {
+        let path = path.filter(|path| reader.shape(path).is_some_and(|shape| !shape.is_unknown()));
+        let mut more = needs.clone();
+        if path.is_some_and(|path| more.add(&path, edit).is_some()) {
+            needs = more;
+        }
+    };
+    let of = |names: &[&str]| {
+        let root = Path::of(Root::Object);
+        names.iter().try_fold(root, |path, name| path.field(name))
+    };
+    for names in LISTS {
+        let is_list = |path: &Path| reader.shape(path).is_some_and(|shape| shape.is_list());
+        add(of(names).filter(is_list), Edit::MinLen(1));
+    }
+    let rule = of(&["rules"]).and_then(|rules| rules.element(0));
+    for (name, value) in OF_RULES {
+        add(
+            rule.as_ref().and_then(|rule| rule.field(name)),
+            Edit::Holds(json!(value)),
+        );
+    }
+    let ingress = of(&["spec", "rules"]).and_then(|rules| rules.element(0));
+    let paths = ingress.and_then(|rule| rule.field("http")?.field("paths")?.element(0));
+    add(
+        paths.and_then(|path| path.field("path")),
+        Edit::Equals(json!("/")),
+    );
+    needs
+}
+
+pub(super) fn add_operation(needs: &mut Needs, operation: Operation) -> Option<()> {
+    let path = Path::of(Root::Request).field("operation")?;
+    needs.add(&path, Edit::Equals(json!(operation.as_str())))
+}
+
+/// The edits that are tried at `path`.
+pub(super) fn edits(path: &Path, literals: &[Json]) -> Vec<(Path, Edit)> {
+    let mut found = vec![
+        (path.clone(), Edit::Absent),
+        (path.clone(), Edit::Present),
+        (path.clone(), Edit::MinLen(2)),
+        (path.clone(), Edit::MaxLen(0)),
+    ];
+    let equal = |value: Json| (path.clone(), Edit::Equals(value));
+    found.extend([json!(true), json!(false)].map(equal));
+    for literal in literals {
+        found.push((path.clone(), Edit::Equals(literal.clone())));
+        match literal {
+            Json::String(text) => {
+                found.push((path.clone(), Edit::Equals(json!(format!("{text}x")))));
+                found.push((path.clone(), Edit::Holds(literal.clone())));
+                if let Some(inner) = path.field(text) {
+                    found.push((inner.clone(), Edit::Present));
+                    found.push((inner, Edit::Absent));
+                }
+            }
+            Json::Number(number) => {
+                let near = number.as_i64().into_iter();
+                let near = near.flat_map(|n| [n.saturating_sub(1), n.saturating_add(1)]);
+                found.extend(near.map(|n| (path.clone(), Edit::Equals(json!(n)))));
+            }
+            _ => {}
+        }
+    }
+    found.extend(TEXTS.map(|text| equal(json!(text))));
+    found.extend(NUMBERS.map(|number| equal(json!(number))));
+    found
+}
+
+/// Means by which one validation is tried.
+pub(super) struct Trial<'r, 'a> {
+    pub(super) reader: &'r Reader<'a>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) budget: Budget,
+}
+
+impl Trial<'_, '_> {
+    /// The paths that the expression at `index` reads, itself or by variables, and the literals in it.
+    pub(super) fn paths(&self, index: usize, paths: &mut Vec<Path>, literals: &mut Vec<Json>) {
+        let Some(ast) = self.reader.ast(index) else {
+            return;
+        };
+        let place = Place {
+            n: index,
+            id: ast.root(),
+        };
+        let mut seen = BTreeSet::new();
+        self.walk((place, &Scope::default()), &mut seen, (paths, literals), 0);
+        paths.truncate(MAX_PATHS);
+        literals.truncate(MAX_LITERALS);
+    }
+
+    fn walk(
+        &self,
+        (place, scope): (Place, &Scope),
+        seen: &mut BTreeSet<usize>,
+        (paths, literals): (&mut Vec<Path>, &mut Vec<Json>),
+        depth: usize,
+    ) {
+        if depth > MAX_DEPTH || !self.reader.take() {
+            return;
+        }
+        let below: Vec<(ExprId, Scope)> = match self.reader.expr(place) {
+            Expr::Literal(literal) => {
+                let value = match literal {
+                    Literal::Int(value) => json!(value),
+                    Literal::Uint(value) => json!(value),
+                    Literal::Double(value) => json!(value),
+                    Literal::String(text) => json!(&**text),
+                    _ => return,
+                };
+                if !literals.contains(&value) {
+                    literals.push(value);
+                }
+                return;
+            }
+            Expr::Select { operand, .. } => {
+                if let Some(n) = self.reader.read_variable(place) {
+                    if seen.insert(n)
+                        && let Some(ast) = self.reader.ast(n)
+                    {
+                        let root = Place { n, id: ast.root() };
+                        let scope = Scope::default();
+                        self.walk((root, &scope), seen, (paths, literals), depth + 1);
+                    }
+                    Vec::new()
+                } else {
+                    vec![(*operand, scope.clone())]
+                }
+            }
+            Expr::Call { target, args, .. } => {
+                let parts = target.iter().chain(&**args);
+                parts.map(|id| (*id, scope.clone())).collect()
+            }
+            Expr::List { elements, .. } => elements.iter().map(|id| (*id, scope.clone())).collect(),
+            Expr::Comprehension(fold) => {
+                let mut below = vec![(fold.iter_range, scope.clone())];
+                match form(self.reader, place.n, fold) {
+                    Form::Bind => {
+                        let init = Place {
+                            n: place.n,
+                            id: fold.accu_init,
+                        };
+                        let bound = self.reader.symbols(init, scope);
+                        below.push((fold.accu_init, scope.clone()));
+                        below.push((fold.result, scope.with(&fold.accu_var, bound)));
+                    }
+                    Form::All(test) | Form::Exists(test) | Form::ExistsOne(test) => {
+                        let rounds = self.reader.rounds(place.n, fold, scope, 0);
+                        below.extend(rounds.into_iter().map(|(scope, _)| (test, scope)));
+                    }
+                    Form::Collect(filter, transform) => {
+                        for (scope, _) in self.reader.rounds(place.n, fold, scope, 0) {
+                            below.extend(filter.map(|id| (id, scope.clone())));
+                            below.push((transform, scope));
+                        }
+                    }
+                    Form::Other => {}
+                }
+                below
+            }
+            _ => Vec::new(),
+        };
+        for (id, scope) in below {
+            let place = Place { n: place.n, id };
+            self.walk(
+                (place, &scope),
+                seen,
+                (&mut *paths, &mut *literals),
+                depth + 1,
+            );
+        }
+        self.add_paths((place, scope), paths);
+    }
+
+    /// Adds the paths that the part at `place` stands for.
+    fn add_paths(&self, (place, scope): (Place, &Scope), paths: &mut Vec<Path>) {
+        let symbols = match self.reader.expr(place) {
+            Expr::Select {
+                operand,
+                field,
+                test_only: true,
+            } => {
+                let operand = Place {
+                    n: place.n,
+                    id: *operand,
+                };
+                let of = self.reader.symbols(operand, scope).into_iter();
+                let tested = of.filter_map(|symbol| match symbol {
+                    Symbol::At { path, .. } => path.field(field).map(at),
+                    _ => None,
+                });
+                tested.collect()
+            }
+            _ => self.reader.symbols(place, scope),
+        };
+        for symbol in symbols {
+            let (Symbol::At { path, .. } | Symbol::Key(path) | Symbol::Size(path)) = symbol else {
+                continue;
+            };
+            let is_of_interest = !path.segments.is_empty() || path.root == Root::OldObject;
+            if is_of_interest && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    }
+}

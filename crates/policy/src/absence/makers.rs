@@ -1,0 +1,112 @@
+//! Makers of the requests for a policy, one for each kind that its rules match.
+
+use super::Context;
+use super::shape::Shape;
+use super::witness::{Maker, Params};
+use crate::admission::{Admission, Operation};
+use crate::compile::CompiledPolicy;
+use crate::param_kind;
+use kubernetes::schema::Gvk;
+use kubernetes::schema::resolver::Resolution;
+use kubernetes::schema::rest_mapper::ApiResource;
+
+/// The makers of requests for a policy.
+pub(super) struct Makers<'c, 'a> {
+    policy: &'a CompiledPolicy,
+    context: &'c Context<'a>,
+    admission: Admission,
+    params: Option<Params<'a>>,
+}
+
+impl<'c, 'a> Makers<'c, 'a> {
+    /// Makers whose requests have params where the policy has a paramKind.
+    pub(super) fn new(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
+        Self {
+            params: params(policy, context),
+            ..Self::without_params(policy, context)
+        }
+    }
+
+    /// Makers whose requests have no params.
+    pub(super) fn without_params(policy: &'a CompiledPolicy, context: &'c Context<'a>) -> Self {
+        Self {
+            policy,
+            context,
+            admission: Admission::from_compiled(policy),
+            params: None,
+        }
+    }
+
+    /// The admission of the policy.
+    pub(super) fn admission(&self) -> &Admission {
+        &self.admission
+    }
+
+    /// A maker of requests for `resource`; `None` where its kind has no schema.
+    pub(super) fn of<'m>(
+        &'m self,
+        resource: &'m ApiResource,
+        operations: Vec<Operation>,
+    ) -> Option<Maker<'m>> {
+        let object = shape(self.context, &resource.gvk, resource.namespaced)?;
+        Some(self.with(resource, operations, object))
+    }
+
+    /// A maker of requests for `resource`, of objects with anything in them where its kind has no schema.
+    pub(super) fn of_any<'m>(
+        &'m self,
+        resource: &'m ApiResource,
+        operations: Vec<Operation>,
+    ) -> Maker<'m> {
+        let object = shape(self.context, &resource.gvk, resource.namespaced);
+        self.with(resource, operations, object.unwrap_or_else(Shape::open))
+    }
+
+    fn with<'m>(
+        &'m self,
+        resource: &'m ApiResource,
+        operations: Vec<Operation>,
+        object: Shape<'m>,
+    ) -> Maker<'m> {
+        Maker::new(
+            &self.admission,
+            self.policy,
+            resource,
+            operations,
+            object,
+            self.params.clone(),
+            self.context.least,
+        )
+    }
+}
+
+/// The type of the objects of `gvk`, where it has a schema.
+pub(super) fn shape<'a>(
+    context: &Context<'a>,
+    gvk: &Gvk,
+    is_namespaced: bool,
+) -> Option<Shape<'a>> {
+    let Resolution::Found(type_) = context.schemas.resolve(gvk) else {
+        return None;
+    };
+    Some(if context.written.is_own(gvk) {
+        Shape::own(type_, &gvk.kind, is_namespaced)
+    } else {
+        Shape::custom(type_, context.written.written(gvk), is_namespaced)
+    })
+}
+
+/// The params of `policy`, where it has a paramKind.
+pub(super) fn params<'a>(policy: &CompiledPolicy, context: &Context<'a>) -> Option<Params<'a>> {
+    let gvk = param_kind(policy.policy())?;
+    let resource = context.mapper.resources_of_kind(&gvk).next();
+    let is_namespaced = resource.is_none_or(|resource| resource.namespaced);
+    Some(Params {
+        shape: shape(context, &gvk, is_namespaced).unwrap_or_else(Shape::open),
+        api_version: gvk.api_version(),
+        kind: gvk.kind,
+        is_namespaced,
+        may_be_null: context.without_params.is_some(),
+        is_always_null: context.never_has_params,
+    })
+}

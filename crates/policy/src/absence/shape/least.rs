@@ -1,0 +1,279 @@
+//! The least value of a type that is valid.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::super::facts;
+use super::super::path::{Path, Segment};
+use super::meet::MAX_LEN;
+use super::{Shape, Step};
+use kubernetes::schema::decl_type::DeclKind;
+use kubernetes::schema::escape::unescape;
+
+/// How deep a minimal object may nest.
+const MAX_DEPTH: usize = 40;
+
+/// How many values a minimal object may have.
+const MAX_VALUES: usize = 3_000;
+
+/// The longest text that is made.
+const MAX_TEXT: usize = 1_000;
+
+/// Texts that patterns often allow.
+pub(super) const SAMPLES: [&str; 14] = [
+    "example",
+    "a",
+    "example.com",
+    "1",
+    "1s",
+    "10m",
+    "1Gi",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "https://example.com",
+    "example.com/a",
+    "v1",
+    "A",
+    "2026-01-01T00:00:00Z",
+];
+
+impl<'a> Shape<'a> {
+    /// The least value of the type that is valid; `None` where none could be made.
+    pub(in crate::absence) fn minimal(&self, path: &Path) -> Option<Json> {
+        let mut left = MAX_VALUES;
+        self.made(path, None, &mut left, 0)
+    }
+
+    /// `given` with all that has to be there, or the least value.
+    fn made(
+        &self,
+        path: &Path,
+        given: Option<Json>,
+        left: &mut usize,
+        depth: usize,
+    ) -> Option<Json> {
+        *left = left.checked_sub(1)?;
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let given = given.or_else(|| {
+            let default = self.written?.get("default")?;
+            (!default.is_null()).then(|| default.clone())
+        });
+        match &self.type_.kind {
+            DeclKind::Object(_) => {
+                let mut fields = match given {
+                    Some(Json::Object(fields)) => fields,
+                    Some(other) => return Some(other),
+                    None => Map::new(),
+                };
+                self.fill(path, &mut fields, left, depth)?;
+                Some(Json::Object(fields))
+            }
+            DeclKind::List(_) => {
+                let mut items = match given {
+                    Some(Json::Array(items)) => items,
+                    Some(other) => return Some(other),
+                    None => Vec::new(),
+                };
+                let least = self.number("minItems").unwrap_or(0).min(MAX_LEN);
+                let n = items.len().max(least);
+                let mut given = std::mem::take(&mut items).into_iter();
+                for index in 0..n {
+                    items.push(self.element(path, index, given.next(), left, depth)?);
+                }
+                Some(Json::Array(items))
+            }
+            DeclKind::Map(_) => {
+                let Some(Json::Object(entries)) = given else {
+                    let least = self.number("minProperties").unwrap_or(0).min(MAX_LEN);
+                    let mut made = Map::new();
+                    for n in 0..least {
+                        let name = format!("example{n}");
+                        let segment = Segment::Field(name.as_str().into());
+                        let value = self.behind(path, segment, None, left, depth)?;
+                        made.insert(name, value);
+                    }
+                    return Some(Json::Object(made));
+                };
+                let mut made = Map::new();
+                for (name, value) in entries {
+                    let segment = Segment::Field(name.as_str().into());
+                    let value = self.behind(path, segment, Some(value), left, depth)?;
+                    made.insert(name, value);
+                }
+                Some(Json::Object(made))
+            }
+            _ => given.or_else(|| self.scalar()),
+        }
+    }
+
+    fn element(
+        &self,
+        path: &Path,
+        n: usize,
+        given: Option<Json>,
+        left: &mut usize,
+        depth: usize,
+    ) -> Option<Json> {
+        self.behind(path, Segment::Index(n), given, left, depth)
+    }
+
+    fn behind(
+        &self,
+        path: &Path,
+        segment: Segment,
+        given: Option<Json>,
+        left: &mut usize,
+        depth: usize,
+    ) -> Option<Json> {
+        match self.step(&segment) {
+            Step::Into(shape) => {
+                shape.made(&path.then(segment)?, given, left, depth.saturating_add(1))
+            }
+            Step::Open => Some(given.unwrap_or_else(|| json!({}))),
+            Step::Nothing => given,
+        }
+    }
+
+    /// Adds to the fields of an object those that have to be there.
+    fn fill(
+        &self,
+        path: &Path,
+        fields: &mut Map<String, Json>,
+        left: &mut usize,
+        depth: usize,
+    ) -> Option<()> {
+        let mut certain = Vec::new();
+        if let Some(kind) = &self.own_kind {
+            let of_type = facts::of_type(|field| self.has(field)).into_iter();
+            let facts = of_type
+                .map(|fact| (fact.field, fact.value))
+                .chain(facts::of_place(kind, path))
+                .chain(facts::choices(kind, path));
+            for (field, value) in facts {
+                certain.push(field);
+                if !fields.contains_key(field) && !value.is_empty() {
+                    fields.insert(field.to_owned(), serde_json::from_str(value).ok()?);
+                }
+            }
+        }
+        for field in self.type_.declared_fields() {
+            let is_certain = field.required || field.has_default || certain.contains(&&*field.name);
+            if !is_certain && fields.is_empty() {
+                continue;
+            }
+            let name = unescape(&field.name)?;
+            let given = fields.remove(name.as_ref());
+            if given.is_some() || is_certain {
+                let segment = Segment::Field(name.as_ref().into());
+                let value = self.behind(path, segment, given, left, depth)?;
+                fields.insert(name.into_owned(), value);
+            }
+        }
+        Some(())
+    }
+
+    fn number(&self, keyword: &str) -> Option<usize> {
+        let number = self.written?.get(keyword)?.as_u64()?;
+        usize::try_from(number).ok()
+    }
+
+    /// A scalar that is valid and no zero value.
+    pub(super) fn scalar(&self) -> Option<Json> {
+        if let Some(values) = &self.type_.enum_values {
+            let mut values = values.iter().filter(|value| value.as_str() != Some(""));
+            return values.next().cloned();
+        }
+        Some(match &self.type_.kind {
+            DeclKind::Bool => json!(true),
+            DeclKind::Int | DeclKind::Double | DeclKind::IntOrString => {
+                let bound = |keyword| self.written.and_then(|it| it.get(keyword)?.as_i64());
+                let least = bound("minimum").unwrap_or(1);
+                json!(bound("maximum").map_or(least.max(1), |most| least.max(1).min(most)))
+            }
+            DeclKind::Bytes => json!("YQ=="),
+            DeclKind::Duration => json!("1s"),
+            DeclKind::Timestamp => match self.format() {
+                Some("date") => json!("2026-01-01"),
+                _ => json!("2026-01-01T00:00:00Z"),
+            },
+            DeclKind::Quantity => json!("1"),
+            DeclKind::String => Json::String(self.text()?),
+            _ => json!({}),
+        })
+    }
+
+    pub(super) fn format(&self) -> Option<&'a str> {
+        self.written?.get("format")?.as_str()
+    }
+
+    /// A text that is valid.
+    fn text(&self) -> Option<String> {
+        let samples = match self.format() {
+            Some("ipv4" | "ip") => &["10.0.0.1"][..],
+            Some("ipv6") => &["2001:db8::1"],
+            Some("cidr") => &["10.0.0.0/8"],
+            Some("uri" | "url") => &["https://example.com"],
+            Some("uuid" | "uuid4") => &["123e4567-e89b-42d3-a456-426614174000"],
+            Some("email") => &["a@example.com"],
+            Some("hostname") => &["example.com"],
+            _ => &SAMPLES,
+        };
+        let least = self.number("minLength").unwrap_or(0);
+        if least > MAX_TEXT {
+            return None;
+        }
+        let padded = samples.iter().map(|sample| {
+            let n = least.saturating_sub(sample.len());
+            format!("{sample}{}", "a".repeat(n))
+        });
+        let mut valid = padded.filter(|text| self.allows(&Json::String(text.clone())));
+        valid.next()
+    }
+
+    /// Reports whether `value` is valid, as far as a scalar can be judged.
+    pub(super) fn allows(&self, value: &Json) -> bool {
+        if let Some(values) = &self.type_.enum_values
+            && !values.contains(value)
+        {
+            return false;
+        }
+        let is_of_type = match &self.type_.kind {
+            DeclKind::Bool => value.is_boolean(),
+            DeclKind::Int => value.is_i64(),
+            DeclKind::Double => value.is_number(),
+            DeclKind::String
+            | DeclKind::Bytes
+            | DeclKind::Duration
+            | DeclKind::Timestamp
+            | DeclKind::Quantity => value.is_string(),
+            DeclKind::IntOrString => value.is_string() || value.is_i64(),
+            DeclKind::List(_) => value.is_array(),
+            DeclKind::Map(_) | DeclKind::Object(_) => value.is_object(),
+            DeclKind::Cel(_) | DeclKind::Unknown => true,
+        };
+        let Some(written) = self.written else {
+            return is_of_type;
+        };
+        let bound = |keyword| written.get(keyword).and_then(Json::as_f64);
+        let is_within = value.as_f64().is_none_or(|number| {
+            let excludes = |keyword| written.get(keyword) == Some(&Json::Bool(true));
+            bound("minimum").is_none_or(|least| {
+                number > least || number >= least && !excludes("exclusiveMinimum")
+            }) && bound("maximum")
+                .is_none_or(|most| number < most || number <= most && !excludes("exclusiveMaximum"))
+        });
+        let fits = value.as_str().is_none_or(|text| {
+            let n = text.chars().count();
+            self.number("minLength").is_none_or(|least| n >= least)
+                && self.number("maxLength").is_none_or(|most| n <= most)
+                && written
+                    .get("pattern")
+                    .and_then(Json::as_str)
+                    .is_none_or(|pattern| {
+                        regexp::Program::new(pattern).is_ok_and(|regex| regex.is_match(text))
+                    })
+        });
+        is_of_type && is_within && fits
+    }
+}

@@ -1,0 +1,63 @@
+//! Forms of comprehensions.
+
+use super::Reader;
+use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
+
+/// The form of a comprehension.
+pub(in crate::absence) enum Form {
+    All(ExprId),
+    Exists(ExprId),
+    ExistsOne(ExprId),
+    /// A filter, and what is collected.
+    Collect(Option<ExprId>, ExprId),
+    /// A name for a value.
+    Bind,
+    Other,
+}
+/// The form of `fold`, of the expression of the index `n`.
+pub(in crate::absence) fn form(reader: &Reader<'_>, n: usize, fold: &Comprehension) -> Form {
+    let Some(ast) = reader.ast(n) else {
+        return Form::Other;
+    };
+    let is_accu = |id: ExprId| matches!(ast.expr(id), Expr::Ident(name) if *name == fold.accu_var);
+    if matches!(ast.expr(fold.iter_range), Expr::List { elements, .. } if elements.is_empty()) {
+        return Form::Bind;
+    }
+    let Expr::Call { function, args, .. } = ast.expr(fold.loop_step) else {
+        return Form::Other;
+    };
+    match (&**function, &**args) {
+        ("_&&_", [accu, test]) if is_accu(*accu) => Form::All(*test),
+        ("_||_", [accu, test]) if is_accu(*accu) => Form::Exists(*test),
+        ("_?_:_", [test, then, otherwise]) if is_accu(*otherwise) => {
+            match appended(ast, *then, &is_accu) {
+                Some(element) => Form::Collect(Some(*test), element),
+                None if matches!(ast.expr(fold.accu_init), Expr::Literal(Literal::Int(0))) => {
+                    Form::ExistsOne(*test)
+                }
+                None => Form::Other,
+            }
+        }
+        _ => match appended(ast, fold.loop_step, &is_accu) {
+            Some(element) => Form::Collect(None, element),
+            None => Form::Other,
+        },
+    }
+}
+
+/// The element of `accumulator + [element]`.
+fn appended(ast: &Ast, id: ExprId, is_accu: &dyn Fn(ExprId) -> bool) -> Option<ExprId> {
+    let Expr::Call { function, args, .. } = ast.expr(id) else {
+        return None;
+    };
+    let [accu, list] = &**args else { return None };
+    match ast.expr(*list) {
+        Expr::List { elements, .. } if **function == *"_+_" && is_accu(*accu) => {
+            match &**elements {
+                [element] => Some(*element),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

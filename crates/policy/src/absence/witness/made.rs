@@ -1,0 +1,69 @@
+//! A request that was made.
+
+use serde_json::Value as Json;
+
+use super::super::path::{Path, Root, Segment};
+use crate::admission::Operation;
+
+/// A request that was made.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::absence) struct Made {
+    pub(in crate::absence) operation: Operation,
+    pub(in crate::absence) object: Option<Json>,
+    pub(in crate::absence) old_object: Option<Json>,
+    pub(in crate::absence) params: Option<Json>,
+    pub(super) namespace: Option<Json>,
+    /// The variable `request`, as far as it can be chosen.
+    pub(super) request: Json,
+}
+
+impl Made {
+    /// The value at the root of paths.
+    fn root(&self, root: Root) -> Option<&Json> {
+        match root {
+            Root::Object => self.object.as_ref(),
+            Root::OldObject => self.old_object.as_ref(),
+            Root::Params => self.params.as_ref(),
+            Root::Namespace => self.namespace.as_ref(),
+            Root::Request => Some(&self.request),
+        }
+    }
+
+    /// The value at `path`.
+    pub(in crate::absence) fn at(&self, path: &Path) -> Option<&Json> {
+        let mut value = self.root(path.root)?;
+        for segment in &path.segments {
+            value = behind(value, segment)?;
+        }
+        Some(value)
+    }
+
+    /// Reports whether nothing is at `path`, though what is around it is there.
+    pub(in crate::absence) fn lacks(&self, path: &Path) -> bool {
+        let Some(mut value) = self.root(path.root) else {
+            return path.segments.is_empty();
+        };
+        let Some((last, around)) = path.segments.split_last() else {
+            return false;
+        };
+        for segment in around {
+            match behind(value, segment) {
+                Some(next) => value = next,
+                None => return false,
+            }
+        }
+        match (value, last) {
+            (Json::Object(_), Segment::Field(_)) | (Json::Array(_), Segment::Index(_)) => {
+                behind(value, last).is_none()
+            }
+            _ => false,
+        }
+    }
+}
+
+fn behind<'a>(value: &'a Json, segment: &Segment) -> Option<&'a Json> {
+    match segment {
+        Segment::Field(name) => value.get(&**name),
+        Segment::Index(n) => value.get(*n),
+    }
+}

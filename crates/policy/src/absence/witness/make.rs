@@ -1,0 +1,345 @@
+//! Requests that are made to fit needs.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::{Value as Json, json};
+
+use super::super::need::{Edit, Need, Needs};
+use super::super::path::{Path, Root, Segment};
+use super::super::roots::namespace_shape;
+use super::super::shape::Shape;
+use super::super::valid;
+use super::{Made, Maker, Params, is_namespace};
+use crate::admission::Operation;
+
+/// The name, namespace and so on of what is made.
+const NAME: &str = "example";
+const NAMESPACE: &str = "default";
+
+/// The label of each namespace that is its name.
+const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+
+const UID: &str = "00000000-0000-4000-8000-000000000000";
+const TIME: &str = "2026-01-01T00:00:00Z";
+
+impl Maker<'_> {
+    /// The operation that `needs` ask for, the least unusual one.
+    fn operation(&self, needs: &Needs) -> Option<Operation> {
+        let wanted = Path::of(Root::Request).field("operation")?;
+        let wanted = needs.at(&wanted);
+        let fits = |operation: &&Operation| {
+            let name = json!(operation.as_str());
+            let is_named = wanted.is_none_or(|need| {
+                need.equals.as_ref().is_none_or(|value| *value == name)
+                    && !need.differs.contains(&name)
+            });
+            let (object, old_object) = (Path::of(Root::Object), Path::of(Root::OldObject));
+            let (has_object, has_old) = match operation {
+                Operation::Create | Operation::Connect => (true, false),
+                Operation::Update => (true, true),
+                Operation::Delete => (false, true),
+            };
+            is_named
+                && !(has_object && needs.is_absent(&object))
+                && (has_object || !needs.is_present(&object))
+                && !(has_old && needs.is_absent(&old_object))
+                && (has_old || !needs.is_present(&old_object))
+        };
+        self.operations.iter().find(fits).copied()
+    }
+
+    /// A request that fits `needs`; `None` where there is none, as far as can be told.
+    pub(in crate::absence) fn make(&self, needs: &Needs) -> Option<Made> {
+        let operation = self.operation(needs)?;
+        let mut needs = needs.clone();
+        self.add_selected(&mut needs, operation)?;
+        let (has_object, has_old) = match operation {
+            Operation::Create | Operation::Connect => (true, false),
+            Operation::Update => (true, true),
+            Operation::Delete => (false, true),
+        };
+        if self.is_own {
+            let of_object = has_object.then_some(Root::Object);
+            for root in of_object
+                .into_iter()
+                .chain(has_old.then_some(Root::OldObject))
+            {
+                valid::imply(&self.resource.gvk.kind, root, &mut needs)?;
+            }
+        }
+        let object = if has_object {
+            Some(self.make_object(&needs, Root::Object, operation)?)
+        } else {
+            None
+        };
+        let old_object = if has_old {
+            Some(self.make_object(&needs, Root::OldObject, operation)?)
+        } else {
+            None
+        };
+        let params = match &self.params {
+            Some(params) if params.is_always_null => None,
+            Some(params) if !needs.is_absent(&Path::of(Root::Params)) => {
+                Some(Self::make_params(params, &needs)?)
+            }
+            Some(params) if !params.may_be_null => return None,
+            _ => None,
+        };
+        let is_namespaced = self.resource.namespaced;
+        if needs.is_absent(&Path::of(Root::Namespace)) && is_namespaced {
+            return None;
+        }
+        let namespace = if is_namespaced {
+            let object = object.as_ref().or(old_object.as_ref())?;
+            let name = object.pointer("/metadata/namespace")?.as_str()?;
+            Some(self.make_namespace(&needs, name)?)
+        } else {
+            None
+        };
+        let request =
+            self.make_request(&needs, operation, object.as_ref().or(old_object.as_ref()))?;
+        Some(Made {
+            operation,
+            object,
+            old_object,
+            params,
+            namespace,
+            request,
+        })
+    }
+
+    fn make_object(&self, needs: &Needs, root: Root, operation: Operation) -> Option<Json> {
+        let minimal = self
+            .minimal
+            .get_or_init(|| self.least.get(&self.resource.gvk, &self.object));
+        let mut object = minimal.clone()?;
+        let fields = object.as_object_mut()?;
+        fields.insert(
+            "apiVersion".to_owned(),
+            json!(self.resource.gvk.api_version()),
+        );
+        fields.insert("kind".to_owned(), json!(self.resource.gvk.kind));
+        let mut metadata = json!({"name": NAME, "uid": UID, "creationTimestamp": TIME});
+        let known = fields
+            .get("metadata")
+            .and_then(|metadata| metadata.get("labels"));
+        if let Some(labels) = known {
+            metadata
+                .as_object_mut()?
+                .insert("labels".to_owned(), labels.clone());
+        }
+        if self.resource.namespaced {
+            metadata
+                .as_object_mut()?
+                .insert("namespace".to_owned(), json!(self.namespace_name()));
+        }
+        if operation != Operation::Create {
+            metadata
+                .as_object_mut()?
+                .insert("resourceVersion".to_owned(), json!("1"));
+        }
+        fields.insert("metadata".to_owned(), metadata);
+        // The name and the namespace of the request are those of the object.
+        for name in ["name", "namespace"] {
+            let of_request = Path::of(Root::Request).field(name)?;
+            if let Some(need) = needs.at(&of_request)
+                && need.is_present == Some(true)
+            {
+                let segments = [
+                    Segment::Field("metadata".into()),
+                    Segment::Field(name.into()),
+                ];
+                self.object
+                    .meet(&mut object, &Path::of(root), &segments, need)?;
+            }
+        }
+        meet_all(&self.object, &mut object, root, needs)?;
+        if self.is_own {
+            valid::complete(&self.resource.gvk.kind, &mut object)?;
+        }
+        Some(object)
+    }
+
+    fn make_params(params: &Params<'_>, needs: &Needs) -> Option<Json> {
+        let mut object = params.shape.minimal(&Path::of(Root::Params))?;
+        let fields = object.as_object_mut()?;
+        fields.insert("apiVersion".to_owned(), json!(params.api_version));
+        fields.insert("kind".to_owned(), json!(params.kind));
+        let mut metadata =
+            json!({"name": NAME, "uid": UID, "creationTimestamp": TIME, "resourceVersion": "1"});
+        if params.is_namespaced {
+            metadata
+                .as_object_mut()?
+                .insert("namespace".to_owned(), json!(NAMESPACE));
+        }
+        fields.insert("metadata".to_owned(), metadata);
+        meet_all(&params.shape, &mut object, Root::Params, needs)?;
+        Some(object)
+    }
+
+    fn make_namespace(&self, needs: &Needs, name: &str) -> Option<Json> {
+        let mut labels = json!({NAME_LABEL: name});
+        let labels_of = labels.as_object_mut()?;
+        for (key, edit) in self.namespace_selectors().flat_map(selected) {
+            match edit {
+                // This label is that of the name.
+                _ if key == NAME_LABEL => {}
+                Edit::Equals(value) => drop(labels_of.insert(key, value)),
+                Edit::Absent => drop(labels_of.remove(&key)),
+                _ => drop(labels_of.insert(key, json!(NAME))),
+            }
+        }
+        let mut namespace = json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": name,
+                "uid": UID,
+                "resourceVersion": "1",
+                "creationTimestamp": TIME,
+                "labels": labels,
+            },
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        });
+        meet_all(&namespace_shape(), &mut namespace, Root::Namespace, needs)?;
+        Some(namespace)
+    }
+
+    fn make_request(
+        &self,
+        needs: &Needs,
+        operation: Operation,
+        object: Option<&Json>,
+    ) -> Option<Json> {
+        let (resource, subresource) = self.resource_names();
+        let metadata = |name| {
+            object
+                .and_then(|object| object.get("metadata")?.get(name))
+                .cloned()
+        };
+        let gvk = &self.resource.gvk;
+        let gvr = &self.resource.gvr;
+        let mut request = json!({
+            "operation": operation.as_str(),
+            "kind": {"group": gvk.group, "version": gvk.version, "kind": gvk.kind},
+            "resource": {"group": gvr.group, "version": gvr.version, "resource": resource},
+            "userInfo": {"username": NAME, "groups": ["system:authenticated"]},
+            "dryRun": false,
+        });
+        let fields = request.as_object_mut()?;
+        for name in ["requestKind", "requestResource"] {
+            let of = if name == "requestKind" {
+                "kind"
+            } else {
+                "resource"
+            };
+            let value = fields.get(of)?.clone();
+            fields.insert(name.to_owned(), value);
+        }
+        fields.insert("options".to_owned(), json!({}));
+        if !subresource.is_empty() {
+            fields.insert("subResource".to_owned(), json!(subresource));
+            fields.insert("requestSubResource".to_owned(), json!(subresource));
+        }
+        let name = metadata("name");
+        fields.extend(name.clone().map(|name| ("name".to_owned(), name)));
+        let namespace = if is_namespace(self.resource) {
+            name
+        } else {
+            metadata("namespace")
+        };
+        fields.extend(namespace.map(|namespace| ("namespace".to_owned(), namespace)));
+        let before = request.clone();
+        meet_all(&self.request, &mut request, Root::Request, needs)?;
+        // The user alone can be chosen.
+        let is_fixed = |name: &str| before.get(name) == request.get(name);
+        let fixed = [
+            "operation",
+            "kind",
+            "resource",
+            "requestKind",
+            "requestResource",
+            "subResource",
+            "name",
+            "namespace",
+        ];
+        fixed.into_iter().all(is_fixed).then_some(request)
+    }
+
+    fn namespace_selectors(&self) -> impl Iterator<Item = &LabelSelector> {
+        let all = self.constraints.iter();
+        all.filter_map(|constraints| constraints.namespace_selector.as_ref())
+    }
+
+    /// The name of the namespace, one that the selectors select where they ask for names.
+    fn namespace_name(&self) -> String {
+        let wanted = self.namespace_selectors().flat_map(selected);
+        let mut wanted = wanted.filter(|(key, _)| key == NAME_LABEL);
+        let named = wanted.find_map(|(_, edit)| match edit {
+            Edit::Equals(Json::String(name)) => Some(name),
+            _ => None,
+        });
+        let excluded = self.namespace_selectors();
+        let excluded = excluded.flat_map(|selector| selector.match_expressions.iter().flatten());
+        let mut excluded = excluded.filter(|it| it.key == NAME_LABEL && it.operator == "NotIn");
+        let is_excluded = excluded.any(|it| {
+            let mut values = it.values.iter().flatten();
+            values.any(|value| value == NAMESPACE)
+        });
+        named.unwrap_or_else(|| if is_excluded { NAME } else { NAMESPACE }.to_owned())
+    }
+
+    /// Adds what the selectors ask of objects.
+    fn add_selected(&self, needs: &mut Needs, operation: Operation) -> Option<()> {
+        let root = if operation == Operation::Delete {
+            Root::OldObject
+        } else {
+            Root::Object
+        };
+        let labels = Path::of(root).field("metadata")?.field("labels")?;
+        let selectors = self.constraints.iter();
+        let selectors = selectors.filter_map(|constraints| constraints.object_selector.as_ref());
+        for (key, edit) in selectors.flat_map(selected) {
+            if edit == Edit::Absent {
+                // Left out of what is made in any case, unless something asks for it.
+                continue;
+            }
+            needs.add(&labels.field(&key)?, edit)?;
+        }
+        Some(())
+    }
+}
+
+fn meet_all(shape: &Shape<'_>, value: &mut Json, root: Root, needs: &Needs) -> Option<()> {
+    let of_root = needs
+        .iter()
+        .filter(|(path, _)| path.root == root && !path.segments.is_empty());
+    let all: Vec<(&Path, &Need)> = of_root.collect();
+    // What is taken away goes last, so that nothing brings it back.
+    let (absent, present): (Vec<_>, Vec<_>) = all
+        .into_iter()
+        .partition(|(_, need)| need.is_present == Some(false));
+    for (path, need) in present.into_iter().chain(absent) {
+        shape.meet(value, &Path::of(root), &path.segments, need)?;
+    }
+    Some(())
+}
+
+/// The labels that a selector asks for.
+fn selected(selector: &LabelSelector) -> Vec<(String, Edit)> {
+    let equal = selector.match_labels.iter().flatten();
+    let mut found: Vec<_> = equal
+        .map(|(key, value)| (key.clone(), Edit::Equals(json!(value))))
+        .collect();
+    for requirement in selector.match_expressions.iter().flatten() {
+        let first = requirement.values.iter().flatten().next();
+        let edit = match (&*requirement.operator, first) {
+            ("In", Some(value)) => Edit::Equals(json!(value)),
+            ("DoesNotExist", _) => Edit::Absent,
+            ("NotIn", _) => continue,
+            _ => Edit::Present,
+        };
+        found.push((requirement.key.clone(), edit));
+    }
+    found
+}
