@@ -194,7 +194,9 @@ impl<'a> Prepared<'a> {
                 .enumerate()
                 .map(|(n, spec)| inline_binding(&format!("inline-{n}"), spec.clone()))
                 .collect(),
-            BindingSource::Implied => vec![inline_binding(IMPLIED, implied(setting))],
+            BindingSource::Implied => {
+                vec![implied_binding(setting.admission.name(), setting.param_kind)]
+            }
         };
         let params = match probe.params {
             Source::FromCluster => Params::Given(setting.params.clone()),
@@ -224,10 +226,12 @@ impl<'a> Prepared<'a> {
         if !faults.is_empty() {
             return invalid(case, faults);
         }
-        let prepared = prepare::objects(&case.request, setting);
+        let prepared = prepare::objects(&case.request, setting.mapper, setting.schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
-            prepare::convert(&prepared, request, setting)
+            let namespaces = case_namespaces(&prepared, &request.namespace, setting.namespaces);
+            let to = setting.admission.matched_kind(&request, &namespaces);
+            prepare::convert(&prepared, request, to, setting.schemas)
         });
         let request = match request {
             Ok(request) => request,
@@ -249,7 +253,7 @@ impl<'a> Prepared<'a> {
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = case_namespaces(&case.request, &request.namespace, setting);
+        let namespaces = case_namespaces(&case.request, &request.namespace, setting.namespaces);
         let authorizer = self
             .asks_cluster
             .clone()
@@ -355,18 +359,20 @@ fn inline_binding(name: &str, spec: ValidatingAdmissionPolicyBindingSpec) -> Bin
     Binding::new(&binding)
 }
 
-/// A binding that denies, matches all, and takes all params.
-fn implied(setting: &Setting<'_>) -> ValidatingAdmissionPolicyBindingSpec {
-    ValidatingAdmissionPolicyBindingSpec {
+/// A binding of the policy that denies, matches all, and takes all params.
+#[must_use]
+pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
+    let spec = ValidatingAdmissionPolicyBindingSpec {
         validation_actions: vec!["Deny".to_owned()],
-        policy_name: setting.admission.name().to_owned(),
-        param_ref: setting.param_kind.map(|_| ParamRef {
+        policy_name: policy.to_owned(),
+        param_ref: param_kind.map(|_| ParamRef {
             selector: Some(LabelSelector::default()),
             parameter_not_found_action: Some("Deny".to_owned()),
             ..ParamRef::default()
         }),
         match_resources: None,
-    }
+    };
+    inline_binding(IMPLIED, spec)
 }
 
 /// The params of a probe; those that say no apiVersion and kind are of the paramKind.
@@ -396,22 +402,22 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
 
 /// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
 /// in any case, as the API server would not have let the request come so far otherwise.
-pub(super) struct Namespaces<'a> {
+pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     of_request: &'a str,
     others: &'a dyn NamespaceSource,
 }
 
 /// The namespaces of a case.
-pub(super) fn case_namespaces<'a>(
+pub(crate) fn case_namespaces<'a>(
     case: &Request,
     of_request: &'a str,
-    setting: &Setting<'a>,
+    others: &'a dyn NamespaceSource,
 ) -> Namespaces<'a> {
     Namespaces {
         given: case.namespace_object.as_ref().map(Namespace::new),
         of_request,
-        others: setting.namespaces,
+        others,
     }
 }
 
@@ -519,7 +525,6 @@ pub fn admission_request(
     } else if namespace.is_empty() && is_namespaced {
         "default".clone_into(&mut namespace);
     }
-    let user = user(request.user_info.clone().unwrap_or_default());
     Ok(AdmissionRequest {
         operation,
         equivalents: equivalents(&gvr, &subresource, mapper),
@@ -532,17 +537,21 @@ pub fn admission_request(
         old_object,
         options: request.options.as_ref().map(Object::new),
         dry_run: request.dry_run,
-        user_info: UserInfo {
-            username: user.username,
-            uid: user.uid,
-            groups: user.groups,
-            extra: user
-                .extra
-                .into_iter()
-                .map(|(key, values)| (key, Some(values)))
-                .collect(),
-        },
+        user_info: user_info(request.user_info.clone()),
     })
+}
+
+/// The user as policies see it; `None` is one who is not authenticated.
+#[must_use]
+pub fn user_info(given: Option<super::api::UserInfo>) -> UserInfo {
+    let user = user(given.unwrap_or_default());
+    let extra = user.extra.into_iter();
+    UserInfo {
+        username: user.username,
+        uid: user.uid,
+        groups: user.groups,
+        extra: extra.map(|(key, values)| (key, Some(values))).collect(),
+    }
 }
 
 /// The user as the API server has it: one who is not authenticated has a name too, and who is has the groups that
@@ -639,7 +648,8 @@ fn resource_of(
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (`EquivalentResourceRegistry` is told of each
 /// storage), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.
-fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equivalent> {
+#[must_use]
+pub fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equivalent> {
     const EVENT_GROUPS: [&str; 2] = ["", "events.k8s.io"];
     let is_event = |gvr: &Gvr| gvr.resource == "events" && EVENT_GROUPS.contains(&&*gvr.group);
     mapper

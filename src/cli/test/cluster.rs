@@ -166,7 +166,11 @@ fn bindings(input: &Input, policy: &str) -> Result<Vec<Binding>, String> {
 }
 
 /// The params of a kind by namespace and name; of several of one name the last.
-fn params(input: &Input, known: &Known, kind: Option<&Gvk>) -> Result<ParamList, String> {
+pub(in crate::cli) fn params(
+    input: &Input,
+    known: &Known,
+    kind: Option<&Gvk>,
+) -> Result<ParamList, String> {
     let Some(kind) = kind else {
         return Ok(ParamList::default());
     };

@@ -3,16 +3,16 @@
 //! Takes manifests, gives what each case came to. The evaluator is that of the controller; what exists is
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
-mod cluster;
+pub(super) mod cluster;
 pub mod coverage;
-mod expand;
+pub(super) mod expand;
 pub mod github;
 pub mod init;
 pub mod junit;
 mod measure;
 pub mod mutants;
 mod probes;
-mod refusal;
+pub(super) mod refusal;
 pub mod render;
 pub mod report;
 pub mod trace;

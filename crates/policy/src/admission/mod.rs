@@ -47,6 +47,7 @@ pub use outcome::{
 pub use params::{ParamList, ParamSource};
 pub use recorder::{Recorder, Recording, Seen};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
+pub use rules::Unmatched;
 pub use selector::Selector;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -176,6 +177,17 @@ impl Admission {
     ) -> Option<Gvk> {
         let matched = self.matches(request, namespaces).ok().flatten();
         matched.map(|(_, gvk)| gvk)
+    }
+
+    /// The part of the policy's constraints because of which they do not match `request`, where they do not.
+    #[must_use]
+    pub fn unmatched(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Option<Unmatched> {
+        let constraints = self.constraints.as_ref()?;
+        constraints.unmatched(request, namespaces)
     }
 
     /// Reports whether the policy's constraints match `request` as the resource that it names.
