@@ -8,6 +8,7 @@ use super::audit::args as audit;
 use super::check::settings::FindingArgs;
 use super::check::versions;
 use super::connection::Connection;
+use super::diff::args as diff;
 use super::eval::args as eval;
 use crate::cel::decls::Version;
 use crate::status::lease;
@@ -157,6 +158,12 @@ pub enum Command {
     /// a policy matches, page by page.
     #[command(after_help = audit::HELP)]
     Audit(audit::AuditArgs),
+    /// Say what two versions of policies decide otherwise
+    ///
+    /// Over the cases of probes, objects of files, or those of a cluster: the decisions and messages that change,
+    /// grouped by the validation, match condition or constraint that they come from.
+    #[command(after_help = diff::HELP)]
+    Diff(diff::DiffArgs),
     /// Say what a rule of `check` means, with an example and what to do about it
     ///
     /// Without RULE: all rules, one a line.

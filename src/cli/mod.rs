@@ -11,6 +11,7 @@ pub mod check;
 pub mod completion;
 pub mod connection;
 pub mod controller;
+pub mod diff;
 mod error;
 pub mod eval;
 pub mod exit;
@@ -38,6 +39,7 @@ use args::{
 use audit::args::{AuditArgs, AuditOutput};
 use check::command;
 use check::finding::Finding;
+use diff::args::{DiffArgs, DiffOutput};
 use error::CliError;
 use eval::args::{EvalArgs, EvalOutput};
 use exit::Exit;
@@ -53,6 +55,7 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
         Command::Audit(audit) => run_audit(audit, terminal, out, err),
+        Command::Diff(diff) => run_diff(diff, terminal, out),
         Command::Eval(eval) => run_eval(eval, terminal, out),
         Command::Explain(explain) => run_explain(explain, terminal, out),
         Command::Completion(args) => {
@@ -215,6 +218,17 @@ fn run_audit(
         let _ = writeln!(err, "error: no ValidatingAdmissionPolicy to audit by");
     }
     Ok(report.exit(args.exit_zero))
+}
+
+/// `kubectl vap diff`.
+fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
+    let report = diff::run(args, &mut io::stdin())?;
+    let text = match args.output {
+        DiffOutput::Text => diff::render::text(&report, terminal),
+        DiffOutput::Json => json(&report)?,
+    };
+    write(out, &text)?;
+    Ok(report.exit())
 }
 
 /// `kubectl vap explain`.

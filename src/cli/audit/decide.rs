@@ -15,7 +15,6 @@ use crate::policy::admission::{
     AdmissionRequest, AuthorizerList, AuditAnnotationAction, Equivalent, EvaluationResult, Object,
     Operation, Outcome, ParamList, ParamSource, Surroundings, UserInfo,
 };
-use crate::policy::expressions::Role;
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
 use crate::probe::run::{self, case_namespaces};
@@ -68,9 +67,9 @@ pub struct PolicyResult {
     pub operation: &'static str,
     /// True if the API server would refuse the request, by a validation or an error.
     pub denied: bool,
-    /// True if a match condition leaves the object out.
+    /// The match condition that leaves the object out.
     #[serde(skip)]
-    pub is_excluded: bool,
+    pub excluded_by: Option<String>,
     /// The validations that are not true, once for each binding and param.
     pub violations: Vec<Violation>,
     /// The evaluations that failed.
@@ -134,8 +133,6 @@ pub(in crate::cli) struct Auditor<'a> {
     operation: Option<Operation>,
     user: UserInfo,
     kinds: RwLock<HashMap<Gvk, Option<Arc<Served>>>>,
-    /// The fields of validations and others by their role, for each policy.
-    fields: Vec<Vec<String>>,
     /// True if objects are stored in a cluster and complete.
     is_stored: bool,
 }
@@ -148,17 +145,11 @@ impl<'a> Auditor<'a> {
         user: Option<api::UserInfo>,
         is_stored: bool,
     ) -> Self {
-        let of_policy = |policy: &Ready<'_>| {
-            let all = policy.compiled.expressions().iter();
-            let all = all.filter(|expression| expression.role == Role::Validation);
-            all.map(|expression| expression.field_ref.clone()).collect()
-        };
         Self {
             world,
             operation,
             user: run::user_info(user),
             kinds: RwLock::default(),
-            fields: world.policies.iter().map(of_policy).collect(),
             is_stored,
         }
     }
@@ -320,7 +311,7 @@ impl<'a> Auditor<'a> {
                             field_ref: "spec.matchConstraints".to_owned(),
                             message: why,
                         };
-                        return Ok(Some(self.failed(index, policy, request, why)));
+                        return Ok(Some(failed(index, policy, request, why)));
                     }
                 }
             }
@@ -340,100 +331,14 @@ impl<'a> Auditor<'a> {
                         field_ref: "spec.paramKind".to_owned(),
                         message: why.clone(),
                     };
-                    return Ok(Some(self.failed(index, policy, request, why)));
+                    return Ok(Some(failed(index, policy, request, why)));
                 }
             };
         }
         let outcome = admission.review(&converted, &policy.bindings, &surroundings);
         let is_asked = outcome.definition.error.is_some()
             || (to.is_some() && outcome.bindings.iter().any(|it| it.matches || it.error.is_some()));
-        Ok(is_asked.then(|| self.result(index, policy, request, &outcome)))
-    }
-
-    /// A policy that could not be evaluated.
-    fn failed(
-        &self,
-        index: usize,
-        policy: &Ready<'_>,
-        request: &AdmissionRequest,
-        why: Failure,
-    ) -> PolicyResult {
-        let mut result = self.result(index, policy, request, &Outcome::default());
-        result.errors.push(why);
-        result
-    }
-
-    fn result(
-        &self,
-        index: usize,
-        policy: &Ready<'_>,
-        request: &AdmissionRequest,
-        outcome: &Outcome,
-    ) -> PolicyResult {
-        let no_fields = Vec::new();
-        let fields = self.fields.get(index).unwrap_or(&no_fields);
-        let mut violations = Vec::new();
-        let mut errors: Vec<Failure> = Vec::new();
-        let mut fails = |field: &str, message: &str| {
-            let failure = Failure {
-                field_ref: field.to_owned(),
-                message: message.to_owned(),
-            };
-            if !errors.contains(&failure) {
-                errors.push(failure);
-            }
-        };
-        let mut n_excluded = 0;
-        let mut cost_used: u64 = 0;
-        for evaluation in &outcome.evaluations {
-            cost_used = cost_used.saturating_add(evaluation.costs.used());
-            let conditions = evaluation.match_conditions.as_ref();
-            if conditions.is_some_and(|it| it.failed_condition.is_some()) {
-                n_excluded += 1;
-            }
-            let error = conditions.and_then(|it| it.error.as_ref().or(it.ignored.as_ref()));
-            if let Some(error) = error {
-                fails("spec.matchConditions", error);
-                continue;
-            }
-            let is_whole = evaluation.decisions.len() == fields.len();
-            for (n, decision) in evaluation.decisions.iter().enumerate() {
-                let field = fields.get(n).filter(|_| is_whole).map_or("spec", String::as_str);
-                match decision.evaluation {
-                    EvaluationResult::Admit => {}
-                    EvaluationResult::Error => fails(field, &decision.message),
-                    EvaluationResult::Deny => violations.push(Violation {
-                        field_ref: field.to_owned(),
-                        message: decision.message.clone(),
-                        reason: decision.reason.clone(),
-                        binding: evaluation.binding.clone().filter(|_| !policy.is_unbound),
-                        params: evaluation.params.clone(),
-                        validation_actions: policy.actions(evaluation.binding.as_deref()).to_vec(),
-                    }),
-                }
-            }
-            for annotation in &evaluation.audit_annotations {
-                let is_error = annotation.action == AuditAnnotationAction::Error;
-                if is_error || !annotation.error.is_empty() {
-                    fails("spec.auditAnnotations", &annotation.error);
-                }
-            }
-        }
-        if outcome.evaluations.is_empty() {
-            for error in &outcome.errors {
-                fails("spec", error);
-            }
-        }
-        PolicyResult {
-            policy: policy.name.to_owned(),
-            index,
-            operation: request.operation.as_str(),
-            denied: outcome.denial.is_some(),
-            is_excluded: n_excluded > 0 && n_excluded == outcome.evaluations.len(),
-            violations,
-            errors,
-            cost_used,
-        }
+        Ok(is_asked.then(|| result_of(index, policy, request.operation, &outcome)))
     }
 
     /// What is served of the kind.
@@ -486,6 +391,92 @@ impl<'a> Auditor<'a> {
                     .any(|group| group == "*" || is_group(group))
             })
         })
+    }
+}
+
+/// A policy that could not be evaluated.
+fn failed(
+    index: usize,
+    policy: &Ready<'_>,
+    request: &AdmissionRequest,
+    why: Failure,
+) -> PolicyResult {
+    let mut result = result_of(index, policy, request.operation, &Outcome::default());
+    result.errors.push(why);
+    result
+}
+
+/// What the outcome of a review says of a policy.
+pub(in crate::cli) fn result_of(
+    index: usize,
+    policy: &Ready<'_>,
+    operation: Operation,
+    outcome: &Outcome,
+) -> PolicyResult {
+    let fields = &policy.validations;
+    let mut violations = Vec::new();
+    let mut errors: Vec<Failure> = Vec::new();
+    let mut fails = |field: &str, message: &str| {
+        let failure = Failure {
+            field_ref: field.to_owned(),
+            message: message.to_owned(),
+        };
+        if !errors.contains(&failure) {
+            errors.push(failure);
+        }
+    };
+    let mut excluded_by = None;
+    let mut n_excluded = 0;
+    let mut cost_used: u64 = 0;
+    for evaluation in &outcome.evaluations {
+        cost_used = cost_used.saturating_add(evaluation.costs.used());
+        let conditions = evaluation.match_conditions.as_ref();
+        if let Some(name) = conditions.and_then(|it| it.failed_condition.as_ref()) {
+            excluded_by.get_or_insert_with(|| name.clone());
+            n_excluded += 1;
+        }
+        let error = conditions.and_then(|it| it.error.as_ref().or(it.ignored.as_ref()));
+        if let Some(error) = error {
+            fails("spec.matchConditions", error);
+            continue;
+        }
+        let is_whole = evaluation.decisions.len() == fields.len();
+        for (n, decision) in evaluation.decisions.iter().enumerate() {
+            let field = fields.get(n).filter(|_| is_whole).map_or("spec", String::as_str);
+            match decision.evaluation {
+                EvaluationResult::Admit => {}
+                EvaluationResult::Error => fails(field, &decision.message),
+                EvaluationResult::Deny => violations.push(Violation {
+                    field_ref: field.to_owned(),
+                    message: decision.message.clone(),
+                    reason: decision.reason.clone(),
+                    binding: evaluation.binding.clone().filter(|_| !policy.is_unbound),
+                    params: evaluation.params.clone(),
+                    validation_actions: policy.actions(evaluation.binding.as_deref()).to_vec(),
+                }),
+            }
+        }
+        for annotation in &evaluation.audit_annotations {
+            let is_error = annotation.action == AuditAnnotationAction::Error;
+            if is_error || !annotation.error.is_empty() {
+                fails("spec.auditAnnotations", &annotation.error);
+            }
+        }
+    }
+    if outcome.evaluations.is_empty() {
+        for error in &outcome.errors {
+            fails("spec", error);
+        }
+    }
+    PolicyResult {
+        policy: policy.name.to_owned(),
+        index,
+        operation: operation.as_str(),
+        denied: outcome.denial.is_some(),
+        excluded_by: excluded_by.filter(|_| n_excluded == outcome.evaluations.len()),
+        violations,
+        errors,
+        cost_used,
     }
 }
 

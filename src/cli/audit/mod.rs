@@ -11,7 +11,7 @@ pub mod render;
 pub mod report;
 mod unknown;
 
-pub(super) use decide::{Auditor, Item, Judged};
+pub(super) use decide::{Auditor, Item, Judged, result_of};
 pub use decide::{Failure, ObjectId, PolicyResult, Violation};
 pub(super) use files::read as read_files;
 pub(super) use plan::Walk;
@@ -20,6 +20,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde_json::Value;
 
 use super::error::CliError;
@@ -106,7 +107,8 @@ pub(super) fn run(
     if is_of_cluster {
         let walk = Walk {
             connection: &args.connection,
-            world: &world,
+            mapper: &setup.known.mapper,
+            policies: accepted(&world).collect(),
             chunk_size: args.chunk_size,
         };
         let (resources, gaps) = walk.run(&mut |items, policies| {
@@ -141,8 +143,17 @@ pub(super) fn run(
     sink.finish()
 }
 
+/// The policies that the API server does not refuse, with their indices.
+fn accepted<'a>(
+    world: &'a World<'_>,
+) -> impl Iterator<Item = (usize, &'a ValidatingAdmissionPolicy)> {
+    let policies = world.policies.iter().enumerate();
+    let policies = policies.filter(|(_, policy)| policy.refusal.is_none());
+    policies.map(|(n, policy)| (n, &policy.object.value))
+}
+
 /// Adds the namespaces of files, where a policy asks what they are like.
-fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
+pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
     let is_asked = world.policies.iter().any(|policy| {
         unknown::has_namespace_selector(policy)
             || policy.reads.contains(&super::eval::reads::Read::NamespaceObject)

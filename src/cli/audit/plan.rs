@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
 use super::decide::Item;
 use super::report::ResourceReport;
 use crate::cli::check::finding::Finding;
@@ -9,11 +11,10 @@ use crate::cli::connection::{self, Connected, Connection};
 use crate::cli::error::CliError;
 use crate::cli::eval::cluster::Pages;
 use crate::cli::eval::setup::of_gap;
-use crate::cli::eval::world::World;
 use crate::cli::live::{self, Gap};
 use crate::cluster::error::Error;
 use crate::policy::matching;
-use crate::schema::Gvr;
+use crate::schema::{Gvr, RestMapper};
 use crate::schema::rest_mapper::ApiResource;
 
 /// A resource with the policies that are asked about its objects.
@@ -26,7 +27,10 @@ struct Listed {
 /// A way through the objects of a cluster.
 pub(in crate::cli) struct Walk<'a> {
     pub(in crate::cli) connection: &'a Connection,
-    pub(in crate::cli) world: &'a World<'a>,
+    /// What is served.
+    pub(in crate::cli) mapper: &'a RestMapper,
+    /// The policies, each with its index.
+    pub(in crate::cli) policies: Vec<(usize, &'a ValidatingAdmissionPolicy)>,
     /// Objects asked for at once.
     pub(in crate::cli) chunk_size: u32,
 }
@@ -49,7 +53,7 @@ impl Walk<'_> {
             let mut resources = Vec::new();
             let mut gaps = Vec::new();
             let mut not_stored = Vec::new();
-            for listed in plan(self.world) {
+            for listed in plan(self.mapper, &self.policies) {
                 let resource = &listed.resource;
                 if self.connection.namespace.is_some() && !resource.namespaced {
                     continue;
@@ -135,16 +139,15 @@ fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 
 /// The resources to list: of each one the versions by which all policies can be asked, and no object twice for a
 /// policy.
-fn plan(world: &World<'_>) -> Vec<Listed> {
+fn plan(
+    mapper: &RestMapper,
+    policies: &[(usize, &ValidatingAdmissionPolicy)],
+) -> Vec<Listed> {
     /// The policies of each version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
-    let mapper = &world.known.mapper;
     let mut found: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
-    for (index, policy) in world.policies.iter().enumerate() {
-        if policy.refusal.is_some() {
-            continue;
-        }
-        for matched in matching::resolve(&policy.object.value, mapper).resources {
+    for (index, policy) in policies {
+        for matched in matching::resolve(policy, mapper).resources {
             let Some(resource) = mapper.resource(&matched.gvr) else {
                 continue;
             };
@@ -158,7 +161,7 @@ fn plan(world: &World<'_>) -> Vec<Listed> {
             };
             let key = (group.to_owned(), resource.gvr.resource.clone());
             let versions = found.entry(key).or_default();
-            versions.entry(resource).or_default().insert(index);
+            versions.entry(resource).or_default().insert(*index);
         }
     }
     let mut listed = Vec::new();

@@ -204,7 +204,7 @@ impl AuditReport {
                 continue;
             };
             policy.matched += 1;
-            policy.excluded += count(result.is_excluded);
+            policy.excluded += count(result.excluded_by.is_some());
             policy.violating += count(!result.violations.is_empty());
             policy.denied += count(result.denied);
             policy.failing += count(!result.errors.is_empty());

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::world::Around;
 use crate::cli::connection::Connected;
 use crate::cli::error::CliError;
-use crate::cli::input::{Input, Object};
+use crate::cli::input::Input;
 use crate::cli::live::{self, Asked, Gap, Selection, Served, objects, objects::Kind};
 use crate::cluster::error::Error;
 use crate::cluster::http;
@@ -230,15 +230,4 @@ pub(in crate::cli) async fn read(
         }
     }
     Ok((asked, served, around, found.into_values().collect()))
-}
-
-/// The kinds of objects.
-pub(in crate::cli) fn kinds<'a>(
-    objects: impl Iterator<Item = &'a Object<Value>>,
-) -> BTreeSet<Gvk> {
-    let of_object = |object: &Object<Value>| {
-        let (group, version) = object.api_version().split_once('/').unwrap_or(("", object.api_version()));
-        Gvk::new(group, version, object.kind())
-    };
-    objects.map(of_object).collect()
 }

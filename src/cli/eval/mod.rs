@@ -84,7 +84,7 @@ fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
 }
 
 /// Asks one policy. An error of this program costs this policy, and is told.
-pub(super) fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>) -> CaseResult {
+fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>) -> CaseResult {
     let case = Case {
         name: String::new(),
         request: request.clone(),
@@ -94,6 +94,16 @@ pub(super) fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>)
         policy_name: policy.name.to_owned(),
         ..PolicyProbeSpec::default()
     };
+    run_case(policy, &probe, &case, world)
+}
+
+/// Runs a case of a probe.
+pub(super) fn run_case(
+    policy: &Ready<'_>,
+    probe: &PolicyProbeSpec,
+    case: &Case,
+    world: &World<'_>,
+) -> CaseResult {
     let setting = Setting {
         admission: &policy.admission,
         param_kind: policy.param_kind.as_ref(),
@@ -103,16 +113,16 @@ pub(super) fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>)
             Err(why) => Err(why.clone()),
         },
         namespaces: &world.namespaces,
-        authorizer: Err("nobody answers".to_owned()),
+        authorizer: Err("nobody answers for the cluster here".to_owned()),
         mapper: &world.known.mapper,
         schemas: world.known,
         refusal: policy.refusal.as_deref(),
         records: true,
     };
-    let run = || Runner::new(&probe, &setting, None).run(&case);
+    let run = || Runner::new(probe, &setting, None).run(case);
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         run::pending(
-            &case,
+            case,
             "the evaluation broke off on an error of kubectl-vap; please report it",
         )
     })

@@ -15,7 +15,7 @@ use crate::cli::error::CliError;
 use crate::cli::input::{Input, Wanted};
 use crate::cli::live::{Gap, Plan};
 use crate::policy::rule::Rule;
-use crate::schema::{Gvk, RestMapper};
+use crate::schema::Gvk;
 
 /// Where policies come from.
 #[derive(Debug)]
@@ -101,11 +101,6 @@ impl Setup {
             server,
             findings,
         })
-    }
-
-    /// The resources.
-    pub(in crate::cli) fn mapper(&self) -> &RestMapper {
-        &self.known.mapper
     }
 }
 

@@ -17,6 +17,7 @@ use crate::cli::test::refusal;
 use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
 use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::Role;
 use crate::probe::run;
 use crate::schema::Gvk;
 
@@ -67,6 +68,8 @@ pub(in crate::cli) struct Ready<'a> {
     pub(in crate::cli) refusal: Option<String>,
     /// The facts of requests that it reads.
     pub(in crate::cli) reads: BTreeSet<Read>,
+    /// The fields of its validations, `spec.validations[0].expression`.
+    pub(in crate::cli) validations: Vec<String>,
 }
 
 impl<'a> World<'a> {
@@ -130,6 +133,7 @@ impl<'a> Ready<'a> {
             name,
             admission: Admission::from_compiled(&compiled),
             reads: reads::of_policy(&compiled),
+            validations: validations(&compiled),
             compiled,
             param_kind,
             bindings,
@@ -145,6 +149,13 @@ impl<'a> Ready<'a> {
         let named = self.bindings.iter().find(|it| Some(it.name()) == binding);
         named.map(Binding::validation_actions).unwrap_or_default()
     }
+}
+
+/// The fields of the validations.
+fn validations(compiled: &CompiledPolicy) -> Vec<String> {
+    let all = compiled.expressions().iter();
+    let all = all.filter(|expression| expression.role == Role::Validation);
+    all.map(|expression| expression.field_ref.clone()).collect()
 }
 
 /// The params of a kind: of the cluster where one was asked, or else of the files.

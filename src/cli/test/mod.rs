@@ -11,7 +11,7 @@ pub mod init;
 pub mod junit;
 mod measure;
 pub mod mutants;
-mod probes;
+pub(super) mod probes;
 pub(super) mod refusal;
 pub mod render;
 pub mod report;
