@@ -115,11 +115,39 @@ impl<'a> Runner<'a> {
             return failed(case, &format!("the API server refuses the policy: {why}"));
         }
         match &self.prepared {
-            Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
+            Ok(prepared) => {
+                let request = prepared.request(case, self.setting);
+                prepared.run(case, &request, self.setting, self.is_cancelled.as_ref())
+            }
+            Err(why) => pending(case, why),
+        }
+    }
+
+    /// The request of a case, checked and completed: what of a case is the same for all versions of a policy.
+    #[must_use]
+    pub fn request(&self, case: &Case) -> CaseRequest {
+        match &self.prepared {
+            Ok(prepared) => prepared.request(case, self.setting),
+            Err(why) => CaseRequest(Err(Box::new(pending(case, why)))),
+        }
+    }
+
+    /// Runs one of the probe's cases, whose request a runner of another version of the policy has made.
+    #[must_use]
+    pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
+        if let Some(why) = self.setting.refusal {
+            return failed(case, &format!("the API server refuses the policy: {why}"));
+        }
+        match &self.prepared {
+            Ok(prepared) => prepared.run(case, request, self.setting, self.is_cancelled.as_ref()),
             Err(why) => pending(case, why),
         }
     }
 }
+
+/// The request of a case with complete objects, or what comes of the case without asking.
+#[derive(Debug)]
+pub struct CaseRequest(Result<(Request, AdmissionRequest), Box<CaseResult>>);
 
 /// A case that could not be evaluated.
 #[must_use]
@@ -215,25 +243,35 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn run(
-        &self,
-        case: &Case,
-        setting: &Setting<'_>,
-        is_cancelled: Option<&Arc<AtomicBool>>,
-    ) -> CaseResult {
+    /// The request of a case.
+    fn request(&self, case: &Case, setting: &Setting<'_>) -> CaseRequest {
         let mut faults = self.invalid_params.clone();
         faults.extend(invalid_samples(&case.request, self.samples, setting));
         if !faults.is_empty() {
-            return invalid(case, faults);
+            return CaseRequest(Err(Box::new(invalid(case, faults))));
         }
         let prepared = prepare::objects(&case.request, setting.mapper, setting.schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
-            let namespaces = case_namespaces(&prepared, &request.namespace, setting.namespaces);
-            let to = setting.admission.matched_kind(&request, &namespaces);
-            prepare::convert(&prepared, request, to, setting.schemas)
+            Ok((prepared.into_owned(), request))
         });
-        let request = match request {
+        CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
+    }
+
+    fn run(
+        &self,
+        case: &Case,
+        request: &CaseRequest,
+        setting: &Setting<'_>,
+        is_cancelled: Option<&Arc<AtomicBool>>,
+    ) -> CaseResult {
+        let (prepared, request) = match &request.0 {
+            Ok(ready) => ready,
+            Err(result) => return (**result).clone(),
+        };
+        let namespaces = case_namespaces(prepared, &request.namespace, setting.namespaces);
+        let to = setting.admission.matched_kind(request, &namespaces);
+        let request = match prepare::convert(prepared, request.clone(), to, setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };

@@ -81,7 +81,10 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     for evaluation in &policy.evaluations {
         said.extend(of_evaluation(evaluation, policy.evaluations.len() > 1));
     }
-    said.extend(policy.errors.iter().map(|error| format!("error: {error}")));
+    // What is said already is not said again.
+    let is_said = |error: &&String| said.iter().any(|line: &String| line.contains(error.as_str()));
+    let errors: Vec<_> = policy.errors.iter().filter(|error| !is_said(error)).collect();
+    said.extend(errors.into_iter().map(|error| format!("error: {error}")));
     said.extend(policy.warnings.iter().map(|warning| format!("warning: {warning}")));
     let annotations = policy.audit_annotations.iter();
     said.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));

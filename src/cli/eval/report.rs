@@ -371,7 +371,11 @@ fn evaluation(policy: &Ready<'_>, evaluation: &Evaluation) -> EvaluationReport {
     }
     let validations: Vec<_> = of_role(Role::Validation).collect();
     let is_whole = evaluation.decisions.len() == validations.len();
-    let decisions = evaluation.decisions.iter().enumerate().map(|(n, decision)| {
+    // Of match conditions that fail the decision is one about all.
+    let conditions = evaluation.match_conditions.as_ref();
+    let is_over = conditions.is_some_and(|it| !it.matches);
+    let decisions = if is_over { &[][..] } else { &evaluation.decisions };
+    let decisions = decisions.iter().enumerate().map(|(n, decision)| {
         let field = validations.get(n).filter(|_| is_whole);
         let field = field.map_or("spec", |validation| validation.field_ref.as_str());
         let result = match decision.evaluation {
