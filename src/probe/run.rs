@@ -223,7 +223,10 @@ impl<'a> Prepared<'a> {
                 .map(|(n, spec)| inline_binding(&format!("inline-{n}"), spec.clone()))
                 .collect(),
             BindingSource::Implied => {
-                vec![implied_binding(setting.admission.name(), setting.param_kind)]
+                vec![implied_binding(
+                    setting.admission.name(),
+                    setting.param_kind,
+                )]
             }
         };
         let params = match probe.params {

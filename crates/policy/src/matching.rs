@@ -134,7 +134,9 @@ fn list(values: Option<&Vec<String>>) -> &[String] {
 /// The API groups that the rules of `policy` name, `*` among them.
 pub fn groups(policy: &ValidatingAdmissionPolicy) -> impl Iterator<Item = &str> {
     let groups = rules(policy).iter();
-    groups.flat_map(|rule| list(rule.api_groups.as_ref())).map(String::as_str)
+    groups
+        .flat_map(|rule| list(rule.api_groups.as_ref()))
+        .map(String::as_str)
 }
 
 /// The rules of `policy`.

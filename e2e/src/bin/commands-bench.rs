@@ -75,12 +75,25 @@ fn main() -> Result<()> {
         args.objects,
         mib(bytes),
         POLICIES.len(),
-        POLICIES.iter().map(|(_, validations)| validations.len()).sum::<usize>()
+        POLICIES
+            .iter()
+            .map(|(_, validations)| validations.len())
+            .sum::<usize>()
     );
-    println!("{:34}{:>9}{:>11}{:>22}{:>12}", "", "seconds", "processor", "per second and core", "peak memory");
+    println!(
+        "{:34}{:>9}{:>11}{:>22}{:>12}",
+        "", "seconds", "processor", "per second and core", "peak memory"
+    );
     for file in ["objects.json", "objects.yaml"] {
-        let run = run(&args.plugin, &["audit", "-o", "json", "-f"], &[path(file), path("policies.yaml")])?;
-        let evaluations = run.report.pointer("/summary/evaluations").and_then(Value::as_u64);
+        let run = run(
+            &args.plugin,
+            &["audit", "-o", "json", "-f"],
+            &[path(file), path("policies.yaml")],
+        )?;
+        let evaluations = run
+            .report
+            .pointer("/summary/evaluations")
+            .and_then(Value::as_u64);
         let evaluations = evaluations.context("no count of evaluations")?;
         print(&format!("audit {file}"), &run, evaluations, "evaluations");
     }
@@ -103,7 +116,10 @@ fn main() -> Result<()> {
             "metadata": {"name": format!("probe-{n}")},
             "spec": {"policyName": name, "bindings": "Implied", "cases": cases},
         });
-        fs::write(suite.join(format!("probe-{n}.json")), serde_json::to_string(&probe)?)?;
+        fs::write(
+            suite.join(format!("probe-{n}.json")),
+            serde_json::to_string(&probe)?,
+        )?;
     }
     for (what, flags) in [
         ("test", &["test", "-o", "json"][..]),
@@ -116,7 +132,12 @@ fn main() -> Result<()> {
             bail!("a case does not pass: {}", run.report["summary"]);
         }
         let more = count("/mutants/evaluations").unwrap_or_default();
-        print(&format!("{what}, {cases} cases"), &run, cases + more, "cases");
+        print(
+            &format!("{what}, {cases} cases"),
+            &run,
+            cases + more,
+            "cases",
+        );
     }
     Ok(())
 }
@@ -165,7 +186,13 @@ fn run(plugin: &Path, flags: &[&str], paths: &[PathBuf]) -> Result<Run> {
     };
     let seconds = start.elapsed().as_secs_f64();
     if status.code().is_none_or(|code| code > 1) {
-        bail!("{flags:?} ends with {status}: {}", fs::read_to_string(output.path())?.chars().take(2_000).collect::<String>());
+        bail!(
+            "{flags:?} ends with {status}: {}",
+            fs::read_to_string(output.path())?
+                .chars()
+                .take(2_000)
+                .collect::<String>()
+        );
     }
     Ok(Run {
         report: serde_json::from_str(&fs::read_to_string(output.path())?)?,
@@ -177,7 +204,10 @@ fn run(plugin: &Path, flags: &[&str], paths: &[PathBuf]) -> Result<Run> {
 
 /// The policies: their names and validations.
 const POLICIES: [(&str, &[&str]); 5] = [
-    ("replicas", &["object.spec.replicas <= 50", "object.spec.replicas >= 1"]),
+    (
+        "replicas",
+        &["object.spec.replicas <= 50", "object.spec.replicas >= 1"],
+    ),
     (
         "images",
         &[
@@ -211,7 +241,10 @@ const POLICIES: [(&str, &[&str]); 5] = [
 
 fn policies() -> String {
     let policy = |(name, validations): &(&str, &[&str])| {
-        let validations: Vec<Value> = validations.iter().map(|it| json!({"expression": it})).collect();
+        let validations: Vec<Value> = validations
+            .iter()
+            .map(|it| json!({"expression": it}))
+            .collect();
         let policy = json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingAdmissionPolicy",
@@ -233,7 +266,11 @@ fn policies() -> String {
 
 /// A Deployment as it is stored, one of fifty with a fault.
 fn object(n: usize, random: &mut Random) -> Value {
-    let registry = if random.permille(20) { "docker.io" } else { "registry.example.com" };
+    let registry = if random.permille(20) {
+        "docker.io"
+    } else {
+        "registry.example.com"
+    };
     let team = format!("team-{}", random.below(20));
     let name = format!("app-{n}");
     let container = |name: &str, random: &mut Random| {
@@ -290,8 +327,14 @@ fn stored(object: &mut Value, is_stored: bool) {
         return;
     };
     if is_stored {
-        metadata.insert("uid".to_owned(), json!("00000000-0000-4000-8000-000000000000"));
-        metadata.insert("creationTimestamp".to_owned(), json!("2026-01-01T00:00:00Z"));
+        metadata.insert(
+            "uid".to_owned(),
+            json!("00000000-0000-4000-8000-000000000000"),
+        );
+        metadata.insert(
+            "creationTimestamp".to_owned(),
+            json!("2026-01-01T00:00:00Z"),
+        );
     } else {
         metadata.remove("uid");
         metadata.remove("creationTimestamp");

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::cli::eval::world::{Ready, World};
 use crate::policy::admission::{
-    AdmissionRequest, AuthorizerList, AuditAnnotationAction, Equivalent, EvaluationResult, Object,
+    AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
     Operation, Outcome, ParamList, ParamSource, Surroundings, UserInfo,
 };
 use crate::policy::matching;
@@ -182,7 +182,10 @@ impl<'a> Auditor<'a> {
         if gvk.kind.is_empty() || gvk.version.is_empty() {
             return Err("it has no apiVersion and kind".to_owned());
         }
-        if value.get("metadata").is_none_or(|metadata| !metadata.is_object()) {
+        if value
+            .get("metadata")
+            .is_none_or(|metadata| !metadata.is_object())
+        {
             return Err("it has no metadata".to_owned());
         }
         let Some(served) = self.served(&gvk) else {
@@ -235,7 +238,8 @@ impl<'a> Auditor<'a> {
             return Ok(Some(Cow::Borrowed(value)));
         }
         let is_of_interest = |gvr: &Gvr| self.has_rule(policies, |group| group == gvr.group);
-        if !is_of_interest(&served.gvr) && !served.equivalents.iter().any(|it| is_of_interest(&it.gvr))
+        if !is_of_interest(&served.gvr)
+            && !served.equivalents.iter().any(|it| is_of_interest(&it.gvr))
         {
             return Ok(None);
         }
@@ -243,7 +247,11 @@ impl<'a> Auditor<'a> {
         let faults = sample::violations(value, gvk, known, Samples::Whole, "");
         if !faults.is_empty() {
             let told = faults.iter().take(MAX_FAULTS).map(|fault| {
-                format!("{}: {}", fault.field_ref.trim_start_matches('.'), fault.message)
+                format!(
+                    "{}: {}",
+                    fault.field_ref.trim_start_matches('.'),
+                    fault.message
+                )
             });
             let told: Vec<String> = told.collect();
             return Err(format!("the API server refuses it: {}", told.join("; ")));
@@ -337,7 +345,11 @@ impl<'a> Auditor<'a> {
         }
         let outcome = admission.review(&converted, &policy.bindings, &surroundings);
         let is_asked = outcome.definition.error.is_some()
-            || (to.is_some() && outcome.bindings.iter().any(|it| it.matches || it.error.is_some()));
+            || (to.is_some()
+                && outcome
+                    .bindings
+                    .iter()
+                    .any(|it| it.matches || it.error.is_some()));
         Ok(is_asked.then(|| result_of(index, policy, request.operation, &outcome)))
     }
 
@@ -377,7 +389,11 @@ impl<'a> Auditor<'a> {
             return Ok(Vec::new());
         }
         if has_rule {
-            return Err(format!("no resource of kind {} {} is served", gvk.api_version(), gvk.kind));
+            return Err(format!(
+                "no resource of kind {} {} is served",
+                gvk.api_version(),
+                gvk.kind
+            ));
         }
         Ok(Vec::new())
     }
@@ -387,8 +403,7 @@ impl<'a> Auditor<'a> {
         policies.iter().any(|index| {
             let policy = self.world.policies.get(*index);
             policy.is_some_and(|policy| {
-                matching::groups(&policy.object.value)
-                    .any(|group| group == "*" || is_group(group))
+                matching::groups(&policy.object.value).any(|group| group == "*" || is_group(group))
             })
         })
     }
@@ -442,7 +457,10 @@ pub(in crate::cli) fn result_of(
         }
         let is_whole = evaluation.decisions.len() == fields.len();
         for (n, decision) in evaluation.decisions.iter().enumerate() {
-            let field = fields.get(n).filter(|_| is_whole).map_or("spec", String::as_str);
+            let field = fields
+                .get(n)
+                .filter(|_| is_whole)
+                .map_or("spec", String::as_str);
             match decision.evaluation {
                 EvaluationResult::Admit => {}
                 EvaluationResult::Error => fails(field, &decision.message),

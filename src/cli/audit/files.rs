@@ -99,7 +99,9 @@ impl Documents<'_> {
             && let Some(of_items) = kind.strip_suffix("List")
             && depth < MAX_LISTS
         {
-            let items = head.items.map(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()));
+            let items = head
+                .items
+                .map(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()));
             if let Some(Ok(items)) = items {
                 let api_version = head.api_version.as_ref().and_then(Value::as_str);
                 let of_items = (api_version.unwrap_or_default(), of_items);
@@ -113,7 +115,9 @@ impl Documents<'_> {
         let read: Result<Value, _> = serde_json::from_str(raw.get());
         let value = read.map_err(|error| error.to_string()).map(|mut value| {
             if let (Some((api_version, kind)), Some(fields)) = (of_list, value.as_object_mut()) {
-                fields.entry("apiVersion").or_insert_with(|| api_version.into());
+                fields
+                    .entry("apiVersion")
+                    .or_insert_with(|| api_version.into());
                 fields.entry("kind").or_insert_with(|| kind.into());
             }
             value

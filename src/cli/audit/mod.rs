@@ -53,7 +53,12 @@ pub(super) fn run(
         connection: &args.connection,
     };
     let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
-    let n_stdin = args.paths.iter().chain(&args.files).filter(|path| is_stdin(path)).count();
+    let n_stdin = args
+        .paths
+        .iter()
+        .chain(&args.files)
+        .filter(|path| is_stdin(path))
+        .count();
     let mut setup = Setup::read(&sources, &BTreeSet::new(), stdin)?;
     let is_live = setup.server.is_some();
     let beside = args.files.is_empty() && !is_live;
@@ -62,7 +67,12 @@ pub(super) fn run(
         return Err(CliError::Usage(what.to_owned()));
     }
     let mut findings = std::mem::take(&mut setup.findings);
-    let mut world = World::new(&setup.input, &setup.known, setup.around.as_ref(), &mut findings);
+    let mut world = World::new(
+        &setup.input,
+        &setup.known,
+        setup.around.as_ref(),
+        &mut findings,
+    );
     let paths = if beside { &args.paths } else { &args.files };
     let around = setup.around.as_ref();
     let has_namespaces = around.is_some_and(|around| !around.namespaces.is_empty());
@@ -156,9 +166,15 @@ fn accepted<'a>(
 pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
     let is_asked = world.policies.iter().any(|policy| {
         unknown::has_namespace_selector(policy)
-            || policy.reads.contains(&super::eval::reads::Read::NamespaceObject)
+            || policy
+                .reads
+                .contains(&super::eval::reads::Read::NamespaceObject)
     });
-    let paths: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
+    let paths: Vec<PathBuf> = paths
+        .iter()
+        .filter(|path| path.as_os_str() != "-")
+        .cloned()
+        .collect();
     if !is_asked {
         return;
     }
@@ -172,7 +188,9 @@ pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
             && text(value, "apiVersion") == "v1"
         {
             let namespace = Namespace::new(value);
-            world.namespaces.insert(namespace.name().to_owned(), namespace);
+            world
+                .namespaces
+                .insert(namespace.name().to_owned(), namespace);
         }
     });
 }

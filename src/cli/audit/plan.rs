@@ -14,8 +14,8 @@ use crate::cli::eval::setup::of_gap;
 use crate::cli::live::{self, Gap};
 use crate::cluster::error::Error;
 use crate::policy::matching;
-use crate::schema::{Gvr, RestMapper};
 use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Gvr, RestMapper};
 
 /// A resource with the policies that are asked about its objects.
 #[derive(Debug)]
@@ -62,7 +62,9 @@ impl Walk<'_> {
                 match self.list(&connected, &listed, &mut objects, each).await? {
                     Ok(()) => {}
                     // Requests for it come by, and nothing is kept of them.
-                    Err(Error::Status { code: 404 | 405, .. }) if objects == 0 => {
+                    Err(Error::Status {
+                        code: 404 | 405, ..
+                    }) if objects == 0 => {
                         not_stored.push(name(&resource.gvr));
                         continue;
                     }
@@ -124,7 +126,13 @@ fn name(gvr: &Gvr) -> String {
 
 fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
     let name = name(gvr);
-    let is_forbidden = matches!(error, Error::Status { code: 401 | 403, .. });
+    let is_forbidden = matches!(
+        error,
+        Error::Status {
+            code: 401 | 403,
+            ..
+        }
+    );
     let help = match (is_forbidden, n) {
         (true, _) => format!("ask for `list` on {name}; none of them is audited"),
         (false, 0) => "none of them is audited".to_owned(),
@@ -139,10 +147,7 @@ fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
 
 /// The resources to list: of each one the versions by which all policies can be asked, and no object twice for a
 /// policy.
-fn plan(
-    mapper: &RestMapper,
-    policies: &[(usize, &ValidatingAdmissionPolicy)],
-) -> Vec<Listed> {
+fn plan(mapper: &RestMapper, policies: &[(usize, &ValidatingAdmissionPolicy)]) -> Vec<Listed> {
     /// The policies of each version of a resource.
     type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
     let mut found: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
@@ -172,7 +177,8 @@ fn plan(
                 let is_stable = !version.contains("alpha") && !version.contains("beta");
                 (policies.len(), is_stable, version.len(), version.clone())
             });
-            let Some((resource, policies)) = best.filter(|(_, policies)| !policies.is_empty()) else {
+            let Some((resource, policies)) = best.filter(|(_, policies)| !policies.is_empty())
+            else {
                 break;
             };
             let (resource, policies) = ((*resource).clone(), policies.clone());

@@ -27,11 +27,18 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
         for unread in report.unread.iter().take(MAX_UNREAD) {
             say(&format!("{}: {}", id(&unread.id), unread.reason), "  ");
         }
-        more(&mut say, n_unread, report.unread.len().min(MAX_UNREAD), "  ");
+        more(
+            &mut say,
+            n_unread,
+            report.unread.len().min(MAX_UNREAD),
+            "  ",
+        );
         out.push('\n');
     }
     for policy in &report.policies {
-        of_policy(policy, &mut |text, indent| say(&mut out, text, indent, terminal));
+        of_policy(policy, &mut |text, indent| {
+            say(&mut out, text, indent, terminal)
+        });
         out.push('\n');
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
@@ -40,20 +47,33 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
 
 /// A line, or as many as it takes.
 fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
-    let room = terminal.width.unwrap_or(usize::MAX).saturating_sub(indent.len()).max(20);
+    let room = terminal
+        .width
+        .unwrap_or(usize::MAX)
+        .saturating_sub(indent.len())
+        .max(20);
     for line in wrap(&clean(text), room, usize::MAX, "  ") {
         let _ = writeln!(out, "{indent}{line}");
     }
 }
 
 fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
-    say(&format!("{} ({}:{})", policy.name, policy.file, policy.line), "");
+    say(
+        &format!("{} ({}:{})", policy.name, policy.file, policy.line),
+        "",
+    );
     if let Some(refused) = &policy.refused {
-        say(&format!("not evaluated: the API server refuses the policy: {refused}"), "  ");
+        say(
+            &format!("not evaluated: the API server refuses the policy: {refused}"),
+            "  ",
+        );
         return;
     }
     if policy.is_binding_implied {
-        say("no binding is known: taken as bound by one that denies and matches all", "  ");
+        say(
+            "no binding is known: taken as bound by one that denies and matches all",
+            "  ",
+        );
     }
     let excluded = match policy.excluded {
         0 => String::new(),
@@ -69,27 +89,40 @@ fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
         ),
         "  ",
     );
-    for (tallies, verb) in [(&policy.validations, "violated by"), (&policy.failures, "fails for")] {
+    for (tallies, verb) in [
+        (&policy.validations, "violated by"),
+        (&policy.failures, "fails for"),
+    ] {
         for tally in tallies {
             of_tally(tally, verb, say);
         }
     }
     if policy.matched > 0 {
         for unknown in &policy.assumed {
-            say(&format!("assumed: {}: {}", unknown.what, unknown.assumed), "  ");
+            say(
+                &format!("assumed: {}: {}", unknown.what, unknown.assumed),
+                "  ",
+            );
         }
     }
 }
 
 fn of_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
-    let actions: Vec<&str> = tally.validation_actions.iter().map(String::as_str).collect();
+    let actions: Vec<&str> = tally
+        .validation_actions
+        .iter()
+        .map(String::as_str)
+        .collect();
     let actions = match actions.as_slice() {
         [] => String::new(),
         actions => format!(" ({})", actions.join(", ")),
     };
     let field = tally.field_ref.trim_end_matches(".expression");
     let n = objects(tally.objects);
-    say(&format!("{field} {verb} {n}{actions}: {}", tally.message), "  ");
+    say(
+        &format!("{field} {verb} {n}{actions}: {}", tally.message),
+        "  ",
+    );
     for example in &tally.examples {
         say(&id(example), "    ");
     }
@@ -137,22 +170,31 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         (summary.unread, "not audited", YELLOW),
     ];
     let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
-    let parts: Vec<String> =
-        parts.map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal)).collect();
+    let parts: Vec<String> = parts
+        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
+        .collect();
     let came_to = if parts.is_empty() {
         painted("none with violations", GREEN, terminal)
     } else {
         parts.join(", ")
     };
     let n_policies = report.policies.len();
-    let policies = if n_policies == 1 { "policy" } else { "policies" };
+    let policies = if n_policies == 1 {
+        "policy"
+    } else {
+        "policies"
+    };
     let place = match &report.cluster {
         Some(server) => format!(" of {}", clean(server)),
         None => String::new(),
     };
     format!(
         "{} by {n_policies} {policies}{place}, {} matched, {} evaluations: {came_to}",
-        painted(&format!("{} audited", objects(summary.objects)), BOLD, terminal),
+        painted(
+            &format!("{} audited", objects(summary.objects)),
+            BOLD,
+            terminal
+        ),
         summary.matched,
         summary.evaluations,
     )

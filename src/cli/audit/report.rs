@@ -217,14 +217,24 @@ impl AuditReport {
             }
             for (field, (message, actions)) in seen {
                 let tally = tally(&mut policy.validations, field, message, &judged.id);
-                tally.validation_actions.extend(actions.into_iter().cloned());
+                tally
+                    .validation_actions
+                    .extend(actions.into_iter().cloned());
             }
             let mut fields = BTreeSet::new();
             for failure in &result.errors {
-                let is_known = policy.failures.iter().any(|it| it.field_ref == failure.field_ref);
+                let is_known = policy
+                    .failures
+                    .iter()
+                    .any(|it| it.field_ref == failure.field_ref);
                 let has_room = is_known || policy.failures.len() < MAX_FAILURES;
                 if has_room && fields.insert(&failure.field_ref) {
-                    tally(&mut policy.failures, &failure.field_ref, &failure.message, &judged.id);
+                    tally(
+                        &mut policy.failures,
+                        &failure.field_ref,
+                        &failure.message,
+                        &judged.id,
+                    );
                 }
             }
         }
@@ -235,8 +245,12 @@ impl AuditReport {
         let is_error = |found: &&Finding| found.severity == Severity::Error;
         self.summary.errors = self.findings.iter().filter(is_error).count();
         for policy in &mut self.policies {
-            policy.validations.sort_by_cached_key(|it| (index_of(&it.field_ref), it.field_ref.clone()));
-            policy.failures.sort_by_cached_key(|it| (index_of(&it.field_ref), it.field_ref.clone()));
+            policy
+                .validations
+                .sort_by_cached_key(|it| (index_of(&it.field_ref), it.field_ref.clone()));
+            policy
+                .failures
+                .sort_by_cached_key(|it| (index_of(&it.field_ref), it.field_ref.clone()));
         }
     }
 
@@ -258,7 +272,9 @@ impl AuditReport {
 /// The first number of a field, by which fields are sorted.
 fn index_of(field: &str) -> usize {
     let digits = field.split(['[', ']']).nth(1);
-    digits.and_then(|digits| digits.parse().ok()).unwrap_or_default()
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .unwrap_or_default()
 }
 
 /// Counts an object for a field.
@@ -279,7 +295,10 @@ fn tally<'a>(
         });
         tallies.len() - 1
     });
-    #[expect(clippy::indexing_slicing, reason = "the index of an element that was found or added")]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "the index of an element that was found or added"
+    )]
     let tally = &mut tallies[n];
     tally.objects += 1;
     if tally.examples.len() < MAX_EXAMPLES {

@@ -73,25 +73,39 @@ pub(in crate::cli) fn of_policy(
     }
     let selects = has_namespace_selector(policy);
     if selects && !assumptions.has_namespaces && !policy.reads.contains(&Read::NamespaceObject) {
-        let assumed = "a namespace that is not among the input has its name, and no labels of its own";
+        let assumed =
+            "a namespace that is not among the input has its name, and no labels of its own";
         add("namespaceSelector", assumed.to_owned());
     }
     let rules = matching::rules(&policy.object.value);
     let left_out: Vec<&str> = ["DELETE", "CONNECT"]
         .into_iter()
         .filter(|operation| {
-            assumptions.operation.is_none_or(|asked| asked.as_str() != *operation)
-                && rules.iter().any(|rule| has(rule.operations.as_ref(), operation))
+            assumptions
+                .operation
+                .is_none_or(|asked| asked.as_str() != *operation)
+                && rules
+                    .iter()
+                    .any(|rule| has(rule.operations.as_ref(), operation))
         })
         .collect();
     if !left_out.is_empty() {
-        add("operations", format!("{} is not audited", left_out.join(" and ")));
+        add(
+            "operations",
+            format!("{} is not audited", left_out.join(" and ")),
+        );
     }
     let has_subresource = |rule: &NamedRuleWithOperations| {
-        rule.resources.iter().flatten().any(|name| name.contains('/'))
+        rule.resources
+            .iter()
+            .flatten()
+            .any(|name| name.contains('/'))
     };
     if rules.iter().any(has_subresource) {
-        add("subresources", "nothing is stored of them: they are not audited".to_owned());
+        add(
+            "subresources",
+            "nothing is stored of them: they are not audited".to_owned(),
+        );
     }
     found
 }
@@ -102,12 +116,25 @@ pub(in crate::cli) fn has_namespace_selector(policy: &Ready<'_>) -> bool {
     let constraints = spec.and_then(|spec| spec.match_constraints.as_ref());
     let selector = constraints.and_then(|it| it.namespace_selector.as_ref());
     let is_set = selector.is_some_and(|selector| {
-        selector.match_labels.as_ref().is_some_and(|labels| !labels.is_empty())
-            || selector.match_expressions.as_ref().is_some_and(|of| !of.is_empty())
+        selector
+            .match_labels
+            .as_ref()
+            .is_some_and(|labels| !labels.is_empty())
+            || selector
+                .match_expressions
+                .as_ref()
+                .is_some_and(|of| !of.is_empty())
     });
-    is_set || policy.bindings.iter().any(|binding| binding.has_namespace_selector())
+    is_set
+        || policy
+            .bindings
+            .iter()
+            .any(|binding| binding.has_namespace_selector())
 }
 
 fn has(values: Option<&Vec<String>>, value: &str) -> bool {
-    values.into_iter().flatten().any(|it| it == "*" || it == value)
+    values
+        .into_iter()
+        .flatten()
+        .any(|it| it == "*" || it == value)
 }

@@ -80,7 +80,10 @@ impl Pairs {
         let mut new_of: Vec<Option<usize>> = vec![None; old.len()];
         let mut by_text: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (n, validation) in new.iter().enumerate().rev() {
-            by_text.entry(validation.expression.trim()).or_default().push(n);
+            by_text
+                .entry(validation.expression.trim())
+                .or_default()
+                .push(n);
         }
         for (of_old, validation) in new_of.iter_mut().zip(old) {
             let same = by_text.get_mut(validation.expression.trim());
@@ -107,7 +110,8 @@ impl Pairs {
 
 fn validations(policy: Option<&ValidatingAdmissionPolicy>) -> &[Validation] {
     let spec = policy.and_then(|policy| policy.spec.as_ref());
-    spec.and_then(|spec| spec.validations.as_deref()).unwrap_or_default()
+    spec.and_then(|spec| spec.validations.as_deref())
+        .unwrap_or_default()
 }
 
 /// What a validation came to, with its messages.
@@ -142,7 +146,8 @@ impl<'a> Side<'a> {
 
     /// Reports whether nothing is said of the request.
     fn is_silent(self) -> bool {
-        let is_silent = |it: &PolicyResult| it.violations.is_empty() && it.errors.is_empty() && !it.denied;
+        let is_silent =
+            |it: &PolicyResult| it.violations.is_empty() && it.errors.is_empty() && !it.denied;
         self.result().is_none_or(is_silent)
     }
 
@@ -165,7 +170,10 @@ impl<'a> Side<'a> {
         let mut messages: Vec<String> = violations.map(|it| it.message.clone()).collect();
         if !messages.is_empty() {
             messages.dedup();
-            return Some(Came { to: "false", messages });
+            return Some(Came {
+                to: "false",
+                messages,
+            });
         }
         let mut errors = result.errors.iter().filter(|it| it.field_ref == field);
         Some(match errors.next() {
@@ -183,8 +191,12 @@ impl<'a> Side<'a> {
     /// The failures that are of no validation.
     fn others(self) -> BTreeMap<&'a str, &'a str> {
         let errors = self.result().map_or(&[][..], |result| &result.errors);
-        let errors = errors.iter().filter(|it| !it.field_ref.starts_with("spec.validations["));
-        errors.map(|it| (it.field_ref.as_str(), it.message.as_str())).collect()
+        let errors = errors
+            .iter()
+            .filter(|it| !it.field_ref.starts_with("spec.validations["));
+        errors
+            .map(|it| (it.field_ref.as_str(), it.message.as_str()))
+            .collect()
     }
 }
 
@@ -211,8 +223,18 @@ pub(super) fn compare(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Option<(Ef
             kind: CauseKind::Actions,
             old_field: None,
             new_field: None,
-            old: if old.is_denied() { "denies" } else { "does not deny" }.to_owned(),
-            new: if new.is_denied() { "denies" } else { "does not deny" }.to_owned(),
+            old: if old.is_denied() {
+                "denies"
+            } else {
+                "does not deny"
+            }
+            .to_owned(),
+            new: if new.is_denied() {
+                "denies"
+            } else {
+                "does not deny"
+            }
+            .to_owned(),
         };
         (effect, vec![cause])
     })
@@ -240,7 +262,9 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
     let mut found = Vec::new();
     let mut taken = vec![false; pairs.n_new];
     for (n, of_new) in pairs.new_of.iter().enumerate() {
-        let Some(before) = old.came_to(n) else { continue };
+        let Some(before) = old.came_to(n) else {
+            continue;
+        };
         let Some(m) = *of_new else {
             if before.to != "true" {
                 found.push(Cause {
@@ -258,7 +282,11 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
         }
         let Some(now) = new.came_to(m) else { continue };
         let (kind, was, is) = if before.to != now.to {
-            (CauseKind::Validation, before.to.to_owned(), now.to.to_owned())
+            (
+                CauseKind::Validation,
+                before.to.to_owned(),
+                now.to.to_owned(),
+            )
         } else if before.messages != now.messages {
             let all = |came: &Came| came.messages.join("; ");
             (CauseKind::Message, all(&before), all(&now))
@@ -287,7 +315,10 @@ fn causes(old: Side<'_>, new: Side<'_>, pairs: &Pairs) -> Vec<Cause> {
         }
     }
     let (before, now) = (old.others(), new.others());
-    for name in before.keys().chain(now.keys().filter(|name| !before.contains_key(*name))) {
+    for name in before
+        .keys()
+        .chain(now.keys().filter(|name| !before.contains_key(*name)))
+    {
         let came = |of: &BTreeMap<&str, &str>| of.get(name).copied().unwrap_or("none").to_owned();
         if before.get(name) != now.get(name) {
             found.push(Cause {

@@ -18,9 +18,9 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::audit::{self, Auditor, Item, Judged, ObjectId, PolicyResult, Walk};
 use super::error::CliError;
+use super::eval::run_case;
 use super::eval::setup::{Setup, Sources};
 use super::eval::world::World;
-use super::eval::run_case;
 use super::parallel;
 use super::test::probes::{self, Probe};
 use crate::policy::admission::Operation;
@@ -80,7 +80,11 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
     let is_beside = args.files.is_empty() && !is_live;
     let paths = match (is_beside, &args.files) {
         (false, files) => files.clone(),
-        (true, _) => [&args.old, &args.new].into_iter().chain(&args.with).cloned().collect(),
+        (true, _) => [&args.old, &args.new]
+            .into_iter()
+            .chain(&args.with)
+            .cloned()
+            .collect(),
     };
     if !is_beside && !is_live {
         for world in [&mut before, &mut after] {
@@ -137,7 +141,10 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
             let [of_old, of_new] = pair.sides;
             let old = of_old.and_then(|index| before.policies.get(index));
             let new = of_new.and_then(|index| after.policies.get(index));
-            [old, new].into_iter().flatten().map(move |policy| (n, &policy.object.value))
+            [old, new]
+                .into_iter()
+                .flatten()
+                .map(move |policy| (n, &policy.object.value))
         });
         let walk = Walk {
             connection: &args.connection,
@@ -156,7 +163,10 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         // A file that both versions are beside is read once.
         let mut seen = BTreeSet::new();
         audit::read_files(&paths, stdin, &mut |item| {
-            let is_new = item.place.as_ref().is_none_or(|place| !is_beside || seen.insert(place.clone()));
+            let is_new = item
+                .place
+                .as_ref()
+                .is_none_or(|place| !is_beside || seen.insert(place.clone()));
             if is_new && !(is_beside && is_of_policies(&item)) {
                 batch.push(item);
             }
@@ -173,7 +183,11 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
 
 /// Reports whether the object is one of those that say what is decided, and not one that is decided about.
 fn is_of_policies(item: &Item) -> bool {
-    let group = item.value.as_ref().ok().and_then(|value| value.get("apiVersion")?.as_str());
+    let group = item
+        .value
+        .as_ref()
+        .ok()
+        .and_then(|value| value.get("apiVersion")?.as_str());
     let group = group.and_then(|of| Some(of.split_once('/')?.0));
     matches!(
         group,
@@ -215,7 +229,10 @@ fn of_probe(
     groups: &mut Groups,
     report: &mut DiffReport,
 ) {
-    let Some(pair) = pairs.iter().find(|pair| pair.name == probe.spec.policy_name) else {
+    let Some(pair) = pairs
+        .iter()
+        .find(|pair| pair.name == probe.spec.policy_name)
+    else {
         return;
     };
     for (n, case) in probe.spec.cases.iter().enumerate() {
@@ -223,23 +240,27 @@ fn of_probe(
         let place = format!("{}:{}", probe.object.source.name, place.line);
         let name = format!("probe {}, case {}", probe.name(), case.name);
         report.summary.cases += 1;
-        let decided = |world: &World<'_>, n: Option<usize>| -> Result<Option<PolicyResult>, String> {
-            let Some(policy) = n.and_then(|n| world.policies.get(n)) else {
-                return Ok(None);
+        let decided =
+            |world: &World<'_>, n: Option<usize>| -> Result<Option<PolicyResult>, String> {
+                let Some(policy) = n.and_then(|n| world.policies.get(n)) else {
+                    return Ok(None);
+                };
+                let result = run_case(policy, &probe.spec, case, world);
+                let Some(outcome) = &result.outcome else {
+                    return Err(result.status.difference.unwrap_or_default());
+                };
+                let result = audit::result_of(0, policy, Operation::default(), outcome);
+                let is_asked = outcome.not_asked.is_none()
+                    && (outcome.denial.is_some()
+                        || !outcome.evaluations.is_empty()
+                        || !outcome.errors.is_empty());
+                Ok(is_asked.then_some(result))
             };
-            let result = run_case(policy, &probe.spec, case, world);
-            let Some(outcome) = &result.outcome else {
-                return Err(result.status.difference.unwrap_or_default());
-            };
-            let result = audit::result_of(0, policy, Operation::default(), outcome);
-            let is_asked = outcome.not_asked.is_none()
-                && (outcome.denial.is_some() || !outcome.evaluations.is_empty() || !outcome.errors.is_empty());
-            Ok(is_asked.then_some(result))
-        };
         let [of_old, of_new] = pair.sides;
         match (decided(before, of_old), decided(after, of_new)) {
             (Ok(old), Ok(new)) => {
-                let sides = [(of_old, &old), (of_new, &new)].map(|(n, result)| side(n, result.as_ref()));
+                let sides =
+                    [(of_old, &old), (of_new, &new)].map(|(n, result)| side(n, result.as_ref()));
                 let [old, new] = sides;
                 if let Some(found) = compare(old, new, &pair.pairs) {
                     let subject = (name.as_str(), Some(place.as_str()));
@@ -274,7 +295,9 @@ impl Differ<'_> {
         let [old, new]: [Vec<usize>; 2] =
             [old, new].map(|side: Vec<Option<usize>>| side.into_iter().flatten().collect());
         let [of_old, of_new] = &self.auditors;
-        let judged = parallel::map(items, |item| (of_old.judge(item, &old), of_new.judge(item, &new)));
+        let judged = parallel::map(items, |item| {
+            (of_old.judge(item, &old), of_new.judge(item, &new))
+        });
         for (old, new) in judged {
             self.add(&pairs, &old, &new);
         }
@@ -287,7 +310,8 @@ impl Differ<'_> {
             (Ok(of_old), Ok(of_new)) => (of_old, of_new),
             (Err(why), _) | (_, Err(why)) => {
                 let place = place.map(|place| format!(" ({place})"));
-                self.report.unread(format!("{name}{}", place.unwrap_or_default()), why);
+                self.report
+                    .unread(format!("{name}{}", place.unwrap_or_default()), why);
                 return;
             }
         };
@@ -301,7 +325,8 @@ impl Differ<'_> {
             let found = compare(side(n_old, before), side(n_new, now), &pair.pairs);
             if let Some(found) = found {
                 let subject = (name.as_str(), place.as_deref());
-                self.groups.add(&mut self.report.summary, pair.name, subject, found);
+                self.groups
+                    .add(&mut self.report.summary, pair.name, subject, found);
             }
         }
     }
@@ -313,7 +338,10 @@ fn words(id: &ObjectId) -> (String, Option<String>) {
         "" => id.name.clone(),
         namespace => format!("{namespace}/{}", id.name),
     };
-    let place = id.file.as_ref().map(|file| format!("{file}:{}", id.line.unwrap_or(1)));
+    let place = id
+        .file
+        .as_ref()
+        .map(|file| format!("{file}:{}", id.line.unwrap_or(1)));
     match id.kind.as_str() {
         "" => ("an object".to_owned(), place),
         kind => (format!("{kind} {name}"), place),

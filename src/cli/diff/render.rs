@@ -22,14 +22,29 @@ pub fn text(report: &DiffReport, terminal: Terminal) -> String {
     }
     if report.summary.unread > 0 {
         for unread in report.unread.iter().take(MAX_SUBJECTS) {
-            say(&mut out, &format!("not compared: {}: {}", unread.name, unread.reason), "", terminal);
+            say(
+                &mut out,
+                &format!("not compared: {}: {}", unread.name, unread.reason),
+                "",
+                terminal,
+            );
         }
         let shown = u64::try_from(report.unread.len().min(MAX_SUBJECTS)).unwrap_or(u64::MAX);
-        more(&mut out, report.summary.unread.saturating_sub(shown), "", terminal);
+        more(
+            &mut out,
+            report.summary.unread.saturating_sub(shown),
+            "",
+            terminal,
+        );
         out.push('\n');
     }
     for one in &report.one_sided {
-        say(&mut out, &format!("only in {}: {}", one.version, one.policy), "", terminal);
+        say(
+            &mut out,
+            &format!("only in {}: {}", one.version, one.policy),
+            "",
+            terminal,
+        );
     }
     if !report.one_sided.is_empty() {
         out.push('\n');
@@ -103,13 +118,22 @@ fn cause(cause: &Cause) -> String {
 
 fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
     if n > 0 {
-        say(out, &format!("and {n} more; `-o json` names up to 100"), indent, terminal);
+        say(
+            out,
+            &format!("and {n} more; `-o json` names up to 100"),
+            indent,
+            terminal,
+        );
     }
 }
 
 /// A line, or as many as it takes.
 fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
-    let room = terminal.width.unwrap_or(usize::MAX).saturating_sub(indent.len()).max(20);
+    let room = terminal
+        .width
+        .unwrap_or(usize::MAX)
+        .saturating_sub(indent.len())
+        .max(20);
     for line in wrap(&clean(text), room, usize::MAX, "  ") {
         let _ = writeln!(out, "{indent}{line}");
     }
@@ -121,19 +145,32 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let parts = [
         (summary.denied, "denied that was allowed", RED),
         (summary.allowed, "allowed that was denied", YELLOW),
-        (summary.same, "decided alike for other reasons or with other words", YELLOW),
+        (
+            summary.same,
+            "decided alike for other reasons or with other words",
+            YELLOW,
+        ),
         (summary.unread, "not compared", YELLOW),
     ];
     let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
-    let parts: Vec<String> =
-        parts.map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal)).collect();
+    let parts: Vec<String> = parts
+        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
+        .collect();
     let came_to = match (parts.as_slice(), summary.objects + summary.cases) {
-        ([], 0) => painted("nothing to compare them by: name probes or objects", YELLOW, terminal),
+        ([], 0) => painted(
+            "nothing to compare them by: name probes or objects",
+            YELLOW,
+            terminal,
+        ),
         ([], _) => painted("no difference", GREEN, terminal),
         (parts, _) => parts.join(", "),
     };
     let count = |n: u64, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
-    let policies = if summary.policies == 1 { "policy" } else { "policies" };
+    let policies = if summary.policies == 1 {
+        "policy"
+    } else {
+        "policies"
+    };
     format!(
         "{} {policies} compared by {} and {}: {came_to}",
         summary.policies,

@@ -186,7 +186,8 @@ pub(in crate::cli) async fn read(
         if let Err(why) = &listed {
             asked.gaps.push(Gap {
                 message: format!("the params {} cannot be read: {why}", kind.kind),
-                help: "policies that read them are taken as the API server takes them without".to_owned(),
+                help: "policies that read them are taken as the API server takes them without"
+                    .to_owned(),
                 is_fatal: true,
             });
         }

@@ -45,11 +45,22 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
     };
     let mut setup = Setup::read(&sources, &kinds.collect::<BTreeSet<_>>(), stdin)?;
     let mut findings = std::mem::take(&mut setup.findings);
-    let world = World::new(&setup.input, &setup.known, setup.around.as_ref(), &mut findings);
+    let world = World::new(
+        &setup.input,
+        &setup.known,
+        setup.around.as_ref(),
+        &mut findings,
+    );
     // As the policies see it, where that can be told.
     let prepared = prepared(&request, &setup.known);
-    let has_bindings = setup.around.as_ref().is_some_and(|around| around.has_bindings);
-    let n_own = setup.around.as_ref().map_or(usize::MAX, |around| around.n_own_policies);
+    let has_bindings = setup
+        .around
+        .as_ref()
+        .is_some_and(|around| around.has_bindings);
+    let n_own = setup
+        .around
+        .as_ref()
+        .map_or(usize::MAX, |around| around.n_own_policies);
     let policies = world.policies.iter().enumerate().map(|(n, policy)| {
         if let Some(why) = &policy.refusal {
             return PolicyEval::without(policy, Verdict::Refused, why.clone());

@@ -53,8 +53,7 @@ pub(in crate::cli) fn of_policy(compiled: &CompiledPolicy) -> BTreeSet<Read> {
 }
 
 fn of_expression(ast: &Ast, found: &mut BTreeSet<Read>) {
-    let is_request =
-        |expr: &Expr| matches!(expr, Expr::Ident(name) if name.trim_start_matches('.') == "request");
+    let is_request = |expr: &Expr| matches!(expr, Expr::Ident(name) if name.trim_start_matches('.') == "request");
     let mut n_selected = 0;
     let mut n_requests = 0;
     for (_, expr) in ast.iter() {
@@ -118,10 +117,22 @@ mod tests {
     fn what_is_read_is_told() {
         check("object.request.userInfo == oldObject", "oldObject");
         check("request.userInfo.username != ''", "request.userInfo");
-        check("has(request.options.a) && request.name != ''", "request.options");
-        check("dyn(request)['operation'] == ''", "request.userInfo request.operation request.options");
-        check("authorizer.requestResource.check('get').allowed()", "authorizer");
-        check("params.a in namespaceObject.metadata.labels", "namespaceObject params");
+        check(
+            "has(request.options.a) && request.name != ''",
+            "request.options",
+        );
+        check(
+            "dyn(request)['operation'] == ''",
+            "request.userInfo request.operation request.options",
+        );
+        check(
+            "authorizer.requestResource.check('get').allowed()",
+            "authorizer",
+        );
+        check(
+            "params.a in namespaceObject.metadata.labels",
+            "namespaceObject params",
+        );
         check("object.metadata.name != 'oldObject'", "");
     }
 }

@@ -62,11 +62,19 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
     let mut said = vec![policy.why.clone()];
     if policy.verdict == Verdict::Denied {
         let reason = policy.reason.as_deref().unwrap_or_default();
-        said.push(format!("reason: {reason} ({})", policy.code.unwrap_or_default()));
+        said.push(format!(
+            "reason: {reason} ({})",
+            policy.code.unwrap_or_default()
+        ));
     }
-    let is_asked = matches!(policy.verdict, Verdict::Denied | Verdict::Allowed | Verdict::Excluded);
+    let is_asked = matches!(
+        policy.verdict,
+        Verdict::Denied | Verdict::Allowed | Verdict::Excluded
+    );
     if policy.is_binding_implied && is_asked {
-        said.push("no binding is known: taken as bound by one that denies and matches all".to_owned());
+        said.push(
+            "no binding is known: taken as bound by one that denies and matches all".to_owned(),
+        );
     }
     for binding in &policy.bindings {
         let does = match (&binding.error, binding.matches) {
@@ -82,10 +90,22 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
         said.extend(of_evaluation(evaluation, policy.evaluations.len() > 1));
     }
     // What is said already is not said again.
-    let is_said = |error: &&String| said.iter().any(|line: &String| line.contains(error.as_str()));
-    let errors: Vec<_> = policy.errors.iter().filter(|error| !is_said(error)).collect();
+    let is_said = |error: &&String| {
+        said.iter()
+            .any(|line: &String| line.contains(error.as_str()))
+    };
+    let errors: Vec<_> = policy
+        .errors
+        .iter()
+        .filter(|error| !is_said(error))
+        .collect();
     said.extend(errors.into_iter().map(|error| format!("error: {error}")));
-    said.extend(policy.warnings.iter().map(|warning| format!("warning: {warning}")));
+    said.extend(
+        policy
+            .warnings
+            .iter()
+            .map(|warning| format!("warning: {warning}")),
+    );
     let annotations = policy.audit_annotations.iter();
     said.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
     if is_asked {
@@ -108,10 +128,21 @@ fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbo
 fn of_evaluation(evaluation: &EvaluationReport, is_one_of_many: bool) -> Vec<String> {
     let mut said = Vec::new();
     if is_one_of_many || evaluation.params.is_some() {
-        let params = evaluation.params.as_deref().map(|params| format!(", params {params}"));
-        said.push(format!("under binding {}{}:", evaluation.binding, params.unwrap_or_default()));
+        let params = evaluation
+            .params
+            .as_deref()
+            .map(|params| format!(", params {params}"));
+        said.push(format!(
+            "under binding {}{}:",
+            evaluation.binding,
+            params.unwrap_or_default()
+        ));
     }
-    for expression in evaluation.match_conditions.iter().chain(&evaluation.validations) {
+    for expression in evaluation
+        .match_conditions
+        .iter()
+        .chain(&evaluation.validations)
+    {
         let name = expression.name.as_deref().map(|name| format!(" `{name}`"));
         let message = match expression.message.as_str() {
             "" => String::new(),

@@ -247,7 +247,11 @@ impl PolicyEval {
         let (verdict, why) = verdict(outcome, unmatched);
         let denial = outcome.denial.as_ref();
         let deciding = trace::of_case(result, &policy.compiled, policy.object);
-        let decides = |field: &str| deciding.iter().any(|it| it.decides && it.field_ref == field);
+        let decides = |field: &str| {
+            deciding
+                .iter()
+                .any(|it| it.decides && it.field_ref == field)
+        };
         let n_expressions = policy.compiled.expressions().len();
         let trace = (0..n_expressions).filter_map(|index| {
             let mut trace = trace::of_expression(result, &policy.compiled, policy.object, index)?;
@@ -270,7 +274,8 @@ impl PolicyEval {
             warnings: outcome.warnings.clone(),
             audit_annotations: outcome.audit_annotations.clone(),
             errors: outcome.errors.clone(),
-            cost_used: u64::try_from(result.status.cost_used.unwrap_or_default()).unwrap_or_default(),
+            cost_used: u64::try_from(result.status.cost_used.unwrap_or_default())
+                .unwrap_or_default(),
             trace: trace.collect(),
             ..Self::without(policy, verdict, why)
         }
@@ -285,20 +290,40 @@ fn verdict(outcome: &Outcome, unmatched: Option<Unmatched>) -> (Verdict, String)
         return (Verdict::Denied, denial.cause.clone());
     }
     if let Some(error) = &outcome.definition.error {
-        return (Verdict::Allowed, format!("failurePolicy Ignore passes over an error: {error}"));
+        return (
+            Verdict::Allowed,
+            format!("failurePolicy Ignore passes over an error: {error}"),
+        );
     }
     if outcome.definition.matched.is_none() {
-        return (Verdict::NotMatched, unmatched.map_or("its match constraints do not match", words).to_owned());
+        return (
+            Verdict::NotMatched,
+            unmatched
+                .map_or("its match constraints do not match", words)
+                .to_owned(),
+        );
     }
     if !outcome.bindings.iter().any(|binding| binding.matches) {
-        let error = outcome.bindings.iter().find_map(|binding| binding.error.as_ref());
+        let error = outcome
+            .bindings
+            .iter()
+            .find_map(|binding| binding.error.as_ref());
         return match error {
-            Some(error) => (Verdict::Allowed, format!("failurePolicy Ignore passes over an error: {error}")),
-            None => (Verdict::NotBound, "none of its bindings matches the request".to_owned()),
+            Some(error) => (
+                Verdict::Allowed,
+                format!("failurePolicy Ignore passes over an error: {error}"),
+            ),
+            None => (
+                Verdict::NotBound,
+                "none of its bindings matches the request".to_owned(),
+            ),
         };
     }
     if let Some(error) = outcome.errors.first() {
-        return (Verdict::Allowed, format!("an error does not deny here: {error}"));
+        return (
+            Verdict::Allowed,
+            format!("an error does not deny here: {error}"),
+        );
     }
     let condition = outcome.evaluations.iter().map(|evaluation| {
         let conditions = evaluation.match_conditions.as_ref()?;
@@ -306,8 +331,14 @@ fn verdict(outcome: &Outcome, unmatched: Option<Unmatched>) -> (Verdict, String)
     });
     let conditions: Option<Vec<&str>> = condition.collect();
     match conditions.as_deref() {
-        Some([]) => (Verdict::Allowed, "there are no params, and that is allowed".to_owned()),
-        Some([first, ..]) => (Verdict::Excluded, format!("the match condition `{first}` is false")),
+        Some([]) => (
+            Verdict::Allowed,
+            "there are no params, and that is allowed".to_owned(),
+        ),
+        Some([first, ..]) => (
+            Verdict::Excluded,
+            format!("the match condition `{first}` is false"),
+        ),
         None if failed(outcome) => {
             let what = "a validation is false, and no binding that matches has the action Deny";
             (Verdict::Allowed, what.to_owned())
@@ -319,7 +350,9 @@ fn verdict(outcome: &Outcome, unmatched: Option<Unmatched>) -> (Verdict, String)
 /// Reports whether a validation is not true.
 fn failed(outcome: &Outcome) -> bool {
     let decisions = outcome.evaluations.iter().flat_map(|it| &it.decisions);
-    decisions.into_iter().any(|decision| decision.action == Action::Deny)
+    decisions
+        .into_iter()
+        .any(|decision| decision.action == Action::Deny)
 }
 
 /// The part of match constraints that does not match, in words.
@@ -374,7 +407,11 @@ fn evaluation(policy: &Ready<'_>, evaluation: &Evaluation) -> EvaluationReport {
     // Of match conditions that fail the decision is one about all.
     let conditions = evaluation.match_conditions.as_ref();
     let is_over = conditions.is_some_and(|it| !it.matches);
-    let decisions = if is_over { &[][..] } else { &evaluation.decisions };
+    let decisions = if is_over {
+        &[][..]
+    } else {
+        &evaluation.decisions
+    };
     let decisions = decisions.iter().enumerate().map(|(n, decision)| {
         let field = validations.get(n).filter(|_| is_whole);
         let field = field.map_or("spec", |validation| validation.field_ref.as_str());
@@ -403,7 +440,9 @@ impl EvalReport {
     pub(super) fn finish(&mut self) {
         let count = |of: &[Verdict]| {
             let policies = self.policies.iter();
-            policies.filter(|policy| of.contains(&policy.verdict)).count()
+            policies
+                .filter(|policy| of.contains(&policy.verdict))
+                .count()
         };
         self.summary = Summary {
             policies: self.policies.len(),

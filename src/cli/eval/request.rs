@@ -173,8 +173,14 @@ mod tests {
     #[test]
     fn requests_are_completed() {
         let pod = json!({"kind": "Pod"});
-        check(json!({"object": pod}), Ok(json!({"operation": "CREATE", "object": pod})));
-        check(json!({"oldObject": pod}), Ok(json!({"operation": "DELETE", "oldObject": pod})));
+        check(
+            json!({"object": pod}),
+            Ok(json!({"operation": "CREATE", "object": pod})),
+        );
+        check(
+            json!({"oldObject": pod}),
+            Ok(json!({"operation": "DELETE", "oldObject": pod})),
+        );
         check(
             json!({"operation": "DELETE", "object": pod}),
             Ok(json!({"operation": "DELETE", "oldObject": pod})),
@@ -196,8 +202,17 @@ mod tests {
     #[test]
     fn what_is_no_request_is_told() {
         check(json!([]), Err("holds no request"));
-        check(json!({"kind": "AdmissionReview", "request": null}), Err("without a `request`"));
-        check(json!({"kind": "Pod"}), Err("`kind` is no field of a request"));
-        check(json!({"object": {}, "dryRun": "yes"}), Err("holds no request: invalid type"));
+        check(
+            json!({"kind": "AdmissionReview", "request": null}),
+            Err("without a `request`"),
+        );
+        check(
+            json!({"kind": "Pod"}),
+            Err("`kind` is no field of a request"),
+        );
+        check(
+            json!({"object": {}, "dryRun": "yes"}),
+            Err("holds no request: invalid type"),
+        );
     }
 }

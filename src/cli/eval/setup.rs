@@ -113,6 +113,11 @@ pub(in crate::cli) fn of_gap(gap: Gap, server: &str) -> Finding {
     };
     Finding {
         help: Some(gap.help),
-        ..Finding::new(severity, Rule::UnreadCluster, gap.message, Location::of_file(server))
+        ..Finding::new(
+            severity,
+            Rule::UnreadCluster,
+            gap.message,
+            Location::of_file(server),
+        )
     }
 }

@@ -117,7 +117,10 @@ impl<'a> Ready<'a> {
     ) -> Self {
         let name = object.name().unwrap_or_default();
         let param_kind = policy::param_kind(&object.value);
-        let of_policy = input.bindings.iter().filter(|it| it.value.spec.policy_name == name);
+        let of_policy = input
+            .bindings
+            .iter()
+            .filter(|it| it.value.spec.policy_name == name);
         // Of several of one name the last, as `kubectl apply` has it.
         let named = of_policy.map(|it| (it.name().unwrap_or_default(), Binding::new(&it.value)));
         let named: BTreeMap<&str, Binding> = named.collect();

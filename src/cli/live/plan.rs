@@ -56,8 +56,7 @@ impl Plan {
             names: names::parse(&named).map_err(CliError::Usage)?,
             selector: selector.cloned(),
         };
-        let is_live =
-            live || connection.is_given() || selector.is_some() || !named.is_empty();
+        let is_live = live || connection.is_given() || selector.is_some() || !named.is_empty();
         if paths.is_empty() && !is_live {
             let what = "name files or directories, or write --live for the policies of a cluster";
             return Err(CliError::Usage(what.to_owned()));

@@ -98,7 +98,11 @@ impl<'a> FileCluster<'a> {
         let (_, admission) = policy.compiled();
         let setting = self.setting(policy, admission, false);
         let runner = run::Runner::new(probe, &setting, None);
-        probe.cases.iter().map(|case| runner.request(case)).collect()
+        probe
+            .cases
+            .iter()
+            .map(|case| runner.request(case))
+            .collect()
     }
 
     /// How many of the cases of a probe pass with another policy in the place of its own, until one does not.

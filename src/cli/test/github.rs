@@ -34,7 +34,10 @@ pub fn annotations(report: &TestReport) -> String {
         });
     }
     for probe in &report.probes {
-        let failed = probe.cases.iter().filter(|case| case.outcome != CaseOutcome::Passed);
+        let failed = probe
+            .cases
+            .iter()
+            .filter(|case| case.outcome != CaseOutcome::Passed);
         all.extend(failed.map(|case| of_case(probe, case)));
     }
     let n_shown = if all.len() > MAX_ANNOTATIONS {
@@ -100,7 +103,9 @@ fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
 impl Annotation<'_> {
     /// The workflow command.
     fn command(&self, out: &mut String) {
-        let at = self.place.map(|(line, column)| format!(",line={line},col={column}"));
+        let at = self
+            .place
+            .map(|(line, column)| format!(",line={line},col={column}"));
         let lines: Vec<String> = self.text.lines().map(|line| data(&clean(line))).collect();
         let _ = writeln!(
             out,
@@ -116,7 +121,12 @@ impl Annotation<'_> {
     fn line(&self, out: &mut String) {
         let at = self.place.map(|(line, column)| format!(":{line}:{column}"));
         let first = self.text.lines().next().unwrap_or_default();
-        let line = format!("{}{}: {}: {first}", self.file, at.unwrap_or_default(), self.title);
+        let line = format!(
+            "{}{}: {}: {first}",
+            self.file,
+            at.unwrap_or_default(),
+            self.title
+        );
         let _ = writeln!(out, "  {}", clean(&line));
     }
 }

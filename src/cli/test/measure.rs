@@ -101,8 +101,10 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
         let mutants = mutants::of_policy(compiled);
         let noticed = parallel::map(&mutants, |mutant| {
             // What breaks off on a mutant is noticed.
-            panic::catch_unwind(AssertUnwindSafe(|| notice(cluster, &probes, &requests, mutant)))
-                .unwrap_or((true, 0))
+            panic::catch_unwind(AssertUnwindSafe(|| {
+                notice(cluster, &probes, &requests, mutant)
+            }))
+            .unwrap_or((true, 0))
         });
         for (mutant, (is_noticed, n)) in mutants.into_iter().zip(noticed) {
             report.total += 1;
