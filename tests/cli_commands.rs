@@ -267,7 +267,7 @@ fn an_audit_counts_and_names_objects() {
         .iter()
         .map(|it| (it["name"].as_str().unwrap(), it["line"].as_u64().unwrap()))
         .collect();
-    assert_eq!(named, [("web", 1), ("cache", 37)]);
+    assert_eq!(named, [("web", 1), ("cache", 35)]);
     let violation = &objects[0]["results"][0]["violations"][0];
     assert_eq!(violation["message"], "at most 50 replicas, not 60");
     assert_eq!(violation["fieldRef"], "spec.validations[0].expression");

@@ -25,7 +25,7 @@ use serde_json::Value;
 
 use super::error::CliError;
 use super::eval::setup::{Setup, Sources};
-use super::eval::world::World;
+use super::eval::world::{Ready, World};
 use super::{json, parallel, terminal, write_open};
 use crate::policy::admission::Namespace;
 use args::{AuditArgs, AuditOutput};
@@ -84,21 +84,6 @@ pub(super) fn run(
         operation: args.operation,
         has_namespaces,
     };
-    let policies = world.policies.iter().map(|policy| PolicyAudit {
-        name: policy.name.to_owned(),
-        file: policy.object.source.name.clone(),
-        line: policy.object.place().line,
-        is_binding_implied: policy.is_unbound,
-        refused: policy.refusal.clone(),
-        assumed: unknown::of_policy(policy, &world, assumptions),
-        matched: 0,
-        excluded: 0,
-        violating: 0,
-        denied: 0,
-        failing: 0,
-        validations: Vec::new(),
-        failures: Vec::new(),
-    });
     let report = AuditReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "AuditReport",
@@ -107,7 +92,7 @@ pub(super) fn run(
         summary: Summary::default(),
         findings,
         resources: Vec::new(),
-        policies: policies.collect(),
+        policies: of_policies(&world, assumptions),
         unread: Vec::new(),
     };
     let mut sink = Sink::new(args.output, report, out, err);
@@ -128,29 +113,59 @@ pub(super) fn run(
         sink.report.resources = resources;
         sink.report.findings.extend(gaps);
     } else {
-        let all: Vec<usize> = (0..world.policies.len()).collect();
-        let mut batch = Vec::new();
-        let mut failed = None;
-        let mut flush = |batch: &mut Vec<Item>| {
-            let judged = parallel::map(batch, |item| auditor.judge(item, &all));
-            batch.clear();
-            sink.add(&judged)
-        };
-        read_files(paths, stdin, &mut |item| {
-            if failed.is_some() {
-                return;
-            }
-            batch.push(item);
-            if batch.len() >= BATCH {
-                failed = flush(&mut batch).err();
-            }
-        });
-        match failed {
-            Some(error) => return Err(error),
-            None => flush(&mut batch)?,
-        }
+        of_files(paths, stdin, &auditor, &mut sink)?;
     }
     sink.finish()
+}
+
+/// The policies, with no object counted yet.
+fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAudit> {
+    let of_policy = |policy: &Ready<'_>| PolicyAudit {
+        name: policy.name.to_owned(),
+        file: policy.object.source.name.clone(),
+        line: policy.object.place().line,
+        is_binding_implied: policy.is_unbound,
+        refused: policy.refusal.clone(),
+        assumed: unknown::of_policy(policy, world, assumptions),
+        matched: 0,
+        excluded: 0,
+        violating: 0,
+        denied: 0,
+        failing: 0,
+        validations: Vec::new(),
+        failures: Vec::new(),
+    };
+    world.policies.iter().map(of_policy).collect()
+}
+
+/// Audits the objects of files.
+fn of_files(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    auditor: &Auditor<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<(), CliError> {
+    let all: Vec<usize> = (0..sink.report.policies.len()).collect();
+    let mut batch = Vec::new();
+    let mut flush = |batch: &mut Vec<Item>| {
+        let judged = parallel::map(batch, |item| auditor.judge(item, &all));
+        batch.clear();
+        sink.add(&judged)
+    };
+    let mut failed = None;
+    read_files(paths, stdin, &mut |item| {
+        if failed.is_some() {
+            return;
+        }
+        batch.push(item);
+        if batch.len() >= BATCH {
+            failed = flush(&mut batch).err();
+        }
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => flush(&mut batch),
+    }
 }
 
 /// The policies that the API server does not refuse, with their indices.

@@ -50,19 +50,8 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         let what = "standard input can have objects, by `-f -`; name files for the others";
         return Err(CliError::Usage(what.to_owned()));
     }
-    let mut read = |version: &PathBuf| {
-        let paths: Vec<PathBuf> = [version].into_iter().chain(&args.with).cloned().collect();
-        let sources = Sources {
-            paths: &paths,
-            crds: &args.crds,
-            selector: None,
-            live: args.live,
-            connection: &args.connection,
-        };
-        Setup::read(&sources, &BTreeSet::new(), stdin)
-    };
-    let mut old = read(&args.old)?;
-    let mut new = read(&args.new)?;
+    let mut old = version(args, &args.old, stdin)?;
+    let mut new = version(args, &args.new, stdin)?;
     let mut findings = std::mem::take(&mut old.findings);
     for found in std::mem::take(&mut new.findings) {
         let is_known = |it: &super::check::finding::Finding| {
@@ -99,17 +88,6 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         written.retain(|probe| seen.insert((probe.source.name.clone(), probe.document.index)));
         cases = probes::read(written, &names, &mut findings).map_err(CliError::Broken)?;
     }
-    let one_sided = pairs.iter().filter_map(|pair| {
-        let version = match pair.sides {
-            [Some(_), None] => "old",
-            [None, Some(_)] => "new",
-            _ => return None,
-        };
-        Some(OneSided {
-            policy: pair.name.to_owned(),
-            version,
-        })
-    });
     let mut report = DiffReport {
         api_version: "cli.vap-status.dev/v1alpha1",
         kind: "DiffReport",
@@ -120,7 +98,7 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
             ..Summary::default()
         },
         findings,
-        one_sided: one_sided.collect(),
+        one_sided: one_sided(&pairs),
         groups: Vec::new(),
         unread: Vec::new(),
     };
@@ -137,19 +115,10 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         report: &mut report,
     };
     if is_of_cluster {
-        let policies = pairs.iter().enumerate().flat_map(|(n, pair)| {
-            let [of_old, of_new] = pair.sides;
-            let old = of_old.and_then(|index| before.policies.get(index));
-            let new = of_new.and_then(|index| after.policies.get(index));
-            [old, new]
-                .into_iter()
-                .flatten()
-                .map(move |policy| (n, &policy.object.value))
-        });
         let walk = Walk {
             connection: &args.connection,
             mapper: &new.known.mapper,
-            policies: policies.collect::<Vec<(usize, &ValidatingAdmissionPolicy)>>(),
+            policies: of_both(&pairs, &before, &after),
             chunk_size: args.chunk_size,
         };
         let (_, gaps) = walk.run(&mut |items, policies| {
@@ -158,27 +127,55 @@ pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, C
         })?;
         report.findings.extend(gaps);
     } else {
-        let all: Vec<usize> = (0..pairs.len()).collect();
-        let mut batch = Vec::new();
-        // A file that both versions are beside is read once.
-        let mut seen = BTreeSet::new();
-        audit::read_files(&paths, stdin, &mut |item| {
-            let is_new = item
-                .place
-                .as_ref()
-                .is_none_or(|place| !is_beside || seen.insert(place.clone()));
-            if is_new && !(is_beside && is_of_policies(&item)) {
-                batch.push(item);
-            }
-            if batch.len() >= BATCH {
-                differ.judge(&batch, &all);
-                batch.clear();
-            }
-        });
-        differ.judge(&batch, &all);
+        differ.of_files(&paths, stdin, is_beside);
     }
     report.finish(groups);
     Ok(report)
+}
+
+/// One of the versions, with what both need.
+fn version(args: &DiffArgs, of: &PathBuf, stdin: &mut dyn Read) -> Result<Setup, CliError> {
+    let paths: Vec<PathBuf> = [of].into_iter().chain(&args.with).cloned().collect();
+    let sources = Sources {
+        paths: &paths,
+        crds: &args.crds,
+        selector: None,
+        live: args.live,
+        connection: &args.connection,
+    };
+    Setup::read(&sources, &BTreeSet::new(), stdin)
+}
+
+/// The policies that one version alone has.
+fn one_sided(pairs: &[Pair<'_>]) -> Vec<OneSided> {
+    let of_pair = |pair: &Pair<'_>| {
+        let version = match pair.sides {
+            [Some(_), None] => "old",
+            [None, Some(_)] => "new",
+            _ => return None,
+        };
+        Some(OneSided {
+            policy: pair.name.to_owned(),
+            version,
+        })
+    };
+    pairs.iter().filter_map(of_pair).collect()
+}
+
+/// The policies of both versions, each with the index of its pair.
+fn of_both<'a>(
+    pairs: &[Pair<'_>],
+    before: &'a World<'_>,
+    after: &'a World<'_>,
+) -> Vec<(usize, &'a ValidatingAdmissionPolicy)> {
+    let mut found = Vec::new();
+    for (n, pair) in pairs.iter().enumerate() {
+        for (index, world) in pair.sides.into_iter().zip([before, after]) {
+            let policy = index.and_then(|index| world.policies.get(index));
+            found.extend(policy.map(|policy| (n, &policy.object.value)));
+        }
+    }
+    found
 }
 
 /// Reports whether the object is one of those that say what is decided, and not one that is decided about.
@@ -289,6 +286,26 @@ struct Differ<'a> {
 }
 
 impl Differ<'_> {
+    /// Compares what is decided about the objects of files; beside the policies are also those of both versions.
+    fn of_files(&mut self, paths: &[PathBuf], stdin: &mut dyn Read, is_beside: bool) {
+        let all: Vec<usize> = (0..self.pairs.len()).collect();
+        let mut batch = Vec::new();
+        // A file that both versions are beside is read once.
+        let mut seen = BTreeSet::new();
+        audit::read_files(paths, stdin, &mut |item| {
+            let place = item.place.as_ref();
+            let is_new = place.is_none_or(|place| !is_beside || seen.insert(place.clone()));
+            if is_new && !(is_beside && is_of_policies(&item)) {
+                batch.push(item);
+            }
+            if batch.len() >= BATCH {
+                self.judge(&batch, &all);
+                batch.clear();
+            }
+        });
+        self.judge(&batch, &all);
+    }
+
     fn judge(&mut self, items: &[Item], of_pairs: &[usize]) {
         let pairs: Vec<&Pair<'_>> = of_pairs.iter().filter_map(|n| self.pairs.get(*n)).collect();
         let (old, new): (Vec<_>, Vec<_>) = pairs.iter().map(|pair| pair.sides.into()).unzip();

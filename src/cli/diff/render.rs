@@ -145,11 +145,7 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let parts = [
         (summary.denied, "denied that was allowed", RED),
         (summary.allowed, "allowed that was denied", YELLOW),
-        (
-            summary.same,
-            "decided alike for other reasons or with other words",
-            YELLOW,
-        ),
+        (summary.same, "with the same decision", YELLOW),
         (summary.unread, "not compared", YELLOW),
     ];
     let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
