@@ -58,6 +58,7 @@ fn of_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) -> u
         name,
         is_given: file.is_given,
         n_passed_over: 0,
+        seen: (0, 1),
         each,
     };
     if !reader.json(&text) {
@@ -70,6 +71,8 @@ struct Documents<'a> {
     name: Arc<str>,
     is_given: bool,
     n_passed_over: usize,
+    /// How much of the text was looked at for its lines, and the line there.
+    seen: (usize, usize),
     each: &'a mut dyn FnMut(Item),
 }
 
@@ -92,7 +95,7 @@ impl Documents<'_> {
     /// Hands on an object, or the items of a list, which say what they are or are what the list says.
     fn json_value(&mut self, text: &str, raw: &RawValue, of_list: Option<(&str, &str)>, depth: u8) {
         const MAX_LISTS: u8 = 8;
-        let line = line_of(text, raw.get());
+        let line = self.line_of(text, raw.get());
         let head: Option<Head<'_>> = serde_json::from_str(raw.get()).ok();
         if let Some(head) = &head
             && let Some(kind) = head.kind.as_ref().and_then(Value::as_str)
@@ -113,16 +116,37 @@ impl Documents<'_> {
             }
         }
         let read: Result<Value, _> = serde_json::from_str(raw.get());
-        let value = read.map_err(|error| error.to_string()).map(|mut value| {
+        let value = read.map_err(|error| error.to_string()).and_then(|mut value| {
+            let kind = value.get("kind").and_then(Value::as_str);
+            if kind.is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some() {
+                return Err("it is a list whose items cannot be read".to_owned());
+            }
             if let (Some((api_version, kind)), Some(fields)) = (of_list, value.as_object_mut()) {
                 fields
                     .entry("apiVersion")
                     .or_insert_with(|| api_version.into());
                 fields.entry("kind").or_insert_with(|| kind.into());
             }
-            value
+            Ok(value)
         });
         self.hand_on(value, line);
+    }
+
+    /// The line of `part`, which is a part of `text`. Parts come in their order, so that each byte is looked at once.
+    fn line_of(&mut self, text: &str, part: &str) -> usize {
+        let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
+        let offset = offset.unwrap_or_default();
+        let (from, line) = self.seen;
+        let between = text.as_bytes().get(from..offset);
+        let breaks = between
+            .unwrap_or_default()
+            .iter()
+            .filter(|byte| **byte == b'\n');
+        let line = line + breaks.count();
+        if offset > from {
+            self.seen = (offset, line);
+        }
+        line
     }
 
     fn yaml(&mut self, name: String, text: String, copies: &mut Copies) {
@@ -149,12 +173,4 @@ impl Documents<'_> {
             place: Some((Arc::clone(&self.name), line)),
         });
     }
-}
-
-/// The line of `part`, which is a part of `text`.
-fn line_of(text: &str, part: &str) -> usize {
-    let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
-    let before = offset.and_then(|offset| text.as_bytes().get(..offset));
-    let before = before.unwrap_or_default();
-    before.iter().filter(|byte| **byte == b'\n').count() + 1
 }
