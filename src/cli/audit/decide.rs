@@ -1,4 +1,4 @@
-//! What policies decide about stored objects: each taken for a request that creates it, or changes it into itself.
+//! Decisions of policies about stored objects: each taken for a request that creates it, or changes it into itself.
 //!
 //! Takes objects, gives violations and failed evaluations; it reads nothing, and keeps nothing of an object.
 
@@ -54,7 +54,7 @@ pub struct ObjectId {
     pub line: Option<usize>,
 }
 
-/// What a policy decides about an object.
+/// Decision of a policy about an object.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyResult {
@@ -108,16 +108,16 @@ pub struct Failure {
     pub message: String,
 }
 
-/// What came of an object.
+/// Outcome for an object.
 #[derive(Debug)]
 pub(in crate::cli) struct Judged {
     /// Which object.
     pub(in crate::cli) id: ObjectId,
-    /// What each policy decided that was asked; an error says why none was.
+    /// Decisions of the policies that were asked; an error says why none was.
     pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
 }
 
-/// What is served of a kind.
+/// Resource of a kind.
 #[derive(Debug)]
 struct Served {
     gvr: Gvr,
@@ -290,7 +290,7 @@ impl<'a> Auditor<'a> {
         }
     }
 
-    /// What one policy decides; nothing where it does not match.
+    /// Decision of one policy; nothing where it does not match.
     fn by_policy(
         &self,
         index: usize,
@@ -353,7 +353,7 @@ impl<'a> Auditor<'a> {
         Ok(is_asked.then(|| result_of(index, policy, request.operation, &outcome)))
     }
 
-    /// What is served of the kind.
+    /// Resource of the kind.
     fn served(&self, gvk: &Gvk) -> Option<Arc<Served>> {
         let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = kinds.get(gvk) {
@@ -421,7 +421,7 @@ fn failed(
     result
 }
 
-/// What the outcome of a review says of a policy.
+/// Result of a policy out of the outcome of a review.
 pub(in crate::cli) fn result_of(
     index: usize,
     policy: &Ready<'_>,

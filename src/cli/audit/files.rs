@@ -116,19 +116,22 @@ impl Documents<'_> {
             }
         }
         let read: Result<Value, _> = serde_json::from_str(raw.get());
-        let value = read.map_err(|error| error.to_string()).and_then(|mut value| {
-            let kind = value.get("kind").and_then(Value::as_str);
-            if kind.is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some() {
-                return Err("it is a list whose items cannot be read".to_owned());
-            }
-            if let (Some((api_version, kind)), Some(fields)) = (of_list, value.as_object_mut()) {
-                fields
-                    .entry("apiVersion")
-                    .or_insert_with(|| api_version.into());
-                fields.entry("kind").or_insert_with(|| kind.into());
-            }
-            Ok(value)
-        });
+        let value = read
+            .map_err(|error| error.to_string())
+            .and_then(|mut value| {
+                let kind = value.get("kind").and_then(Value::as_str);
+                if kind.is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some() {
+                    return Err("it is a list whose items cannot be read".to_owned());
+                }
+                if let (Some((api_version, kind)), Some(fields)) = (of_list, value.as_object_mut())
+                {
+                    fields
+                        .entry("apiVersion")
+                        .or_insert_with(|| api_version.into());
+                    fields.entry("kind").or_insert_with(|| kind.into());
+                }
+                Ok(value)
+            });
         self.hand_on(value, line);
     }
 

@@ -27,7 +27,7 @@ struct Listed {
 /// A way through the objects of a cluster.
 pub(in crate::cli) struct Walk<'a> {
     pub(in crate::cli) connection: &'a Connection,
-    /// What is served.
+    /// The served resources.
     pub(in crate::cli) mapper: &'a RestMapper,
     /// The policies, each with its index.
     pub(in crate::cli) policies: Vec<(usize, &'a ValidatingAdmissionPolicy)>,

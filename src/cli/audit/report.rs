@@ -83,7 +83,7 @@ pub struct ResourceReport {
     pub objects: u64,
 }
 
-/// What a policy comes to.
+/// Counts of a policy.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyAudit {
@@ -98,7 +98,7 @@ pub struct PolicyAudit {
     /// Why the API server refuses the policy, if it does: then it is not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// What admission would know and is assumed here.
+    /// Facts that admission would know and that are assumed here.
     pub assumed: Vec<Unknown>,
     /// Objects that it is asked about.
     pub matched: u64,
@@ -151,7 +151,7 @@ pub(in crate::cli) struct ObjectReport<'a> {
     /// Why it could not be read or evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     unread: Option<&'a str>,
-    /// What the policies say that do not allow it without a word.
+    /// Results of the policies that do not allow it without a word.
     results: Vec<&'a PolicyResult>,
 }
 

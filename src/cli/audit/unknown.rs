@@ -1,4 +1,4 @@
-//! What admission would know and a stored object does not tell, for each policy that depends on it.
+//! Facts that admission would know and a stored object does not tell, for each policy that depends on it.
 
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use serde::Serialize;
@@ -11,9 +11,9 @@ use crate::policy::matching;
 /// A fact of a request that is assumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unknown {
-    /// What the policy reads or matches, `request.userInfo`.
+    /// Part that the policy reads or matches, `request.userInfo`.
     pub what: String,
-    /// What it is taken for.
+    /// Value that it is taken for.
     pub assumed: String,
 }
 
@@ -28,7 +28,7 @@ pub(in crate::cli) struct Assumptions<'a> {
     pub(in crate::cli) has_namespaces: bool,
 }
 
-/// What is assumed for `policy`.
+/// Assumptions for `policy`.
 pub(in crate::cli) fn of_policy(
     policy: &Ready<'_>,
     world: &World<'_>,

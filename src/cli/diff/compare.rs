@@ -14,7 +14,7 @@ use crate::cli::audit::PolicyResult;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
-    /// What part of the policy it is.
+    /// Part of the policy.
     pub kind: CauseKind,
     /// The field of the old policy.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,9 +22,9 @@ pub struct Cause {
     /// The field of the new policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_field: Option<String>,
-    /// What it was: `true`, `false`, `error`, `not asked`, or the name of a match condition that is false.
+    /// Former result: `true`, `false`, `error`, `not asked`, or the name of a match condition that is false.
     pub old: String,
-    /// What it is.
+    /// Present result.
     pub new: String,
 }
 
@@ -114,14 +114,14 @@ fn validations(policy: Option<&ValidatingAdmissionPolicy>) -> &[Validation] {
         .unwrap_or_default()
 }
 
-/// What a validation came to, with its messages.
+/// Result of a validation, with its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Came {
     to: &'static str,
     messages: Vec<String>,
 }
 
-/// What a policy decided in one of its versions.
+/// Decision of a policy in one of its versions.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side<'a> {
     /// It is not there.
@@ -162,7 +162,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    /// What the validation at `n` came to.
+    /// Result of the validation at `n`.
     fn came_to(self, n: usize) -> Option<Came> {
         let result = self.result()?;
         let field = field(n);

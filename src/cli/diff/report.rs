@@ -92,7 +92,7 @@ pub struct Group {
     pub subjects: Vec<Subject>,
 }
 
-/// What is decided about.
+/// Subject of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subject {
@@ -108,7 +108,7 @@ pub struct Subject {
 /// Something that could not be read or evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Unread {
-    /// What it is.
+    /// Its name, with its place.
     pub name: String,
     /// The reason.
     pub reason: String,

@@ -1,5 +1,5 @@
-//! What an evaluation needs of a cluster besides what a check needs: params, namespaces, CustomResourceDefinitions; and
-//! pages of objects.
+//! Facts of a cluster that an evaluation needs beside those of a check: params, namespaces, CustomResourceDefinitions;
+//! and pages of objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! What policies decide about a request, as text for people.
+//! Decisions of policies about a request, as text for people.
 
 use std::fmt::Write as _;
 

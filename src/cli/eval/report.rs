@@ -1,4 +1,4 @@
-//! What policies decide about a request, and the documented shape of `-o json`.
+//! Decisions of policies about a request, and the documented shape of `-o json`.
 
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ pub struct Summary {
     pub unknown: usize,
 }
 
-/// What a policy comes to.
+/// Verdicts of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Verdict {
     /// It denies the request.
@@ -98,7 +98,7 @@ pub enum Verdict {
     Refused,
 }
 
-/// What a policy decides about the request.
+/// Decision of a policy about the request.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEval {
@@ -108,7 +108,7 @@ pub struct PolicyEval {
     pub file: String,
     /// The line of its name.
     pub line: usize,
-    /// What it comes to.
+    /// Its verdict.
     pub verdict: Verdict,
     /// Why, in a sentence: the message of a denial, the part that does not match, what could not be evaluated.
     pub why: String,
@@ -171,7 +171,7 @@ pub struct EvaluationReport {
     pub cost_used: u64,
 }
 
-/// What an expression came to.
+/// Result of an expression.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExpressionReport {
@@ -232,7 +232,7 @@ impl PolicyEval {
         }
     }
 
-    /// What a policy decided.
+    /// Decision of a policy.
     pub(super) fn new(
         policy: &Ready<'_>,
         result: &CaseResult,

@@ -1,4 +1,4 @@
-//! What a command that evaluates begins with: the input, what is known of APIs, and what was read of a cluster.
+//! Beginning of the commands that evaluate: the input, what is known of APIs, and what was read of a cluster.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -32,13 +32,13 @@ pub(in crate::cli) struct Sources<'a> {
     pub(in crate::cli) connection: &'a Connection,
 }
 
-/// What was read.
+/// The input with all that it stands on.
 pub(in crate::cli) struct Setup {
     /// The objects of files, and the policies and bindings of a cluster.
     pub(in crate::cli) input: Input,
     /// The APIs.
     pub(in crate::cli) known: Known,
-    /// What else was read of a cluster, where one was asked.
+    /// Other facts of a cluster, where one was asked.
     pub(in crate::cli) around: Option<Around>,
     /// The address of the cluster.
     pub(in crate::cli) server: Option<String>,

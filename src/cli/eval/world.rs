@@ -21,7 +21,7 @@ use crate::policy::expressions::Role;
 use crate::probe::run;
 use crate::schema::Gvk;
 
-/// What was read of a cluster besides policies and bindings.
+/// Facts of a cluster besides policies and bindings.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Around {
     /// The objects of paramKinds, or why they cannot be read.
