@@ -201,7 +201,7 @@ async fn eval_decides_as_a_dry_run() {
         );
         for policy in denied {
             assert!(
-                said.contains(policy["message"].as_str().unwrap()),
+                said.contains(policy["why"].as_str().unwrap()),
                 "{said}, and not {policy}"
             );
         }
