@@ -11,7 +11,7 @@ use crate::cli::check::known::Known;
 use crate::cli::input::Input;
 use crate::cli::parallel;
 use crate::policy::admission::Admission;
-use crate::probe::api::{BindingSource, CaseOutcome};
+use crate::probe::api::BindingSource;
 use crate::probe::run::{self, CaseRequest};
 
 /// The probes of each policy.
@@ -86,18 +86,20 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
         let Some((policy, compiled)) = cluster.policy(name) else {
             continue;
         };
-        let all_pass = probes.iter().all(|probe| {
-            let results = cluster.run(&probe.spec);
-            results
-                .iter()
-                .all(|result| result.status.outcome == CaseOutcome::Passed)
-        });
-        if !all_pass {
+        let admission = Admission::from_compiled(compiled);
+        let requests = panic::catch_unwind(AssertUnwindSafe(|| {
+            let requests = probes.iter().map(|probe| cluster.requests(&probe.spec));
+            let requests: Vec<_> = requests.collect();
+            let mut all = probes.iter().zip(&requests);
+            let all_pass = all.all(|(probe, requests)| {
+                cluster.n_passed_with(&probe.spec, requests, &admission) == probe.spec.cases.len()
+            });
+            all_pass.then_some(requests)
+        }));
+        let Ok(Some(requests)) = requests else {
             report.skipped.push(name.to_owned());
             continue;
-        }
-        let requests = probes.iter().map(|probe| cluster.requests(&probe.spec));
-        let requests: Vec<_> = requests.collect();
+        };
         let mutants = mutants::of_policy(compiled);
         let noticed = parallel::map(&mutants, |mutant| {
             // What breaks off on a mutant is noticed.
