@@ -291,6 +291,10 @@ impl<'a> Auditor<'a> {
     }
 
     /// Decision of one policy; nothing where it does not match.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a failure is one of the policy, not of the object"
+    )]
     fn by_policy(
         &self,
         index: usize,

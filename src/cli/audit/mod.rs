@@ -299,6 +299,10 @@ impl<'a> Sink<'a> {
     }
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the form of a closure of map_err"
+)]
 fn unwritable(error: serde_json::Error) -> CliError {
     CliError::Format {
         format: "json",

@@ -37,7 +37,7 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     }
     for policy in &report.policies {
         of_policy(policy, &mut |text, indent| {
-            say(&mut out, text, indent, terminal)
+            say(&mut out, text, indent, terminal);
         });
         out.push('\n');
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::cli::eval::reads::Read;
 use crate::cli::eval::world::{Ready, World};
-use crate::policy::admission::Operation;
+use crate::policy::admission::{Binding, Operation};
 use crate::policy::matching;
 
 /// A fact of a request that is assumed.
@@ -125,11 +125,7 @@ pub(in crate::cli) fn has_namespace_selector(policy: &Ready<'_>) -> bool {
                 .as_ref()
                 .is_some_and(|of| !of.is_empty())
     });
-    is_set
-        || policy
-            .bindings
-            .iter()
-            .any(|binding| binding.has_namespace_selector())
+    is_set || policy.bindings.iter().any(Binding::has_namespace_selector)
 }
 
 fn has(values: Option<&Vec<String>>, value: &str) -> bool {

@@ -38,7 +38,7 @@ pub struct EvalArgs {
     /// A file with the object before the request: alone, the request is a DELETE
     #[arg(long, value_name = "FILE", conflicts_with = "request")]
     pub old_object: Option<PathBuf>,
-    /// A file with an AdmissionReview, or with the `request` of a probe's case
+    /// A file with an admission review, or with the `request` of a probe's case
     #[arg(long, value_name = "FILE", required_unless_present_any = ["object", "old_object"])]
     pub request: Option<PathBuf>,
     /// The operation: CREATE, UPDATE, DELETE or CONNECT [default: by the objects]
