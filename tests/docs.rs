@@ -1,8 +1,8 @@
 //! README.md and the pages below docs: their console sessions are run again, their links lead somewhere, and
 //! nothing that they show is wider than a page.
 //!
-//! A session of `kubectl vap check`, `test` or `explain` is run. Any other is of a cluster, and has the mark
-//! `<!-- cluster: COMMAND -->` on the line before its block, with the command that shows it.
+//! A session of `kubectl vap check`, `test`, `explain`, `eval`, `audit` or `diff` is run. Any other is of a cluster, and
+//! has the mark `<!-- cluster: COMMAND -->` on the line before its block, with the command that shows it.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -93,7 +93,7 @@ fn blocks(path: &Path) -> Vec<Block> {
 /// The arguments of a command that needs no cluster, where it is one.
 fn offline(command: &str) -> Option<Vec<&str>> {
     let arguments: Vec<_> = command.strip_prefix("kubectl vap ")?.split(' ').collect();
-    ["check", "test", "explain"]
+    ["check", "test", "explain", "eval", "audit", "diff"]
         .contains(&arguments[0])
         .then_some(arguments)
 }

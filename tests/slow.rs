@@ -10,6 +10,7 @@ mod support;
 
 mod cli_binary;
 mod cli_check_binary;
+mod cli_commands;
 mod cli_test;
 mod distribution;
 mod docs;

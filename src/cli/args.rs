@@ -4,9 +4,12 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use super::audit::args as audit;
 use super::check::settings::FindingArgs;
 use super::check::versions;
 use super::connection::Connection;
+use super::diff::args as diff;
+use super::eval::args as eval;
 use crate::cel::decls::Version;
 use crate::status::lease;
 
@@ -141,6 +144,26 @@ pub enum Command {
     /// files hold: policies, bindings, params, namespaces and CustomResourceDefinitions.
     #[command(after_help = TEST_HELP)]
     Test(TestArgs),
+    /// Say what policies decide about one request, and why
+    ///
+    /// The policies of files, or with --live, -l, a flag that names a cluster or user, or a policy as vap/NAME, those
+    /// of a cluster with its bindings, params and namespaces: which are asked, what each of their expressions comes
+    /// to, and what is decided of it.
+    #[command(after_help = eval::HELP)]
+    Eval(eval::EvalArgs),
+    /// Say what policies decide about objects that exist, in a cluster or in files
+    ///
+    /// Each object is taken for one that is created as it is, or changed into itself. The policies are those of files,
+    /// or of a cluster with its bindings, params and namespaces; the objects those of -f, or all of the cluster that
+    /// a policy matches, page by page.
+    #[command(after_help = audit::HELP)]
+    Audit(audit::AuditArgs),
+    /// Say what two versions of policies decide otherwise
+    ///
+    /// Over the cases of probes, objects of files, or those of a cluster: the decisions and messages that change,
+    /// grouped by the validation, match condition or constraint that they come from.
+    #[command(after_help = diff::HELP)]
+    Diff(diff::DiffArgs),
     /// Say what a rule of `check` means, with an example and what to do about it
     ///
     /// Without RULE: all rules, one a line.

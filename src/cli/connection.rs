@@ -43,7 +43,7 @@ pub struct Connection {
     /// A group to act as; may be given several times
     #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
     pub act_as_groups: Vec<String>,
-    /// Taken as kubectl does, and without effect: policies have no namespace
+    /// The namespace whose objects are audited; without effect elsewhere: policies have no namespace
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
     /// How long to wait for an answer: seconds, or a duration such as 1m30s; 0 is without limit

@@ -5,12 +5,15 @@
 
 pub mod age;
 pub mod args;
+pub mod audit;
 mod changes;
 pub mod check;
 pub mod completion;
 pub mod connection;
 pub mod controller;
+pub mod diff;
 mod error;
+pub mod eval;
 pub mod exit;
 pub mod explain;
 pub mod input;
@@ -33,9 +36,12 @@ use args::{
     Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, InitArgs, TestArgs,
     TestCommand, TestOutput,
 };
+use audit::args::{AuditArgs, AuditOutput};
 use check::command;
 use check::finding::Finding;
+use diff::args::{DiffArgs, DiffOutput};
 use error::CliError;
+use eval::args::{EvalArgs, EvalOutput};
 use exit::Exit;
 use terminal::Terminal;
 
@@ -48,6 +54,9 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
         Command::Status(args) => status::run(args, terminal, out, err),
         Command::Check(check) => run_check(check, terminal, out, err),
         Command::Test(test) => run_test(test, terminal, out, err),
+        Command::Audit(audit) => run_audit(audit, terminal, out, err),
+        Command::Diff(diff) => run_diff(diff, terminal, out),
+        Command::Eval(eval) => run_eval(eval, terminal, out),
         Command::Explain(explain) => run_explain(explain, terminal, out),
         Command::Completion(args) => {
             write(out, &completion::script(args.shell)).map(|()| Exit::Clean)
@@ -180,6 +189,45 @@ fn run_init(args: &InitArgs, out: &mut dyn Write, err: &mut dyn Write) -> Result
     for line in report.complaints() {
         let _ = writeln!(err, "{line}");
     }
+    Ok(report.exit())
+}
+
+/// `kubectl vap eval`.
+fn run_eval(args: &EvalArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
+    let report = eval::run(args, &mut io::stdin())?;
+    let text = match args.output {
+        EvalOutput::Text => eval::render::text(&report, terminal, args.verbose),
+        EvalOutput::Json => json(&report)?,
+    };
+    write(out, &text)?;
+    Ok(report.exit())
+}
+
+/// `kubectl vap audit`.
+fn run_audit(
+    args: &AuditArgs,
+    terminal: Terminal,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let report = audit::run(args, &mut io::stdin(), out, err)?;
+    if args.output == AuditOutput::Text {
+        write(out, &audit::render::text(&report, terminal))?;
+    }
+    if report.policies.is_empty() && report.summary.errors == 0 {
+        let _ = writeln!(err, "error: no ValidatingAdmissionPolicy to audit by");
+    }
+    Ok(report.exit(args.exit_zero))
+}
+
+/// `kubectl vap diff`.
+fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<Exit, CliError> {
+    let report = diff::run(args, &mut io::stdin())?;
+    let text = match args.output {
+        DiffOutput::Text => diff::render::text(&report, terminal),
+        DiffOutput::Json => json(&report)?,
+    };
+    write(out, &text)?;
     Ok(report.exit())
 }
 

@@ -40,6 +40,12 @@ impl Terminal {
     }
 }
 
+/// Reports whether standard error is a terminal, on which a line may be written over.
+#[must_use]
+pub fn is_stderr_terminal() -> bool {
+    io::stderr().is_terminal() && env::var("TERM").ok().as_deref() != Some("dumb")
+}
+
 /// The columns of the terminal that standard output is, where it tells. Some tell no rows.
 #[cfg(unix)]
 fn columns() -> Option<usize> {

@@ -6,7 +6,7 @@
 pub mod api;
 pub mod crd;
 mod difference;
-mod prepare;
+pub(crate) mod prepare;
 pub mod run;
 pub mod sample;
 pub mod self_test;

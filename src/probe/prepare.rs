@@ -8,20 +8,22 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::api::Request;
-use super::run::{Setting, admission_request, case_namespaces};
+use super::run::admission_request;
 use crate::defaulting;
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
-use crate::schema::Gvk;
+use crate::schema::resolver::SchemaResolver;
+use crate::schema::{Gvk, RestMapper};
 
 /// The request with prepared objects.
 ///
 /// # Errors
 /// Why the API server's doing is not known.
-pub(super) fn objects<'a>(
+pub(crate) fn objects<'a>(
     request: &'a Request,
-    setting: &Setting<'_>,
+    mapper: &RestMapper,
+    schemas: &dyn SchemaResolver,
 ) -> Result<Cow<'a, Request>, String> {
-    let raw = admission_request(request, setting.mapper)?;
+    let raw = admission_request(request, mapper)?;
     let operation = match raw.operation {
         Operation::Create => defaulting::Operation::Create,
         Operation::Update => defaulting::Operation::Update,
@@ -33,7 +35,7 @@ pub(super) fn objects<'a>(
     if raw.is_exempt() || !(raw.subresource.is_empty() || is_status) {
         return Ok(Cow::Borrowed(request));
     }
-    let custom = setting.schemas.custom(&raw.gvk);
+    let custom = schemas.custom(&raw.gvk);
     if custom.is_none() && !defaulting::has(&raw.gvk) && !is_kubernetes(&raw.gvk) {
         // In a cluster nothing more is known of the kind than its types.
         return Ok(Cow::Borrowed(request));
@@ -65,23 +67,23 @@ fn is_kubernetes(gvk: &Gvk) -> bool {
     !gvk.group.contains('.') || gvk.group.ends_with(".k8s.io")
 }
 
-/// The request with its objects in the version that the policy matches.
+/// The request with its objects of the kind `to`, as which the policy matches it, if it does.
 ///
 /// # Errors
 /// Why they cannot be converted here.
-pub(super) fn convert(
+pub(crate) fn convert(
     case: &Request,
     mut request: AdmissionRequest,
-    setting: &Setting<'_>,
+    to: Option<Gvk>,
+    schemas: &dyn SchemaResolver,
 ) -> Result<AdmissionRequest, String> {
-    let namespaces = case_namespaces(case, &request.namespace, setting);
-    let Some(to) = setting.admission.matched_kind(&request, &namespaces) else {
+    let Some(to) = to else {
         return Ok(request);
     };
     if to == request.gvk {
         return Ok(request);
     }
-    if let Some((crd, _)) = setting.schemas.custom(&request.gvk) {
+    if let Some((crd, _)) = schemas.custom(&request.gvk) {
         if crd.has_webhook {
             return Err(format!(
                 "the policy matches {} as {}, and only a webhook of the cluster converts it",

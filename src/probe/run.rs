@@ -115,11 +115,39 @@ impl<'a> Runner<'a> {
             return failed(case, &format!("the API server refuses the policy: {why}"));
         }
         match &self.prepared {
-            Ok(prepared) => prepared.run(case, self.setting, self.is_cancelled.as_ref()),
+            Ok(prepared) => {
+                let request = prepared.request(case, self.setting);
+                prepared.run(case, &request, self.setting, self.is_cancelled.as_ref())
+            }
+            Err(why) => pending(case, why),
+        }
+    }
+
+    /// The request of a case, checked and completed: what of a case is the same for all versions of a policy.
+    #[must_use]
+    pub fn request(&self, case: &Case) -> CaseRequest {
+        match &self.prepared {
+            Ok(prepared) => prepared.request(case, self.setting),
+            Err(why) => CaseRequest(Err(Box::new(pending(case, why)))),
+        }
+    }
+
+    /// Runs one of the probe's cases, whose request a runner of another version of the policy has made.
+    #[must_use]
+    pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
+        if let Some(why) = self.setting.refusal {
+            return failed(case, &format!("the API server refuses the policy: {why}"));
+        }
+        match &self.prepared {
+            Ok(prepared) => prepared.run(case, request, self.setting, self.is_cancelled.as_ref()),
             Err(why) => pending(case, why),
         }
     }
 }
+
+/// The request of a case with complete objects, or what comes of the case without asking.
+#[derive(Debug)]
+pub struct CaseRequest(Result<(Request, AdmissionRequest), Box<CaseResult>>);
 
 /// A case that could not be evaluated.
 #[must_use]
@@ -194,7 +222,12 @@ impl<'a> Prepared<'a> {
                 .enumerate()
                 .map(|(n, spec)| inline_binding(&format!("inline-{n}"), spec.clone()))
                 .collect(),
-            BindingSource::Implied => vec![inline_binding(IMPLIED, implied(setting))],
+            BindingSource::Implied => {
+                vec![implied_binding(
+                    setting.admission.name(),
+                    setting.param_kind,
+                )]
+            }
         };
         let params = match probe.params {
             Source::FromCluster => Params::Given(setting.params.clone()),
@@ -213,23 +246,35 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    fn run(
-        &self,
-        case: &Case,
-        setting: &Setting<'_>,
-        is_cancelled: Option<&Arc<AtomicBool>>,
-    ) -> CaseResult {
+    /// The request of a case.
+    fn request(&self, case: &Case, setting: &Setting<'_>) -> CaseRequest {
         let mut faults = self.invalid_params.clone();
         faults.extend(invalid_samples(&case.request, self.samples, setting));
         if !faults.is_empty() {
-            return invalid(case, faults);
+            return CaseRequest(Err(Box::new(invalid(case, faults))));
         }
-        let prepared = prepare::objects(&case.request, setting);
+        let prepared = prepare::objects(&case.request, setting.mapper, setting.schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
-            prepare::convert(&prepared, request, setting)
+            Ok((prepared.into_owned(), request))
         });
-        let request = match request {
+        CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
+    }
+
+    fn run(
+        &self,
+        case: &Case,
+        request: &CaseRequest,
+        setting: &Setting<'_>,
+        is_cancelled: Option<&Arc<AtomicBool>>,
+    ) -> CaseResult {
+        let (prepared, request) = match &request.0 {
+            Ok(ready) => ready,
+            Err(result) => return (**result).clone(),
+        };
+        let namespaces = case_namespaces(prepared, &request.namespace, setting.namespaces);
+        let to = setting.admission.matched_kind(request, &namespaces);
+        let request = match prepare::convert(prepared, request.clone(), to, setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
@@ -249,7 +294,7 @@ impl<'a> Prepared<'a> {
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = case_namespaces(&case.request, &request.namespace, setting);
+        let namespaces = case_namespaces(&case.request, &request.namespace, setting.namespaces);
         let authorizer = self
             .asks_cluster
             .clone()
@@ -355,18 +400,20 @@ fn inline_binding(name: &str, spec: ValidatingAdmissionPolicyBindingSpec) -> Bin
     Binding::new(&binding)
 }
 
-/// A binding that denies, matches all, and takes all params.
-fn implied(setting: &Setting<'_>) -> ValidatingAdmissionPolicyBindingSpec {
-    ValidatingAdmissionPolicyBindingSpec {
+/// A binding of the policy that denies, matches all, and takes all params.
+#[must_use]
+pub fn implied_binding(policy: &str, param_kind: Option<&Gvk>) -> Binding {
+    let spec = ValidatingAdmissionPolicyBindingSpec {
         validation_actions: vec!["Deny".to_owned()],
-        policy_name: setting.admission.name().to_owned(),
-        param_ref: setting.param_kind.map(|_| ParamRef {
+        policy_name: policy.to_owned(),
+        param_ref: param_kind.map(|_| ParamRef {
             selector: Some(LabelSelector::default()),
             parameter_not_found_action: Some("Deny".to_owned()),
             ..ParamRef::default()
         }),
         match_resources: None,
-    }
+    };
+    inline_binding(IMPLIED, spec)
 }
 
 /// The params of a probe; those that say no apiVersion and kind are of the paramKind.
@@ -396,22 +443,22 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
 
 /// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
 /// in any case, as the API server would not have let the request come so far otherwise.
-pub(super) struct Namespaces<'a> {
+pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     of_request: &'a str,
     others: &'a dyn NamespaceSource,
 }
 
 /// The namespaces of a case.
-pub(super) fn case_namespaces<'a>(
+pub(crate) fn case_namespaces<'a>(
     case: &Request,
     of_request: &'a str,
-    setting: &Setting<'a>,
+    others: &'a dyn NamespaceSource,
 ) -> Namespaces<'a> {
     Namespaces {
         given: case.namespace_object.as_ref().map(Namespace::new),
         of_request,
-        others: setting.namespaces,
+        others,
     }
 }
 
@@ -519,7 +566,6 @@ pub fn admission_request(
     } else if namespace.is_empty() && is_namespaced {
         "default".clone_into(&mut namespace);
     }
-    let user = user(request.user_info.clone().unwrap_or_default());
     Ok(AdmissionRequest {
         operation,
         equivalents: equivalents(&gvr, &subresource, mapper),
@@ -532,17 +578,21 @@ pub fn admission_request(
         old_object,
         options: request.options.as_ref().map(Object::new),
         dry_run: request.dry_run,
-        user_info: UserInfo {
-            username: user.username,
-            uid: user.uid,
-            groups: user.groups,
-            extra: user
-                .extra
-                .into_iter()
-                .map(|(key, values)| (key, Some(values)))
-                .collect(),
-        },
+        user_info: user_info(request.user_info.clone()),
     })
+}
+
+/// The user as policies see it; `None` is one who is not authenticated.
+#[must_use]
+pub fn user_info(given: Option<super::api::UserInfo>) -> UserInfo {
+    let user = user(given.unwrap_or_default());
+    let extra = user.extra.into_iter();
+    UserInfo {
+        username: user.username,
+        uid: user.uid,
+        groups: user.groups,
+        extra: extra.map(|(key, values)| (key, Some(values))).collect(),
+    }
 }
 
 /// The user as the API server has it: one who is not authenticated has a name too, and who is has the groups that
@@ -639,7 +689,8 @@ fn resource_of(
 ///
 /// Source: `k8s.io/apiserver` `pkg/endpoints/installer.go` (`EquivalentResourceRegistry` is told of each
 /// storage), `k8s.io/kubernetes` `pkg/controlplane/instance.go`.
-fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equivalent> {
+#[must_use]
+pub fn equivalents(gvr: &Gvr, subresource: &str, mapper: &RestMapper) -> Vec<Equivalent> {
     const EVENT_GROUPS: [&str; 2] = ["", "events.k8s.io"];
     let is_event = |gvr: &Gvr| gvr.resource == "events" && EVENT_GROUPS.contains(&&*gvr.group);
     mapper

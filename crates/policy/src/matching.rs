@@ -131,7 +131,17 @@ fn list(values: Option<&Vec<String>>) -> &[String] {
     values.map(Vec::as_slice).unwrap_or_default()
 }
 
-fn rules(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
+/// The API groups that the rules of `policy` name, `*` among them.
+pub fn groups(policy: &ValidatingAdmissionPolicy) -> impl Iterator<Item = &str> {
+    let groups = rules(policy).iter();
+    groups
+        .flat_map(|rule| list(rule.api_groups.as_ref()))
+        .map(String::as_str)
+}
+
+/// The rules of `policy`.
+#[must_use]
+pub fn rules(policy: &ValidatingAdmissionPolicy) -> &[NamedRuleWithOperations] {
     policy
         .spec
         .as_ref()

@@ -17,7 +17,7 @@ use crate::policy::rule::Rule;
 ///
 /// Source: GitHub documentation, "Workflow commands for GitHub Actions"; `actions/toolkit`, `docs/problem-matchers.md`,
 /// "Limitations".
-const MAX_ANNOTATIONS: usize = 10;
+pub(in crate::cli) const MAX_ANNOTATIONS: usize = 10;
 
 /// The most results of a file that GitHub stores; beyond five times as many it takes nothing of the file.
 ///

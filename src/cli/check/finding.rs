@@ -89,7 +89,7 @@ pub struct Finding {
 impl Finding {
     /// A finding about no object in particular, without help.
     #[must_use]
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         severity: Severity,
         rule: Rule,
         message: impl Into<String>,
@@ -186,7 +186,7 @@ pub struct Location {
 
 impl Location {
     /// The file of this name as a whole.
-    pub(super) fn of_file(file: impl Into<String>) -> Self {
+    pub(in crate::cli) fn of_file(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
             source: None,

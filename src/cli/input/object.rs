@@ -219,7 +219,7 @@ impl Object<Value> {
 
 /// Hands on the objects of a file, and what is no document, in order and one by one: read, they take
 /// many times the room of their text.
-pub(super) fn documents(
+pub(in crate::cli) fn documents(
     source: &Arc<SourceText>,
     copies: &mut Copies,
     each: &mut dyn FnMut(Result<Document, Problem>),

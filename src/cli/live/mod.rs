@@ -20,7 +20,7 @@ use serde_json::Value;
 use self::objects::{Kind, Listed};
 pub(super) use self::params::Bound;
 pub(super) use self::plan::Plan;
-pub(super) use self::schemas::Served;
+pub(super) use self::schemas::{Served, with_crds};
 use super::check::{self, known::Known};
 use super::connection::Connected;
 use super::error::CliError;
@@ -344,6 +344,6 @@ fn undiscovered<'a>(
 }
 
 /// An error in one line.
-fn told(error: &Error) -> String {
+pub(super) fn told(error: &Error) -> String {
     super::connection::one_line(&error.to_string())
 }

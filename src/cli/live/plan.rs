@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Selection;
 use crate::cli::args::CheckArgs;
+use crate::cli::connection::Connection;
 use crate::cli::error::CliError;
 use crate::cli::names;
 
@@ -24,9 +25,24 @@ impl Plan {
     /// # Errors
     /// Where they name nothing, or what does not go together.
     pub(in crate::cli) fn of(args: &CheckArgs) -> Result<Self, CliError> {
+        let given: Vec<PathBuf> = args.paths.iter().chain(&args.static_dir).cloned().collect();
+        Self::new(&given, args.selector.as_ref(), args.live, &args.connection)
+    }
+
+    /// The parts that paths and names, a selector, and the flags of a connection name; the first path says whether
+    /// names without a type follow.
+    ///
+    /// # Errors
+    /// Where they name nothing, or what does not go together.
+    pub(in crate::cli) fn new(
+        given: &[PathBuf],
+        selector: Option<&String>,
+        live: bool,
+        connection: &Connection,
+    ) -> Result<Self, CliError> {
         let is_file = |path: &PathBuf| path.as_os_str() == "-" || path.exists();
         let text = |path: &PathBuf| path.to_str().map(str::to_owned);
-        let first = args.paths.first().filter(|path| !is_file(path));
+        let first = given.first().filter(|path| !is_file(path));
         let has_type = first
             .and_then(text)
             .is_some_and(|it| names::is_resource(&it));
@@ -34,22 +50,18 @@ impl Plan {
             let text = text(path).filter(|_| !is_file(path));
             has_type || text.is_some_and(|it| names::of_resource(&it).is_some())
         };
-        let (named, paths): (Vec<_>, Vec<_>) = {
-            let given = args.paths.iter().chain(&args.static_dir);
-            given.cloned().partition(is_name)
-        };
+        let (named, paths): (Vec<_>, Vec<_>) = given.iter().cloned().partition(is_name);
         let named: Vec<String> = named.iter().filter_map(text).collect();
         let selection = Selection {
             names: names::parse(&named).map_err(CliError::Usage)?,
-            selector: args.selector.clone(),
+            selector: selector.cloned(),
         };
-        let is_live =
-            args.live || args.connection.is_given() || args.selector.is_some() || !named.is_empty();
+        let is_live = live || connection.is_given() || selector.is_some() || !named.is_empty();
         if paths.is_empty() && !is_live {
             let what = "name files or directories, or write --live for the policies of a cluster";
             return Err(CliError::Usage(what.to_owned()));
         }
-        let takes_policies = paths.is_empty() || args.selector.is_some() || !named.is_empty();
+        let takes_policies = paths.is_empty() || selector.is_some() || !named.is_empty();
         Ok(Self {
             paths,
             is_live,

@@ -13,8 +13,8 @@ use crate::cli::input::{Input, Object};
 use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
-use crate::probe::api::{CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseResult, Setting};
+use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
+use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
 
 use super::refusal::Refusals;
 use crate::schema::Gvk;
@@ -90,16 +90,38 @@ impl<'a> FileCluster<'a> {
         Some((policy.object, &policy.compiled.get()?.0))
     }
 
-    /// The results of the cases of a probe with another policy in the place of its own, until one does not pass;
-    /// nothing where the policy is not there.
-    pub(super) fn all_pass_with(&self, probe: &PolicyProbeSpec, admission: &Admission) -> bool {
+    /// The requests of the cases of a probe, for [`FileCluster::n_passed_with`]; nothing where the policy is not there.
+    pub(super) fn requests(&self, probe: &PolicyProbeSpec) -> Vec<CaseRequest> {
         let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
-            return true;
+            return Vec::new();
+        };
+        let (_, admission) = policy.compiled();
+        let setting = self.setting(policy, admission, false);
+        let runner = run::Runner::new(probe, &setting, None);
+        probe
+            .cases
+            .iter()
+            .map(|case| runner.request(case))
+            .collect()
+    }
+
+    /// How many of the cases of a probe pass with another policy in the place of its own, until one does not.
+    pub(super) fn n_passed_with(
+        &self,
+        probe: &PolicyProbeSpec,
+        requests: &[CaseRequest],
+        admission: &Admission,
+    ) -> usize {
+        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
+            return 0;
         };
         let setting = self.setting(policy, admission, false);
         let runner = run::Runner::new(probe, &setting, None);
-        let mut cases = probe.cases.iter();
-        cases.all(|case| runner.run(case).status.outcome == CaseOutcome::Passed)
+        let cases = probe.cases.iter().zip(requests);
+        let passes = |(case, request): &(&Case, &CaseRequest)| {
+            runner.run_with(case, request).status.outcome == CaseOutcome::Passed
+        };
+        cases.take_while(passes).count()
     }
 
     fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
@@ -166,7 +188,11 @@ fn bindings(input: &Input, policy: &str) -> Result<Vec<Binding>, String> {
 }
 
 /// The params of a kind by namespace and name; of several of one name the last.
-fn params(input: &Input, known: &Known, kind: Option<&Gvk>) -> Result<ParamList, String> {
+pub(in crate::cli) fn params(
+    input: &Input,
+    known: &Known,
+    kind: Option<&Gvk>,
+) -> Result<ParamList, String> {
     let Some(kind) = kind else {
         return Ok(ParamList::default());
     };

@@ -5,37 +5,60 @@
 use std::fmt::Write as _;
 
 use super::report::{CaseReport, ProbeReport, TestReport};
+use crate::cli::check::annotations::MAX_ANNOTATIONS;
 use crate::cli::check::finding::Severity;
 use crate::cli::text::clean;
 use crate::probe::api::CaseOutcome;
 
 /// An annotation for each error of the input and each case that did not pass, and the counts.
+///
+/// GitHub shows a few of a step. Where there are more, the last one says how many are left out, and these are lines of
+/// the log.
 #[must_use]
 pub fn annotations(report: &TestReport) -> String {
-    let mut out = String::new();
+    let mut all = Vec::new();
     for found in &report.findings {
         if found.severity != Severity::Error {
             continue;
         }
         let place = found.location.place;
-        let place = place.map(|place| (place.line, place.column));
         let mut text = found.message.clone();
         if let Some(help) = &found.help {
             let _ = write!(text, "\n{help}");
         }
-        command(
-            &mut out,
-            (&found.location.file, place),
-            found.rule.id(),
-            &text,
-        );
+        all.push(Annotation {
+            file: &found.location.file,
+            place: place.map(|place| (place.line, place.column)),
+            title: found.rule.id().to_owned(),
+            text,
+        });
     }
     for probe in &report.probes {
-        for case in &probe.cases {
-            if case.outcome != CaseOutcome::Passed {
-                of_case(&mut out, probe, case);
-            }
-        }
+        let failed = probe
+            .cases
+            .iter()
+            .filter(|case| case.outcome != CaseOutcome::Passed);
+        all.extend(failed.map(|case| of_case(probe, case)));
+    }
+    let n_shown = if all.len() > MAX_ANNOTATIONS {
+        MAX_ANNOTATIONS - 1
+    } else {
+        all.len()
+    };
+    let (shown, left_out) = all.split_at_checked(n_shown).unwrap_or((&all, &[]));
+    let mut out = String::new();
+    for annotation in shown {
+        annotation.command(&mut out);
+    }
+    if !left_out.is_empty() {
+        let n = left_out.len();
+        let _ = writeln!(
+            out,
+            "::error title=kubectl vap::{n} more errors than GitHub shows of a step; the log has them"
+        );
+    }
+    for annotation in left_out {
+        annotation.line(&mut out);
     }
     let summary = &report.summary;
     let _ = writeln!(
@@ -46,7 +69,15 @@ pub fn annotations(report: &TestReport) -> String {
     out
 }
 
-fn of_case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
+/// An annotation.
+struct Annotation<'a> {
+    file: &'a str,
+    place: Option<(usize, usize)>,
+    title: String,
+    text: String,
+}
+
+fn of_case<'a>(probe: &'a ProbeReport, case: &CaseReport) -> Annotation<'a> {
     let mut text = case.difference.clone().unwrap_or_default();
     for trace in case.trace.iter().filter(|trace| trace.decides) {
         let _ = write!(
@@ -59,28 +90,45 @@ fn of_case(out: &mut String, probe: &ProbeReport, case: &CaseReport) {
             let _ = write!(text, "\n{indent}{} = {}", part.text, part.shown());
         }
     }
-    let title = format!("{}: {}", probe.name, case.name);
     let invalid = case.invalid.first();
     let place = invalid.map_or((case.line, 1), |invalid| (invalid.line, invalid.column));
-    command(out, (&probe.file, Some(place)), &title, &text);
+    Annotation {
+        file: &probe.file,
+        place: Some(place),
+        title: format!("{}: {}", probe.name, case.name),
+        text,
+    }
 }
 
-fn command(
-    out: &mut String,
-    (file, place): (&str, Option<(usize, usize)>),
-    title: &str,
-    text: &str,
-) {
-    let at = place.map(|(line, column)| format!(",line={line},col={column}"));
-    let lines: Vec<String> = text.lines().map(|line| data(&clean(line))).collect();
-    let _ = writeln!(
-        out,
-        "::error file={}{},title={}::{}",
-        property(file),
-        at.unwrap_or_default(),
-        property(title),
-        lines.join("%0A")
-    );
+impl Annotation<'_> {
+    /// The workflow command.
+    fn command(&self, out: &mut String) {
+        let at = self
+            .place
+            .map(|(line, column)| format!(",line={line},col={column}"));
+        let lines: Vec<String> = self.text.lines().map(|line| data(&clean(line))).collect();
+        let _ = writeln!(
+            out,
+            "::error file={}{},title={}::{}",
+            property(self.file),
+            at.unwrap_or_default(),
+            property(&self.title),
+            lines.join("%0A")
+        );
+    }
+
+    /// A line of the log, which is no command whatever it says.
+    fn line(&self, out: &mut String) {
+        let at = self.place.map(|(line, column)| format!(":{line}:{column}"));
+        let first = self.text.lines().next().unwrap_or_default();
+        let line = format!(
+            "{}{}: {}: {first}",
+            self.file,
+            at.unwrap_or_default(),
+            self.title
+        );
+        let _ = writeln!(out, "  {}", clean(&line));
+    }
 }
 
 /// A message, with what ends it escaped.

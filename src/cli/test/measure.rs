@@ -5,13 +5,14 @@ use std::panic::{self, AssertUnwindSafe};
 
 use super::cluster::FileCluster;
 use super::coverage::{self, Coverage, Met};
-use super::mutants::{self, Missed, MutantReport};
+use super::mutants::{self, Missed, Mutant, MutantReport};
 use super::probes::Probe;
 use crate::cli::check::known::Known;
 use crate::cli::input::Input;
+use crate::cli::parallel;
 use crate::policy::admission::Admission;
-use crate::probe::api::{BindingSource, CaseOutcome};
-use crate::probe::run;
+use crate::probe::api::BindingSource;
+use crate::probe::run::{self, CaseRequest};
 
 /// The probes of each policy.
 fn by_policy(probes: &[Probe]) -> BTreeMap<&str, Vec<&Probe>> {
@@ -85,25 +86,32 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
         let Some((policy, compiled)) = cluster.policy(name) else {
             continue;
         };
-        let all_pass = probes.iter().all(|probe| {
-            let results = cluster.run(&probe.spec);
-            results
-                .iter()
-                .all(|result| result.status.outcome == CaseOutcome::Passed)
-        });
-        if !all_pass {
+        let admission = Admission::from_compiled(compiled);
+        let requests = panic::catch_unwind(AssertUnwindSafe(|| {
+            let requests = probes.iter().map(|probe| cluster.requests(&probe.spec));
+            let requests: Vec<_> = requests.collect();
+            let mut all = probes.iter().zip(&requests);
+            let all_pass = all.all(|(probe, requests)| {
+                cluster.n_passed_with(&probe.spec, requests, &admission) == probe.spec.cases.len()
+            });
+            all_pass.then_some(requests)
+        }));
+        let Ok(Some(requests)) = requests else {
             report.skipped.push(name.to_owned());
             continue;
-        }
-        for mutant in mutants::of_policy(compiled) {
+        };
+        let mutants = mutants::of_policy(compiled);
+        let noticed = parallel::map(&mutants, |mutant| {
             // What breaks off on a mutant is noticed.
-            let is_missed = panic::catch_unwind(AssertUnwindSafe(|| {
-                let admission = Admission::new(&mutant.policy);
-                let mut probes = probes.iter();
-                probes.all(|probe| cluster.all_pass_with(&probe.spec, &admission))
-            }));
+            panic::catch_unwind(AssertUnwindSafe(|| {
+                notice(cluster, &probes, &requests, mutant)
+            }))
+            .unwrap_or((true, 0))
+        });
+        for (mutant, (is_noticed, n)) in mutants.into_iter().zip(noticed) {
             report.total += 1;
-            if !is_missed.unwrap_or(false) {
+            report.evaluations += n;
+            if is_noticed {
                 report.caught += 1;
                 continue;
             }
@@ -119,4 +127,23 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
         }
     }
     report
+}
+
+/// Reports whether a case of the probes notices the mutant, and how many were evaluated until one does.
+fn notice(
+    cluster: &FileCluster<'_>,
+    probes: &[&Probe],
+    requests: &[Vec<CaseRequest>],
+    mutant: &Mutant,
+) -> (bool, usize) {
+    let admission = Admission::new(&mutant.policy);
+    let mut n = 0;
+    for (probe, requests) in probes.iter().zip(requests) {
+        let n_passed = cluster.n_passed_with(&probe.spec, requests, &admission);
+        n += n_passed;
+        if n_passed < requests.len() {
+            return (true, n + 1);
+        }
+    }
+    (false, n)
 }

@@ -3,16 +3,16 @@
 //! Takes manifests, gives what each case came to. The evaluator is that of the controller; what exists is
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
-mod cluster;
+pub(super) mod cluster;
 pub mod coverage;
-mod expand;
+pub(super) mod expand;
 pub mod github;
 pub mod init;
 pub mod junit;
 mod measure;
 pub mod mutants;
-mod probes;
-mod refusal;
+pub(super) mod probes;
+pub(super) mod refusal;
 pub mod render;
 pub mod report;
 pub mod trace;
@@ -27,6 +27,7 @@ use super::check::report::{no_crds, unread};
 use super::check::shape;
 use super::error::CliError;
 use super::input::{Input, Wanted};
+use super::parallel;
 use crate::policy;
 use cluster::FileCluster;
 use report::TestReport;
@@ -86,8 +87,8 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
     let cluster = FileCluster::new(&input, &known, &refusals);
-    for probe in &probes {
-        let results = cluster.run(&probe.spec);
+    let results = parallel::map(&probes, |probe| cluster.run(&probe.spec));
+    for (probe, results) in probes.iter().zip(results) {
         let policy = cluster.policy(&probe.spec.policy_name);
         report.add(probe, &results, policy);
     }

@@ -37,6 +37,8 @@ pub struct MutantReport {
     pub total: usize,
     /// How many a case noticed.
     pub caught: usize,
+    /// How many cases were evaluated for that.
+    pub evaluations: usize,
     /// Those that no case noticed.
     pub missed: Vec<Missed>,
     /// The policies that were left out, since one of their cases does not pass.

@@ -18,29 +18,29 @@ use super::expand::{self, Expanded};
 
 /// A probe that can be run.
 #[derive(Debug)]
-pub(super) struct Probe {
+pub(in crate::cli) struct Probe {
     /// As it is written.
-    pub(super) object: Arc<Object<Value>>,
+    pub(in crate::cli) object: Arc<Object<Value>>,
     /// For each case the index of the one as it is written.
-    pub(super) origins: Vec<usize>,
+    pub(in crate::cli) origins: Vec<usize>,
     /// Spec of the probe.
-    pub(super) spec: PolicyProbeSpec,
+    pub(in crate::cli) spec: PolicyProbeSpec,
 }
 
 impl Probe {
     /// The name.
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::cli) fn name(&self) -> &str {
         self.object.name().unwrap_or_default()
     }
 
     /// Where the name of a case is written.
-    pub(super) fn place_of_case(&self, n: usize) -> Place {
+    pub(in crate::cli) fn place_of_case(&self, n: usize) -> Place {
         let n = self.origins.get(n).copied().unwrap_or(n);
         self.object.place_of_field(&format!("spec.cases[{n}].name"))
     }
 
     /// The field of a fault in the case at `n`, and where it is written.
-    pub(super) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
+    pub(in crate::cli) fn place_of_violation(&self, n: usize, field: &str) -> (String, Place) {
         let field = if field.starts_with("spec.") {
             field.to_owned()
         } else {
@@ -56,7 +56,7 @@ impl Probe {
 ///
 /// # Errors
 /// Where the CRD of this build is broken.
-pub(super) fn read(
+pub(in crate::cli) fn read(
     objects: Vec<Object<Value>>,
     policies: &[String],
     findings: &mut Vec<Finding>,
@@ -157,7 +157,7 @@ fn unknown_policy(
 }
 
 /// Policies of one name, one of which a probe would have to be about.
-pub(super) fn duplicate_policies(
+pub(in crate::cli) fn duplicate_policies(
     probes: &[Probe],
     policies: &[Object<ValidatingAdmissionPolicy>],
     findings: &mut Vec<Finding>,

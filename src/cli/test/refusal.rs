@@ -15,11 +15,11 @@ use crate::probe::sample;
 use crate::schema::Gvk;
 
 /// Why the API server refuses policies, by their names.
-pub(super) type Refusals = BTreeMap<String, String>;
+pub(in crate::cli) type Refusals = BTreeMap<String, String>;
 
 /// The policies that probes are about and that the API server refuses; what is wrong with them goes to `findings`,
 /// as does what is wrong with their bindings.
-pub(super) fn of_policies(
+pub(in crate::cli) fn of_policies(
     input: &Input,
     known: &Known,
     probed: &BTreeSet<&str>,
@@ -73,7 +73,7 @@ fn once(found: &mut Vec<Finding>) {
 }
 
 /// The faults of the namespaces, and of the objects that are params of a probed policy.
-pub(super) fn of_objects(
+pub(in crate::cli) fn of_objects(
     input: &Input,
     known: &Known,
     param_kinds: &BTreeSet<Gvk>,

@@ -13,7 +13,7 @@ use crate::cli::text::{clean, wrap};
 use crate::policy::rule::Rule;
 use crate::probe::api::CaseOutcome;
 
-const GREEN: &str = "1;32";
+pub(in crate::cli) const GREEN: &str = "1;32";
 
 /// The column at which the names of cases begin, and all that is said of them.
 const INDENT: &str = "           ";
@@ -112,7 +112,7 @@ fn render(
     }
     if is_verbose || case.outcome == CaseOutcome::Failed {
         for trace in &case.trace {
-            render_trace(out, trace, room);
+            render_trace(out, trace, INDENT, room);
         }
     }
     if case.outcome != CaseOutcome::Passed && case.invalid.is_empty() {
@@ -122,7 +122,7 @@ fn render(
 }
 
 /// An expression with its parts, each with its value.
-fn render_trace(out: &mut String, trace: &Trace, room: usize) {
+pub(in crate::cli) fn render_trace(out: &mut String, trace: &Trace, margin: &str, room: usize) {
     let what = if trace.decides {
         "decided by"
     } else {
@@ -131,7 +131,7 @@ fn render_trace(out: &mut String, trace: &Trace, room: usize) {
     let (file, field) = (clean(&trace.file), &trace.field_ref);
     let head = format!("{what} {field}, {file}:{}:{}", trace.line, trace.column);
     for line in wrap(&head, room, usize::MAX, "  ") {
-        let _ = writeln!(out, "{INDENT}{line}");
+        let _ = writeln!(out, "{margin}{line}");
     }
     for part in &trace.parts {
         let indent = "  ".repeat(part.depth.min(8) + 1);
@@ -143,7 +143,7 @@ fn render_trace(out: &mut String, trace: &Trace, room: usize) {
         );
         let room = room.saturating_sub(indent.len()).max(20);
         for line in wrap(&text, room, usize::MAX, "  ") {
-            let _ = writeln!(out, "{INDENT}{indent}{line}");
+            let _ = writeln!(out, "{margin}{indent}{line}");
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct TracePart {
 }
 
 /// The expressions that decided on a case; where none did, the validations that were true.
-pub(super) fn of_case(
+pub(in crate::cli) fn of_case(
     result: &CaseResult,
     compiled: &CompiledPolicy,
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -111,7 +111,8 @@ fn deciding(outcome: &Outcome, compiled: &CompiledPolicy) -> Vec<usize> {
     found
 }
 
-fn of_expression(
+/// One expression with its parts, where it was evaluated.
+pub(in crate::cli) fn of_expression(
     result: &CaseResult,
     compiled: &CompiledPolicy,
     policy: &Object<ValidatingAdmissionPolicy>,
@@ -146,7 +147,7 @@ fn of_expression(
 
 impl TracePart {
     /// The values in one line.
-    pub(super) fn shown(&self) -> String {
+    pub(in crate::cli) fn shown(&self) -> String {
         let values = self.values.join(", ");
         let n_known = u64::try_from(self.values.len()).unwrap_or(u64::MAX);
         if self.times > n_known {

@@ -44,6 +44,19 @@ impl Binding {
         &self.spec.validation_actions
     }
 
+    /// Reports whether it selects namespaces by their labels.
+    #[must_use]
+    pub fn has_namespace_selector(&self) -> bool {
+        let resources = self.spec.match_resources.as_ref();
+        let selector = resources.and_then(|resources| resources.namespace_selector.as_ref());
+        selector.is_some_and(|selector| {
+            let labels = selector.match_labels.as_ref();
+            let expressions = selector.match_expressions.as_ref();
+            labels.is_some_and(|labels| !labels.is_empty())
+                || expressions.is_some_and(|expressions| !expressions.is_empty())
+        })
+    }
+
     pub(super) fn param_ref(&self) -> Option<&ParamRef> {
         self.spec.param_ref.as_ref()
     }

@@ -48,6 +48,7 @@ pub(crate) use params::NOT_FOUND as PARAMS_NOT_FOUND;
 pub use params::{ParamList, ParamSource};
 pub use recorder::{Recorder, Recording, Seen};
 pub use request::{AdmissionRequest, Equivalent, Operation, UserInfo};
+pub use rules::Unmatched;
 pub use selector::Selector;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
@@ -177,6 +178,17 @@ impl Admission {
     ) -> Option<Gvk> {
         let matched = self.matches(request, namespaces).ok().flatten();
         matched.map(|(_, gvk)| gvk)
+    }
+
+    /// The part of the policy's constraints because of which they do not match `request`, where they do not.
+    #[must_use]
+    pub fn unmatched(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Option<Unmatched> {
+        let constraints = self.constraints.as_ref()?;
+        constraints.unmatched(request, namespaces)
     }
 
     /// Reports whether the policy's constraints match `request` as the resource that it names.

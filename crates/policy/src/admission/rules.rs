@@ -21,6 +21,25 @@ pub(super) struct Constraints {
     object_selector: Result<Selector, String>,
 }
 
+/// The part of match constraints because of which they do not match a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmatched {
+    /// The labels of the namespace.
+    NamespaceSelector,
+    /// The labels of the object and of the old object.
+    ObjectSelector,
+    /// A rule that excludes resources.
+    ExcludeResourceRules,
+    /// No rule has the resource.
+    Resource,
+    /// No rule that has the resource has the operation.
+    Operation,
+    /// No such rule has the scope.
+    Scope,
+    /// No such rule has the name.
+    ResourceName,
+}
+
 /// Where constraints match, the resource and kind as which the request is evaluated.
 pub(super) type Matched = Option<(Gvr, Gvk)>;
 
@@ -77,6 +96,51 @@ impl Constraints {
             object_selected?;
         }
         Ok(matched)
+    }
+
+    /// The part because of which the constraints do not match `request`; `None` where they do, or an error came first.
+    pub(super) fn unmatched(
+        &self,
+        request: &AdmissionRequest,
+        namespaces: &dyn NamespaceSource,
+    ) -> Option<Unmatched> {
+        if !matches!(self.matches(request, namespaces), Ok(None)) {
+            return None;
+        }
+        if self.selects_namespace(request, namespaces) == Ok(false) {
+            return Some(Unmatched::NamespaceSelector);
+        }
+        if self.selects_object(request) == Ok(false) {
+            return Some(Unmatched::ObjectSelector);
+        }
+        // What a rule still says, from the least to the most.
+        let matches_without = |relax: &dyn Fn(&mut NamedRuleWithOperations)| {
+            let mut relaxed = self.clone();
+            for rule in relaxed.resources.resource_rules.iter_mut().flatten() {
+                relax(rule);
+            }
+            relaxed.resources.exclude_resource_rules = None;
+            matches!(relaxed.matches(request, namespaces), Ok(Some(_)))
+        };
+        let all = || Some(vec!["*".to_owned()]);
+        if matches_without(&|_| {}) {
+            Some(Unmatched::ExcludeResourceRules)
+        } else if matches_without(&|rule| rule.resource_names = None) {
+            Some(Unmatched::ResourceName)
+        } else if matches_without(&|rule| {
+            rule.resource_names = None;
+            rule.scope = None;
+        }) {
+            Some(Unmatched::Scope)
+        } else if matches_without(&|rule| {
+            rule.resource_names = None;
+            rule.scope = None;
+            rule.operations = all();
+        }) {
+            Some(Unmatched::Operation)
+        } else {
+            Some(Unmatched::Resource)
+        }
     }
 
     fn selects_namespace(

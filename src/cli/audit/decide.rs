@@ -1,0 +1,531 @@
+//! Decisions of policies about stored objects: each taken for a request that creates it, or changes it into itself.
+//!
+//! Takes objects, gives violations and failed evaluations; it reads nothing, and keeps nothing of an object.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::cli::eval::world::{Ready, World};
+use crate::policy::admission::{
+    AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
+    Operation, Outcome, ParamList, ParamSource, Surroundings, UserInfo,
+};
+use crate::policy::matching;
+use crate::probe::api::{self, Request, Samples};
+use crate::probe::run::{self, case_namespaces};
+use crate::probe::{prepare, sample};
+use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Gvk, Gvr};
+
+/// The most faults of an object's fields that are told.
+const MAX_FAULTS: usize = 3;
+
+/// An object that is to be audited.
+#[derive(Debug)]
+pub(in crate::cli) struct Item {
+    /// The object, or why it cannot be read.
+    pub(in crate::cli) value: Result<Value, String>,
+    /// The file and line, where it is of a file.
+    pub(in crate::cli) place: Option<(Arc<str>, usize)>,
+}
+
+/// Which object something is said of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectId {
+    /// The apiVersion.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace; empty where there is none.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+/// Decision of a policy about an object.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyResult {
+    /// The name of the policy.
+    pub policy: String,
+    /// Its index.
+    #[serde(skip)]
+    pub index: usize,
+    /// The operation that the object was taken for.
+    pub operation: &'static str,
+    /// True if the API server would refuse the request, by a validation or an error.
+    pub denied: bool,
+    /// The match condition that leaves the object out.
+    #[serde(skip)]
+    pub excluded_by: Option<String>,
+    /// The validations that are not true, once for each binding and param.
+    pub violations: Vec<Violation>,
+    /// The evaluations that failed.
+    pub errors: Vec<Failure>,
+    /// Cost, in units of CEL.
+    pub cost_used: u64,
+}
+
+/// A validation that is not true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Violation {
+    /// The field, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The message.
+    pub message: String,
+    /// The reason, `Invalid`.
+    pub reason: String,
+    /// The binding; absent where none is known and one that matches all stands in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
+    /// The params.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// `Deny`, `Warn`, `Audit`.
+    pub validation_actions: Vec<String>,
+}
+
+/// An evaluation that failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The field, `spec.validations[0].expression`, or a part of the policy.
+    pub field_ref: String,
+    /// The error.
+    pub message: String,
+}
+
+/// Outcome for an object.
+#[derive(Debug)]
+pub(in crate::cli) struct Judged {
+    /// Which object.
+    pub(in crate::cli) id: ObjectId,
+    /// Decisions of the policies that were asked; an error says why none was.
+    pub(in crate::cli) results: Result<Vec<PolicyResult>, String>,
+}
+
+/// Resource of a kind.
+#[derive(Debug)]
+struct Served {
+    gvr: Gvr,
+    gvk: Gvk,
+    is_namespaced: bool,
+    equivalents: Vec<Equivalent>,
+}
+
+/// Decides about objects.
+pub(in crate::cli) struct Auditor<'a> {
+    world: &'a World<'a>,
+    /// The operation, where one is asked for.
+    operation: Option<Operation>,
+    user: UserInfo,
+    kinds: RwLock<HashMap<Gvk, Option<Arc<Served>>>>,
+    /// True if objects are stored in a cluster and complete.
+    is_stored: bool,
+}
+
+impl<'a> Auditor<'a> {
+    /// An auditor by the policies of `world`; objects of files are completed unless they are as stored.
+    pub(in crate::cli) fn new(
+        world: &'a World<'a>,
+        operation: Option<Operation>,
+        user: Option<api::UserInfo>,
+        is_stored: bool,
+    ) -> Self {
+        Self {
+            world,
+            operation,
+            user: run::user_info(user),
+            kinds: RwLock::default(),
+            is_stored,
+        }
+    }
+
+    /// Decides about one object by the policies of these indices. An error of this program costs this object, and is
+    /// told.
+    pub(in crate::cli) fn judge(&self, item: &Item, policies: &[usize]) -> Judged {
+        let id = id_of(item);
+        let value = match &item.value {
+            Ok(value) => value,
+            Err(why) => {
+                return Judged {
+                    id,
+                    results: Err(why.clone()),
+                };
+            }
+        };
+        let judged = panic::catch_unwind(AssertUnwindSafe(|| self.results(value, policies)));
+        let results = judged.unwrap_or_else(|_| {
+            Err("the evaluation broke off on an error of kubectl-vap; please report it".to_owned())
+        });
+        Judged { id, results }
+    }
+
+    fn results(&self, value: &Value, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {
+        if !value.is_object() {
+            return Err("it is no object".to_owned());
+        }
+        let gvk = kind_of(value);
+        if gvk.kind.is_empty() || gvk.version.is_empty() {
+            return Err("it has no apiVersion and kind".to_owned());
+        }
+        if value
+            .get("metadata")
+            .is_none_or(|metadata| !metadata.is_object())
+        {
+            return Err("it has no metadata".to_owned());
+        }
+        let Some(served) = self.served(&gvk) else {
+            return self.unserved(&gvk, policies);
+        };
+        let value = self.complete(value, &gvk, policies, &served)?;
+        let Some(value) = value else {
+            return Ok(Vec::new());
+        };
+        let object = Object::new(&value);
+        let mut results = Vec::new();
+        let mut requests: [Option<AdmissionRequest>; 2] = [None, None];
+        for index in policies {
+            let Some(policy) = self.world.policies.get(*index) else {
+                continue;
+            };
+            if policy.refusal.is_some() {
+                continue;
+            }
+            let operations = match self.operation {
+                Some(operation) => [Some(operation), None],
+                None => [Some(Operation::Create), Some(Operation::Update)],
+            };
+            let tried = operations.into_iter().flatten().zip(&mut requests);
+            for (operation, request) in tried {
+                let request =
+                    request.get_or_insert_with(|| self.request(&served, &object, operation));
+                if request.is_exempt() {
+                    break;
+                }
+                if let Some(result) = self.by_policy(*index, policy, request, &value)? {
+                    results.push(result);
+                    break;
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    /// The object as the API server has it, where a policy may be asked about it.
+    fn complete<'b>(
+        &self,
+        value: &'b Value,
+        gvk: &Gvk,
+        policies: &[usize],
+        served: &Served,
+    ) -> Result<Option<Cow<'b, Value>>, String> {
+        let is_stored = value.pointer("/metadata/uid").is_some_and(Value::is_string);
+        if self.is_stored || is_stored {
+            return Ok(Some(Cow::Borrowed(value)));
+        }
+        let is_of_interest = |gvr: &Gvr| self.has_rule(policies, |group| group == gvr.group);
+        if !is_of_interest(&served.gvr)
+            && !served.equivalents.iter().any(|it| is_of_interest(&it.gvr))
+        {
+            return Ok(None);
+        }
+        let known = self.world.known;
+        let faults = sample::violations(value, gvk, known, Samples::Whole, "");
+        if !faults.is_empty() {
+            let told = faults.iter().take(MAX_FAULTS).map(|fault| {
+                format!(
+                    "{}: {}",
+                    fault.field_ref.trim_start_matches('.'),
+                    fault.message
+                )
+            });
+            let told: Vec<String> = told.collect();
+            return Err(format!("the API server refuses it: {}", told.join("; ")));
+        }
+        let request = Request {
+            object: Some(value.clone()),
+            ..Request::default()
+        };
+        let prepared = prepare::objects(&request, &known.mapper, known)?;
+        Ok(prepared.into_owned().object.map(Cow::Owned))
+    }
+
+    fn request(&self, served: &Served, object: &Object, operation: Operation) -> AdmissionRequest {
+        let mut namespace = object.namespace().to_owned();
+        if served.gvr.group.is_empty() && served.gvr.resource == "namespaces" {
+            object.name().clone_into(&mut namespace);
+        } else if namespace.is_empty() && served.is_namespaced {
+            "default".clone_into(&mut namespace);
+        }
+        let (is_new, is_old) = match operation {
+            Operation::Create | Operation::Connect => (true, false),
+            Operation::Update => (true, true),
+            Operation::Delete => (false, true),
+        };
+        AdmissionRequest {
+            operation,
+            gvk: served.gvk.clone(),
+            gvr: served.gvr.clone(),
+            name: object.name().to_owned(),
+            namespace,
+            object: is_new.then(|| object.clone()),
+            old_object: is_old.then(|| object.clone()),
+            user_info: self.user.clone(),
+            equivalents: served.equivalents.clone(),
+            ..AdmissionRequest::default()
+        }
+    }
+
+    /// Decision of one policy; nothing where it does not match.
+    #[expect(
+        clippy::unnecessary_wraps,
+        reason = "a failure is one of the policy, not of the object"
+    )]
+    fn by_policy(
+        &self,
+        index: usize,
+        policy: &Ready<'_>,
+        request: &AdmissionRequest,
+        value: &Value,
+    ) -> Result<Option<PolicyResult>, String> {
+        let case = Request::default();
+        let namespaces = case_namespaces(&case, &request.namespace, &self.world.namespaces);
+        let admission = &policy.admission;
+        let to = admission.matched_kind(request, &namespaces);
+        let converted = match &to {
+            Some(to) if *to != request.gvk => {
+                let object = |is_there: bool| is_there.then(|| value.clone());
+                let case = Request {
+                    object: object(request.object.is_some()),
+                    old_object: object(request.old_object.is_some()),
+                    ..Request::default()
+                };
+                let to = Some(to.clone());
+                let converted = prepare::convert(&case, request.clone(), to, self.world.known);
+                match converted {
+                    Ok(converted) => Cow::Owned(converted),
+                    Err(why) => {
+                        let why = Failure {
+                            field_ref: "spec.matchConstraints".to_owned(),
+                            message: why,
+                        };
+                        return Ok(Some(failed(index, policy, request, why)));
+                    }
+                }
+            }
+            _ => Cow::Borrowed(request),
+        };
+        let none = ParamList::default();
+        let authorizer = Arc::new(AuthorizerList(Vec::new()));
+        let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
+        if policy.param_kind.is_some() {
+            surroundings.params = match &policy.params {
+                Ok(list) => Ok(list as &dyn ParamSource),
+                Err(why) => {
+                    if to.is_none() {
+                        return Ok(None);
+                    }
+                    let why = Failure {
+                        field_ref: "spec.paramKind".to_owned(),
+                        message: why.clone(),
+                    };
+                    return Ok(Some(failed(index, policy, request, why)));
+                }
+            };
+        }
+        let outcome = admission.review(&converted, &policy.bindings, &surroundings);
+        let is_asked = outcome.definition.error.is_some()
+            || (to.is_some()
+                && outcome
+                    .bindings
+                    .iter()
+                    .any(|it| it.matches || it.error.is_some()));
+        Ok(is_asked.then(|| result_of(index, policy, request.operation, &outcome)))
+    }
+
+    /// Resource of the kind.
+    fn served(&self, gvk: &Gvk) -> Option<Arc<Served>> {
+        let kinds = self.kinds.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kinds.get(gvk) {
+            return found.clone();
+        }
+        drop(kinds);
+        let mapper = &self.world.known.mapper;
+        let of_resource = |served: &ApiResource| {
+            Arc::new(Served {
+                gvr: served.gvr.clone(),
+                gvk: gvk.clone(),
+                is_namespaced: served.namespaced,
+                equivalents: run::equivalents(&served.gvr, "", mapper),
+            })
+        };
+        let found = mapper.resources_of_kind(gvk).next().map(of_resource);
+        let mut kinds = self.kinds.write().unwrap_or_else(PoisonError::into_inner);
+        kinds.insert(gvk.clone(), found.clone());
+        found
+    }
+
+    /// A kind that nothing is known of: it matters where a rule may be about it.
+    fn unserved(&self, gvk: &Gvk, policies: &[usize]) -> Result<Vec<PolicyResult>, String> {
+        let has_rule = self.has_rule(policies, |group| group == gvk.group);
+        if has_rule && !self.world.known.is_complete(&gvk.group) {
+            return Err(format!(
+                "nothing is known of {} {}: its CustomResourceDefinition is missing",
+                gvk.api_version(),
+                gvk.kind
+            ));
+        }
+        if has_rule && self.world.known.is_builtin(gvk) {
+            return Ok(Vec::new());
+        }
+        if has_rule {
+            return Err(format!(
+                "no resource of kind {} {} is served",
+                gvk.api_version(),
+                gvk.kind
+            ));
+        }
+        Ok(Vec::new())
+    }
+
+    /// Reports whether a policy of these indices has a rule for the group.
+    fn has_rule(&self, policies: &[usize], is_group: impl Fn(&str) -> bool) -> bool {
+        policies.iter().any(|index| {
+            let policy = self.world.policies.get(*index);
+            policy.is_some_and(|policy| {
+                matching::groups(&policy.object.value).any(|group| group == "*" || is_group(group))
+            })
+        })
+    }
+}
+
+/// A policy that could not be evaluated.
+fn failed(
+    index: usize,
+    policy: &Ready<'_>,
+    request: &AdmissionRequest,
+    why: Failure,
+) -> PolicyResult {
+    let mut result = result_of(index, policy, request.operation, &Outcome::default());
+    result.errors.push(why);
+    result
+}
+
+/// Result of a policy out of the outcome of a review.
+pub(in crate::cli) fn result_of(
+    index: usize,
+    policy: &Ready<'_>,
+    operation: Operation,
+    outcome: &Outcome,
+) -> PolicyResult {
+    let fields = &policy.validations;
+    let mut violations = Vec::new();
+    let mut errors: Vec<Failure> = Vec::new();
+    let mut fails = |field: &str, message: &str| {
+        let failure = Failure {
+            field_ref: field.to_owned(),
+            message: message.to_owned(),
+        };
+        if !errors.contains(&failure) {
+            errors.push(failure);
+        }
+    };
+    let mut excluded_by = None;
+    let mut n_excluded = 0;
+    let mut cost_used: u64 = 0;
+    for evaluation in &outcome.evaluations {
+        cost_used = cost_used.saturating_add(evaluation.costs.used());
+        let conditions = evaluation.match_conditions.as_ref();
+        if let Some(name) = conditions.and_then(|it| it.failed_condition.as_ref()) {
+            excluded_by.get_or_insert_with(|| name.clone());
+            n_excluded += 1;
+        }
+        let error = conditions.and_then(|it| it.error.as_ref().or(it.ignored.as_ref()));
+        if let Some(error) = error {
+            fails("spec.matchConditions", error);
+            continue;
+        }
+        let is_whole = evaluation.decisions.len() == fields.len();
+        for (n, decision) in evaluation.decisions.iter().enumerate() {
+            let field = fields
+                .get(n)
+                .filter(|_| is_whole)
+                .map_or("spec", String::as_str);
+            match decision.evaluation {
+                EvaluationResult::Admit => {}
+                EvaluationResult::Error => fails(field, &decision.message),
+                EvaluationResult::Deny => violations.push(Violation {
+                    field_ref: field.to_owned(),
+                    message: decision.message.clone(),
+                    reason: decision.reason.clone(),
+                    binding: evaluation.binding.clone().filter(|_| !policy.is_unbound),
+                    params: evaluation.params.clone(),
+                    validation_actions: policy.actions(evaluation.binding.as_deref()).to_vec(),
+                }),
+            }
+        }
+        for annotation in &evaluation.audit_annotations {
+            let is_error = annotation.action == AuditAnnotationAction::Error;
+            if is_error || !annotation.error.is_empty() {
+                fails("spec.auditAnnotations", &annotation.error);
+            }
+        }
+    }
+    if outcome.evaluations.is_empty() {
+        for error in &outcome.errors {
+            fails("spec", error);
+        }
+    }
+    PolicyResult {
+        policy: policy.name.to_owned(),
+        index,
+        operation: operation.as_str(),
+        denied: outcome.denial.is_some(),
+        excluded_by: excluded_by.filter(|_| n_excluded == outcome.evaluations.len()),
+        violations,
+        errors,
+        cost_used,
+    }
+}
+
+fn kind_of(value: &Value) -> Gvk {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Gvk::new(group, version, text("kind"))
+}
+
+fn id_of(item: &Item) -> ObjectId {
+    let (file, line) = item.place.clone().unzip();
+    let value = item.value.as_ref().ok();
+    let text = |pointer: &str| {
+        let text = value.and_then(|value| value.pointer(pointer)?.as_str());
+        text.unwrap_or_default().to_owned()
+    };
+    let mut name = text("/metadata/name");
+    if name.is_empty() {
+        name = text("/metadata/generateName");
+    }
+    ObjectId {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        namespace: text("/metadata/namespace"),
+        name,
+        file: file.map(|file| file.to_string()),
+        line,
+    }
+}

@@ -1,0 +1,179 @@
+//! The objects of files, one by one: of a file its text is in memory, and one object.
+//!
+//! JSON is read by its items, as `kubectl get -o json` writes a list of many; YAML by its documents.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::decide::Item;
+use crate::cli::input::files::{ReadFile, Reading, read_all};
+use crate::cli::input::object::documents;
+use crate::cli::input::yaml::Copies;
+use crate::cli::input::{Place, SourceText};
+
+/// A list, or an object, as it is written.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(default, rename = "apiVersion")]
+    api_version: Option<Value>,
+    #[serde(default)]
+    kind: Option<Value>,
+    #[serde(borrow, default)]
+    items: Option<&'a RawValue>,
+}
+
+/// Hands on what `paths` hold, and why others cannot be read; documents below a directory that are no objects are
+/// passed over. Returns how many were.
+pub(in crate::cli) fn read(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    each: &mut dyn FnMut(Item),
+) -> usize {
+    let mut copies = Copies::default();
+    let mut n_passed_over = 0;
+    read_all(paths, stdin, &Reading::default(), &mut |file| {
+        n_passed_over += of_file(file, &mut copies, each);
+    });
+    n_passed_over
+}
+
+fn of_file(file: ReadFile, copies: &mut Copies, each: &mut dyn FnMut(Item)) -> usize {
+    let name: Arc<str> = file.name.as_str().into();
+    let text = match file.text {
+        Ok(text) => text,
+        Err(why) => {
+            each(Item {
+                value: Err(format!("cannot read it: {why}")),
+                place: Some((name, 1)),
+            });
+            return 0;
+        }
+    };
+    let mut reader = Documents {
+        name,
+        is_given: file.is_given,
+        n_passed_over: 0,
+        seen: (0, 1),
+        each,
+    };
+    if !reader.json(&text) {
+        reader.yaml(file.name, text, copies);
+    }
+    reader.n_passed_over
+}
+
+struct Documents<'a> {
+    name: Arc<str>,
+    is_given: bool,
+    n_passed_over: usize,
+    /// How much of the text was looked at for its lines, and the line there.
+    seen: (usize, usize),
+    each: &'a mut dyn FnMut(Item),
+}
+
+impl Documents<'_> {
+    /// Hands on the objects of a text that is JSON as a whole; the answer is false where it is not.
+    fn json(&mut self, text: &str) -> bool {
+        if !text.trim_start().starts_with('{') {
+            return false;
+        }
+        let all = || serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+        if all().any(|value| value.is_err()) {
+            return false;
+        }
+        for value in all().flatten() {
+            self.json_value(text, value, None, 0);
+        }
+        true
+    }
+
+    /// Hands on an object, or the items of a list, which say what they are or are what the list says.
+    fn json_value(&mut self, text: &str, raw: &RawValue, of_list: Option<(&str, &str)>, depth: u8) {
+        const MAX_LISTS: u8 = 8;
+        let line = self.line_of(text, raw.get());
+        let head: Option<Head<'_>> = serde_json::from_str(raw.get()).ok();
+        if let Some(head) = &head
+            && let Some(kind) = head.kind.as_ref().and_then(Value::as_str)
+            && let Some(of_items) = kind.strip_suffix("List")
+            && depth < MAX_LISTS
+        {
+            let items = head
+                .items
+                .map(|items| serde_json::from_str::<Vec<&RawValue>>(items.get()));
+            if let Some(Ok(items)) = items {
+                let api_version = head.api_version.as_ref().and_then(Value::as_str);
+                let of_items = (api_version.unwrap_or_default(), of_items);
+                let of_items = (!of_items.1.is_empty()).then_some(of_items);
+                for item in items {
+                    self.json_value(text, item, of_items, depth + 1);
+                }
+                return;
+            }
+        }
+        let read: Result<Value, _> = serde_json::from_str(raw.get());
+        let value = read
+            .map_err(|error| error.to_string())
+            .and_then(|mut value| {
+                let kind = value.get("kind").and_then(Value::as_str);
+                if kind.is_some_and(|kind| kind.ends_with("List")) && value.get("items").is_some() {
+                    return Err("it is a list whose items cannot be read".to_owned());
+                }
+                if let (Some((api_version, kind)), Some(fields)) = (of_list, value.as_object_mut())
+                {
+                    fields
+                        .entry("apiVersion")
+                        .or_insert_with(|| api_version.into());
+                    fields.entry("kind").or_insert_with(|| kind.into());
+                }
+                Ok(value)
+            });
+        self.hand_on(value, line);
+    }
+
+    /// The line of `part`, which is a part of `text`. Parts come in their order, so that each byte is looked at once.
+    fn line_of(&mut self, text: &str, part: &str) -> usize {
+        let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr());
+        let offset = offset.unwrap_or_default();
+        let (from, line) = self.seen;
+        let between = text.as_bytes().get(from..offset);
+        let breaks = between
+            .unwrap_or_default()
+            .iter()
+            .filter(|byte| **byte == b'\n');
+        let line = line + breaks.count();
+        if offset > from {
+            self.seen = (offset, line);
+        }
+        line
+    }
+
+    fn yaml(&mut self, name: String, text: String, copies: &mut Copies) {
+        let source = Arc::new(SourceText::new(name, text));
+        let line_of = |place: Option<Place>| place.map_or(1, |place| place.line);
+        documents(&source, copies, &mut |document| match document {
+            Ok(document) => {
+                let line = document.place(&source, &document.node).line;
+                self.hand_on(Ok(document.node.to_json()), line);
+            }
+            Err(problem) => self.hand_on(Err(problem.message), line_of(problem.place)),
+        });
+    }
+
+    fn hand_on(&mut self, value: Result<Value, String>, line: usize) {
+        let text = |value: &Value, field| value.get(field).is_some_and(Value::is_string);
+        let is_object = |value: &Value| text(value, "apiVersion") && text(value, "kind");
+        if !self.is_given && value.as_ref().is_ok_and(|value| !is_object(value)) {
+            self.n_passed_over += 1;
+            return;
+        }
+        (self.each)(Item {
+            value,
+            place: Some((Arc::clone(&self.name), line)),
+        });
+    }
+}

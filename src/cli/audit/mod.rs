@@ -1,0 +1,311 @@
+//! `kubectl vap audit`: what policies decide about objects that exist, in a cluster or in files.
+//!
+//! Objects come page by page or one by one, are judged on all processors, and are forgotten: what is kept are counts
+//! and a few examples.
+
+pub mod args;
+mod decide;
+mod files;
+mod plan;
+pub mod render;
+pub mod report;
+mod unknown;
+
+pub(super) use decide::{Auditor, Item, Judged, result_of};
+pub use decide::{Failure, ObjectId, PolicyResult, Violation};
+pub(super) use files::read as read_files;
+pub(super) use plan::Walk;
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::Value;
+
+use super::error::CliError;
+use super::eval::setup::{Setup, Sources};
+use super::eval::world::{Ready, World};
+use super::{json, parallel, terminal, write_open};
+use crate::policy::admission::Namespace;
+use args::{AuditArgs, AuditOutput};
+use report::{AuditReport, ObjectReport, PolicyAudit, Summary};
+use unknown::Assumptions;
+
+/// The objects that are judged at once.
+const BATCH: usize = 512;
+
+/// Audits the objects that the arguments name, and writes what `-o json` and `-o jsonl` say of each.
+///
+/// # Errors
+/// Where the arguments do not go together, the cluster cannot be asked, or the output cannot be written.
+pub(super) fn run(
+    args: &AuditArgs,
+    stdin: &mut dyn Read,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<AuditReport, CliError> {
+    let sources = Sources {
+        paths: &args.paths,
+        crds: &args.crds,
+        selector: args.selector.as_ref(),
+        live: args.live,
+        connection: &args.connection,
+    };
+    let is_stdin = |path: &PathBuf| path.as_os_str() == "-";
+    let n_stdin = args
+        .paths
+        .iter()
+        .chain(&args.files)
+        .filter(|path| is_stdin(path))
+        .count();
+    let mut setup = Setup::read(&sources, &BTreeSet::new(), stdin)?;
+    let is_live = setup.server.is_some();
+    let beside = args.files.is_empty() && !is_live;
+    if n_stdin > 1 || (beside && n_stdin > 0) {
+        let what = "standard input has either policies or objects: name files for the others";
+        return Err(CliError::Usage(what.to_owned()));
+    }
+    let mut findings = std::mem::take(&mut setup.findings);
+    let mut world = World::new(
+        &setup.input,
+        &setup.known,
+        setup.around.as_ref(),
+        &mut findings,
+    );
+    let paths = if beside { &args.paths } else { &args.files };
+    let around = setup.around.as_ref();
+    let has_namespaces = around.is_some_and(|around| !around.namespaces.is_empty());
+    if !has_namespaces && !beside {
+        namespaces_of(paths, &mut world);
+    }
+    let assumptions = Assumptions {
+        user: args.asks.name(),
+        operation: args.operation,
+        has_namespaces,
+    };
+    let report = AuditReport {
+        api_version: "cli.vap-status.dev/v1alpha1",
+        kind: "AuditReport",
+        kubernetes: setup.known.kubernetes().to_owned(),
+        cluster: setup.server.clone(),
+        summary: Summary::default(),
+        findings,
+        resources: Vec::new(),
+        policies: of_policies(&world, assumptions),
+        unread: Vec::new(),
+    };
+    let mut sink = Sink::new(args.output, report, out, err);
+    let is_of_cluster = is_live && args.files.is_empty();
+    let user = args.asks.user();
+    let auditor = Auditor::new(&world, args.operation, user, is_of_cluster);
+    if is_of_cluster {
+        let walk = Walk {
+            connection: &args.connection,
+            mapper: &setup.known.mapper,
+            policies: accepted(&world).collect(),
+            chunk_size: args.chunk_size,
+        };
+        let (resources, gaps) = walk.run(&mut |items, policies| {
+            let judged = parallel::map(&items, |item| auditor.judge(item, policies));
+            sink.add(&judged)
+        })?;
+        sink.report.resources = resources;
+        sink.report.findings.extend(gaps);
+    } else {
+        of_files(paths, stdin, &auditor, &mut sink)?;
+    }
+    sink.finish()
+}
+
+/// The policies, with no object counted yet.
+fn of_policies(world: &World<'_>, assumptions: Assumptions<'_>) -> Vec<PolicyAudit> {
+    let of_policy = |policy: &Ready<'_>| PolicyAudit {
+        name: policy.name.to_owned(),
+        file: policy.object.source.name.clone(),
+        line: policy.object.place().line,
+        is_binding_implied: policy.is_unbound,
+        refused: policy.refusal.clone(),
+        assumed: unknown::of_policy(policy, world, assumptions),
+        matched: 0,
+        excluded: 0,
+        violating: 0,
+        denied: 0,
+        failing: 0,
+        validations: Vec::new(),
+        failures: Vec::new(),
+    };
+    world.policies.iter().map(of_policy).collect()
+}
+
+/// Audits the objects of files.
+fn of_files(
+    paths: &[PathBuf],
+    stdin: &mut dyn Read,
+    auditor: &Auditor<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<(), CliError> {
+    let all: Vec<usize> = (0..sink.report.policies.len()).collect();
+    let mut batch = Vec::new();
+    let mut flush = |batch: &mut Vec<Item>| {
+        let judged = parallel::map(batch, |item| auditor.judge(item, &all));
+        batch.clear();
+        sink.add(&judged)
+    };
+    let mut failed = None;
+    read_files(paths, stdin, &mut |item| {
+        if failed.is_some() {
+            return;
+        }
+        batch.push(item);
+        if batch.len() >= BATCH {
+            failed = flush(&mut batch).err();
+        }
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => flush(&mut batch),
+    }
+}
+
+/// The policies that the API server does not refuse, with their indices.
+fn accepted<'a>(
+    world: &'a World<'_>,
+) -> impl Iterator<Item = (usize, &'a ValidatingAdmissionPolicy)> {
+    let policies = world.policies.iter().enumerate();
+    let policies = policies.filter(|(_, policy)| policy.refusal.is_none());
+    policies.map(|(n, policy)| (n, &policy.object.value))
+}
+
+/// Adds the namespaces of files, where a policy asks what they are like.
+pub(super) fn namespaces_of(paths: &[PathBuf], world: &mut World<'_>) {
+    let is_asked = world.policies.iter().any(|policy| {
+        unknown::has_namespace_selector(policy)
+            || policy
+                .reads
+                .contains(&super::eval::reads::Read::NamespaceObject)
+    });
+    let paths: Vec<PathBuf> = paths
+        .iter()
+        .filter(|path| path.as_os_str() != "-")
+        .cloned()
+        .collect();
+    if !is_asked {
+        return;
+    }
+    read_files(&paths, &mut std::io::empty(), &mut |item| {
+        let text = |value: &Value, field| {
+            let text = value.get(field).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        if let Ok(value) = &item.value
+            && text(value, "kind") == "Namespace"
+            && text(value, "apiVersion") == "v1"
+        {
+            let namespace = Namespace::new(value);
+            world
+                .namespaces
+                .insert(namespace.name().to_owned(), namespace);
+        }
+    });
+}
+
+/// Where results go: counts, and the output that is written as objects are read.
+struct Sink<'a> {
+    report: AuditReport,
+    output: AuditOutput,
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    is_open: bool,
+    n_written: u64,
+    shows_progress: bool,
+}
+
+impl<'a> Sink<'a> {
+    fn new(
+        output: AuditOutput,
+        report: AuditReport,
+        out: &'a mut dyn Write,
+        err: &'a mut dyn Write,
+    ) -> Self {
+        Self {
+            report,
+            output,
+            out,
+            err,
+            is_open: true,
+            n_written: 0,
+            shows_progress: terminal::is_stderr_terminal(),
+        }
+    }
+
+    fn add(&mut self, judged: &[Judged]) -> Result<(), CliError> {
+        let mut text = String::new();
+        for judged in judged {
+            self.report.add(judged);
+            let Some(object) = ObjectReport::new(judged) else {
+                continue;
+            };
+            let line = serde_json::to_string(&object).map_err(unwritable)?;
+            match self.output {
+                AuditOutput::Text => continue,
+                AuditOutput::Json if self.n_written == 0 => text.push_str("{\"objects\": [\n"),
+                AuditOutput::Json => text.push_str(",\n"),
+                AuditOutput::Jsonl => {}
+            }
+            self.n_written += 1;
+            text.push_str(&line);
+            if self.output == AuditOutput::Jsonl {
+                text.push('\n');
+            }
+        }
+        self.write(&text)?;
+        if self.shows_progress && !judged.is_empty() {
+            let n = self.report.summary.objects;
+            // Whether it is shown changes nothing.
+            let _ = write!(self.err, "\r{n} objects audited").and_then(|()| self.err.flush());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), CliError> {
+        if self.is_open && !text.is_empty() {
+            self.is_open = write_open(self.out, text)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the output.
+    fn finish(mut self) -> Result<AuditReport, CliError> {
+        if self.shows_progress {
+            let _ = write!(self.err, "\r\u{1b}[K").and_then(|()| self.err.flush());
+        }
+        self.report.finish();
+        let text = match self.output {
+            AuditOutput::Text => String::new(),
+            AuditOutput::Json => {
+                let head = if self.n_written == 0 {
+                    "{\"objects\": [],"
+                } else {
+                    "\n],"
+                };
+                let rest = json(&self.report)?;
+                format!("{head}{}", rest.strip_prefix('{').unwrap_or_default())
+            }
+            AuditOutput::Jsonl => serde_json::to_string(&self.report).map_err(unwritable)? + "\n",
+        };
+        self.write(&text)?;
+        Ok(self.report)
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the form of a closure of map_err"
+)]
+fn unwritable(error: serde_json::Error) -> CliError {
+    CliError::Format {
+        format: "json",
+        reason: error.to_string(),
+    }
+}

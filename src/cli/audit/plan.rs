@@ -1,0 +1,195 @@
+//! The resources of a cluster that policies are asked about, and the way through their objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::decide::Item;
+use super::report::ResourceReport;
+use crate::cli::check::finding::Finding;
+use crate::cli::connection::{self, Connected, Connection};
+use crate::cli::error::CliError;
+use crate::cli::eval::cluster::Pages;
+use crate::cli::eval::setup::of_gap;
+use crate::cli::live::{self, Gap};
+use crate::cluster::error::Error;
+use crate::policy::matching;
+use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Gvr, RestMapper};
+
+/// A resource with the policies that are asked about its objects.
+#[derive(Debug)]
+struct Listed {
+    resource: ApiResource,
+    policies: Vec<usize>,
+}
+
+/// A way through the objects of a cluster.
+pub(in crate::cli) struct Walk<'a> {
+    pub(in crate::cli) connection: &'a Connection,
+    /// The served resources.
+    pub(in crate::cli) mapper: &'a RestMapper,
+    /// The policies, each with its index.
+    pub(in crate::cli) policies: Vec<(usize, &'a ValidatingAdmissionPolicy)>,
+    /// Objects asked for at once.
+    pub(in crate::cli) chunk_size: u32,
+}
+
+/// Takes objects, and the policies that are asked about them.
+type Each<'a> = &'a mut dyn FnMut(Vec<Item>, &[usize]) -> Result<(), CliError>;
+
+impl Walk<'_> {
+    /// Hands on all objects that a policy is asked about, a page at a time; returns what was listed, and what could
+    /// not be.
+    ///
+    /// # Errors
+    /// Where the cluster cannot be asked at all, and those of `each`.
+    pub(in crate::cli) fn run(
+        &self,
+        each: Each<'_>,
+    ) -> Result<(Vec<ResourceReport>, Vec<Finding>), CliError> {
+        connection::block_on(async {
+            let connected = self.connection.connect().await?;
+            let mut resources = Vec::new();
+            let mut gaps = Vec::new();
+            let mut not_stored = Vec::new();
+            for listed in plan(self.mapper, &self.policies) {
+                let resource = &listed.resource;
+                if self.connection.namespace.is_some() && !resource.namespaced {
+                    continue;
+                }
+                let mut objects = 0;
+                match self.list(&connected, &listed, &mut objects, each).await? {
+                    Ok(()) => {}
+                    // Requests for it come by, and nothing is kept of them.
+                    Err(Error::Status {
+                        code: 404 | 405, ..
+                    }) if objects == 0 => {
+                        not_stored.push(name(&resource.gvr));
+                        continue;
+                    }
+                    Err(error) => gaps.push(unlisted(&resource.gvr, objects, &error)),
+                }
+                resources.push(ResourceReport {
+                    api_version: resource.gvr.group_version().to_string(),
+                    resource: resource.gvr.resource.clone(),
+                    objects,
+                });
+            }
+            if !not_stored.is_empty() {
+                gaps.push(Gap {
+                    message: format!("nothing is stored of {}", not_stored.join(", ")),
+                    help: "policies match requests for them, and an audit sees none".to_owned(),
+                    is_fatal: false,
+                });
+            }
+            let server = connected.server.as_str();
+            let gaps = gaps.into_iter().map(|gap| of_gap(gap, server));
+            Ok((resources, gaps.collect()))
+        })
+    }
+
+    /// Hands on the objects of a resource; counts them in `n`.
+    async fn list(
+        &self,
+        connected: &Connected,
+        listed: &Listed,
+        n: &mut u64,
+        each: Each<'_>,
+    ) -> Result<Result<(), Error>, CliError> {
+        let namespace = self.connection.namespace.as_deref();
+        let mut pages = Pages::new(connected, &listed.resource, namespace, self.chunk_size);
+        loop {
+            let page = match pages.next().await {
+                Ok(Some(page)) => page,
+                Ok(None) => return Ok(Ok(())),
+                Err(error) => return Ok(Err(error)),
+            };
+            *n += u64::try_from(page.len()).unwrap_or(u64::MAX);
+            let of_resource = name(&listed.resource.gvr);
+            let items = page.into_iter().map(|value| Item {
+                value: value.map_err(|why| format!("an object of {of_resource}: {why}")),
+                place: None,
+            });
+            each(items.collect(), &listed.policies)?;
+        }
+    }
+}
+
+/// The resource as kubectl names it.
+fn name(gvr: &Gvr) -> String {
+    match gvr.group.as_str() {
+        "" => gvr.resource.clone(),
+        group => format!("{}.{group}", gvr.resource),
+    }
+}
+
+fn unlisted(gvr: &Gvr, n: u64, error: &Error) -> Gap {
+    let name = name(gvr);
+    let is_forbidden = matches!(
+        error,
+        Error::Status {
+            code: 401 | 403,
+            ..
+        }
+    );
+    let help = match (is_forbidden, n) {
+        (true, _) => format!("ask for `list` on {name}; none of them is audited"),
+        (false, 0) => "none of them is audited".to_owned(),
+        (false, n) => format!("{n} of them were audited, and the others not"),
+    };
+    Gap {
+        message: format!("{name} cannot be listed: {}", live::told(error)),
+        help,
+        is_fatal: true,
+    }
+}
+
+/// The resources to list: of each one the versions by which all policies can be asked, and no object twice for a
+/// policy.
+fn plan(mapper: &RestMapper, policies: &[(usize, &ValidatingAdmissionPolicy)]) -> Vec<Listed> {
+    /// The policies of each version of a resource.
+    type Versions<'a> = BTreeMap<&'a ApiResource, BTreeSet<usize>>;
+    let mut found: BTreeMap<(String, String), Versions<'_>> = BTreeMap::new();
+    for (index, policy) in policies {
+        for matched in matching::resolve(policy, mapper).resources {
+            let Some(resource) = mapper.resource(&matched.gvr) else {
+                continue;
+            };
+            if resource.gvr.is_subresource() {
+                continue;
+            }
+            // Events are the same objects in both of their groups.
+            let group = match (resource.gvr.group.as_str(), resource.gvr.resource.as_str()) {
+                ("events.k8s.io", "events") => "",
+                (group, _) => group,
+            };
+            let key = (group.to_owned(), resource.gvr.resource.clone());
+            let versions = found.entry(key).or_default();
+            versions.entry(resource).or_default().insert(*index);
+        }
+    }
+    let mut listed = Vec::new();
+    for mut versions in found.into_values() {
+        loop {
+            let best = versions.iter().max_by_key(|(resource, policies)| {
+                let version = &resource.gvr.version;
+                let is_stable = !version.contains("alpha") && !version.contains("beta");
+                (policies.len(), is_stable, version.len(), version.clone())
+            });
+            let Some((resource, policies)) = best.filter(|(_, policies)| !policies.is_empty())
+            else {
+                break;
+            };
+            let (resource, policies) = ((*resource).clone(), policies.clone());
+            for others in versions.values_mut() {
+                others.retain(|index| !policies.contains(index));
+            }
+            listed.push(Listed {
+                resource,
+                policies: policies.into_iter().collect(),
+            });
+        }
+    }
+    listed
+}

@@ -1,0 +1,201 @@
+//! The summary of an audit as text for people.
+
+use std::fmt::Write as _;
+
+use super::decide::ObjectId;
+use super::report::{AuditReport, PolicyAudit, Tally};
+use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted};
+use crate::cli::terminal::Terminal;
+use crate::cli::test::render::GREEN;
+use crate::cli::text::{clean, wrap};
+
+/// The objects that are named of those that could not be read.
+const MAX_UNREAD: usize = 10;
+
+/// The problems, the policies with what they are not true for, and the counts.
+#[must_use]
+pub fn text(report: &AuditReport, terminal: Terminal) -> String {
+    let mut out = String::new();
+    for found in &report.findings {
+        finding(&mut out, found, terminal);
+        out.push('\n');
+    }
+    let n_unread = report.summary.unread;
+    if n_unread > 0 {
+        let mut say = |text: &str, indent: &str| say(&mut out, text, indent, terminal);
+        say(&format!("{} not audited:", objects(n_unread)), "");
+        for unread in report.unread.iter().take(MAX_UNREAD) {
+            say(&format!("{}: {}", id(&unread.id), unread.reason), "  ");
+        }
+        more(
+            &mut say,
+            n_unread,
+            report.unread.len().min(MAX_UNREAD),
+            "  ",
+        );
+        out.push('\n');
+    }
+    for policy in &report.policies {
+        of_policy(policy, &mut |text, indent| {
+            say(&mut out, text, indent, terminal);
+        });
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+/// A line, or as many as it takes.
+fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
+    let room = terminal
+        .width
+        .unwrap_or(usize::MAX)
+        .saturating_sub(indent.len())
+        .max(20);
+    for line in wrap(&clean(text), room, usize::MAX, "  ") {
+        let _ = writeln!(out, "{indent}{line}");
+    }
+}
+
+fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
+    say(
+        &format!("{} ({}:{})", policy.name, policy.file, policy.line),
+        "",
+    );
+    if let Some(refused) = &policy.refused {
+        say(
+            &format!("not evaluated: the API server refuses the policy: {refused}"),
+            "  ",
+        );
+        return;
+    }
+    if policy.is_binding_implied {
+        say(
+            "no binding is known: taken as bound by one that denies and matches all",
+            "  ",
+        );
+    }
+    let excluded = match policy.excluded {
+        0 => String::new(),
+        n => format!(" ({n} left out by a match condition)"),
+    };
+    say(
+        &format!(
+            "{} matched{excluded}: {} with violations, {} denied, {} with failed evaluations",
+            objects(policy.matched),
+            policy.violating,
+            policy.denied,
+            policy.failing
+        ),
+        "  ",
+    );
+    for (tallies, verb) in [
+        (&policy.validations, "violated by"),
+        (&policy.failures, "fails for"),
+    ] {
+        for tally in tallies {
+            of_tally(tally, verb, say);
+        }
+    }
+    if policy.matched > 0 {
+        for unknown in &policy.assumed {
+            say(
+                &format!("assumed: {}: {}", unknown.what, unknown.assumed),
+                "  ",
+            );
+        }
+    }
+}
+
+fn of_tally(tally: &Tally, verb: &str, say: &mut dyn FnMut(&str, &str)) {
+    let actions: Vec<&str> = tally
+        .validation_actions
+        .iter()
+        .map(String::as_str)
+        .collect();
+    let actions = match actions.as_slice() {
+        [] => String::new(),
+        actions => format!(" ({})", actions.join(", ")),
+    };
+    let field = tally.field_ref.trim_end_matches(".expression");
+    let n = objects(tally.objects);
+    say(
+        &format!("{field} {verb} {n}{actions}: {}", tally.message),
+        "  ",
+    );
+    for example in &tally.examples {
+        say(&id(example), "    ");
+    }
+    more(say, tally.objects, tally.examples.len(), "    ");
+}
+
+/// How many objects are not named.
+fn more(mut say: impl FnMut(&str, &str), n: u64, n_shown: usize, indent: &str) {
+    let n_more = n.saturating_sub(u64::try_from(n_shown).unwrap_or(u64::MAX));
+    if n_more > 0 {
+        say(&format!("and {n_more} more; `-o json` names all"), indent);
+    }
+}
+
+fn objects(n: u64) -> String {
+    format!("{n} object{}", if n == 1 { "" } else { "s" })
+}
+
+fn id(id: &ObjectId) -> String {
+    let name = match id.namespace.as_str() {
+        "" => id.name.clone(),
+        namespace => format!("{namespace}/{}", id.name),
+    };
+    let what = [id.kind.as_str(), name.as_str()];
+    let what: Vec<&str> = what.into_iter().filter(|part| !part.is_empty()).collect();
+    let place = match (&id.file, id.line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        _ => String::new(),
+    };
+    match (what.is_empty(), place.is_empty()) {
+        (true, true) => "an object".to_owned(),
+        (true, false) => place,
+        (false, true) => what.join(" "),
+        (false, false) => format!("{} ({place})", what.join(" ")),
+    }
+}
+
+/// The last lines: how much was audited, and what came of it.
+fn summary(report: &AuditReport, terminal: Terminal) -> String {
+    let summary = &report.summary;
+    let parts = [
+        (summary.violating, "with violations", RED),
+        (summary.denied, "denied", RED),
+        (summary.failing, "with failed evaluations", YELLOW),
+        (summary.unread, "not audited", YELLOW),
+    ];
+    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
+    let parts: Vec<String> = parts
+        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
+        .collect();
+    let came_to = if parts.is_empty() {
+        painted("none with violations", GREEN, terminal)
+    } else {
+        parts.join(", ")
+    };
+    let n_policies = report.policies.len();
+    let policies = if n_policies == 1 {
+        "policy"
+    } else {
+        "policies"
+    };
+    let place = match &report.cluster {
+        Some(server) => format!(" of {}", clean(server)),
+        None => String::new(),
+    };
+    format!(
+        "{} by {n_policies} {policies}{place}, {} matched, {} evaluations: {came_to}",
+        painted(
+            &format!("{} audited", objects(summary.objects)),
+            BOLD,
+            terminal
+        ),
+        summary.matched,
+        summary.evaluations,
+    )
+}

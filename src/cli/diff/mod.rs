@@ -1,0 +1,366 @@
+//! `kubectl vap diff`: what two versions of policies decide otherwise, about cases of probes, objects of files, or those
+//! of a cluster.
+//!
+//! Both versions are made ready with the same bindings, params and APIs, and asked about the same requests.
+
+pub mod args;
+mod compare;
+pub mod render;
+pub mod report;
+
+pub use compare::{Cause, CauseKind, Effect};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::PathBuf;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+
+use super::audit::{self, Auditor, Item, Judged, ObjectId, PolicyResult, Walk};
+use super::error::CliError;
+use super::eval::run_case;
+use super::eval::setup::{Setup, Sources};
+use super::eval::world::World;
+use super::parallel;
+use super::test::probes::{self, Probe};
+use crate::policy::admission::Operation;
+use args::DiffArgs;
+use compare::{Pairs, Side, compare};
+use report::{DiffReport, Groups, OneSided, Summary};
+
+/// The objects that are judged at once.
+const BATCH: usize = 512;
+
+/// A policy by its name, in both versions.
+struct Pair<'a> {
+    name: &'a str,
+    /// The indices in the two worlds.
+    sides: [Option<usize>; 2],
+    pairs: Pairs,
+}
+
+/// Compares the decisions of the two versions.
+///
+/// # Errors
+/// Where the arguments do not go together, or the cluster cannot be asked.
+pub(super) fn run(args: &DiffArgs, stdin: &mut dyn Read) -> Result<DiffReport, CliError> {
+    let is_stdin = |path: &&PathBuf| path.as_os_str() == "-";
+    let all = [&args.old, &args.new].into_iter().chain(&args.with);
+    if all.filter(is_stdin).count() > 0 {
+        let what = "standard input can have objects, by `-f -`; name files for the others";
+        return Err(CliError::Usage(what.to_owned()));
+    }
+    let mut old = version(args, &args.old, stdin)?;
+    let mut new = version(args, &args.new, stdin)?;
+    let mut findings = std::mem::take(&mut old.findings);
+    for found in std::mem::take(&mut new.findings) {
+        let is_known = |it: &super::check::finding::Finding| {
+            it.message == found.message && it.location.file == found.location.file
+        };
+        if !findings.iter().any(is_known) {
+            findings.push(found);
+        }
+    }
+    let mut written = std::mem::take(&mut new.input.probes);
+    written.append(&mut old.input.probes);
+    let mut before = World::new(&old.input, &old.known, old.around.as_ref(), &mut findings);
+    let mut after = World::new(&new.input, &new.known, new.around.as_ref(), &mut findings);
+    let is_live = old.server.is_some() || new.server.is_some();
+    let is_beside = args.files.is_empty() && !is_live;
+    let paths = match (is_beside, &args.files) {
+        (false, files) => files.clone(),
+        (true, _) => [&args.old, &args.new]
+            .into_iter()
+            .chain(&args.with)
+            .cloned()
+            .collect(),
+    };
+    if !is_beside && !is_live {
+        for world in [&mut before, &mut after] {
+            audit::namespaces_of(&paths, world);
+        }
+    }
+    let pairs = pairs(&before, &after);
+    let names: Vec<String> = pairs.iter().map(|pair| pair.name.to_owned()).collect();
+    let mut cases = Vec::new();
+    if args.files.is_empty() {
+        let mut seen = BTreeSet::new();
+        written.retain(|probe| seen.insert((probe.source.name.clone(), probe.document.index)));
+        cases = probes::read(written, &names, &mut findings).map_err(CliError::Broken)?;
+    }
+    let mut report = DiffReport {
+        api_version: "cli.vap-status.dev/v1alpha1",
+        kind: "DiffReport",
+        kubernetes: new.known.kubernetes().to_owned(),
+        cluster: new.server.clone().or_else(|| old.server.clone()),
+        summary: Summary {
+            policies: pairs.len(),
+            ..Summary::default()
+        },
+        findings,
+        one_sided: one_sided(&pairs),
+        groups: Vec::new(),
+        unread: Vec::new(),
+    };
+    let mut groups = Groups::default();
+    for probe in &cases {
+        of_probe(probe, &pairs, (&before, &after), &mut groups, &mut report);
+    }
+    let is_of_cluster = is_live && args.files.is_empty();
+    let mut differ = Differ {
+        auditors: [&before, &after]
+            .map(|world| Auditor::new(world, None, args.asks.user(), is_of_cluster)),
+        pairs: &pairs,
+        groups: &mut groups,
+        report: &mut report,
+    };
+    if is_of_cluster {
+        let walk = Walk {
+            connection: &args.connection,
+            mapper: &new.known.mapper,
+            policies: of_both(&pairs, &before, &after),
+            chunk_size: args.chunk_size,
+        };
+        let (_, gaps) = walk.run(&mut |items, policies| {
+            differ.judge(&items, policies);
+            Ok(())
+        })?;
+        report.findings.extend(gaps);
+    } else {
+        differ.of_files(&paths, stdin, is_beside);
+    }
+    report.finish(groups);
+    Ok(report)
+}
+
+/// One of the versions, with what both need.
+fn version(args: &DiffArgs, of: &PathBuf, stdin: &mut dyn Read) -> Result<Setup, CliError> {
+    let paths: Vec<PathBuf> = [of].into_iter().chain(&args.with).cloned().collect();
+    let sources = Sources {
+        paths: &paths,
+        crds: &args.crds,
+        selector: None,
+        live: args.live,
+        connection: &args.connection,
+    };
+    Setup::read(&sources, &BTreeSet::new(), stdin)
+}
+
+/// The policies that one version alone has.
+fn one_sided(pairs: &[Pair<'_>]) -> Vec<OneSided> {
+    let of_pair = |pair: &Pair<'_>| {
+        let version = match pair.sides {
+            [Some(_), None] => "old",
+            [None, Some(_)] => "new",
+            _ => return None,
+        };
+        Some(OneSided {
+            policy: pair.name.to_owned(),
+            version,
+        })
+    };
+    pairs.iter().filter_map(of_pair).collect()
+}
+
+/// The policies of both versions, each with the index of its pair.
+fn of_both<'a>(
+    pairs: &[Pair<'_>],
+    before: &'a World<'_>,
+    after: &'a World<'_>,
+) -> Vec<(usize, &'a ValidatingAdmissionPolicy)> {
+    let mut found = Vec::new();
+    for (n, pair) in pairs.iter().enumerate() {
+        for (index, world) in pair.sides.into_iter().zip([before, after]) {
+            let policy = index.and_then(|index| world.policies.get(index));
+            found.extend(policy.map(|policy| (n, &policy.object.value)));
+        }
+    }
+    found
+}
+
+/// Reports whether the object is one of those that say what is decided, and not one that is decided about.
+fn is_of_policies(item: &Item) -> bool {
+    let group = item
+        .value
+        .as_ref()
+        .ok()
+        .and_then(|value| value.get("apiVersion")?.as_str());
+    let group = group.and_then(|of| Some(of.split_once('/')?.0));
+    matches!(
+        group,
+        Some("admissionregistration.k8s.io" | "vap-status.dev" | "apiextensions.k8s.io")
+    )
+}
+
+/// The policies of both worlds by their names.
+fn pairs<'a>(before: &'a World<'_>, after: &'a World<'_>) -> Vec<Pair<'a>> {
+    let mut by_name: BTreeMap<&str, [Option<usize>; 2]> = BTreeMap::new();
+    for (n, policy) in before.policies.iter().enumerate() {
+        let [old, _] = by_name.entry(policy.name).or_default();
+        *old = Some(n);
+    }
+    for (n, policy) in after.policies.iter().enumerate() {
+        let [_, new] = by_name.entry(policy.name).or_default();
+        *new = Some(n);
+    }
+    let value = |world: &'a World<'_>, n: Option<usize>| {
+        let policy = n.and_then(|n| world.policies.get(n));
+        policy.map(|policy| &policy.object.value)
+    };
+    let pair = |(name, sides): (&'a str, [Option<usize>; 2])| {
+        let [of_old, of_new] = sides;
+        Pair {
+            name,
+            sides,
+            pairs: Pairs::new(value(before, of_old), value(after, of_new)),
+        }
+    };
+    by_name.into_iter().map(pair).collect()
+}
+
+/// Compares what both versions decide about the cases of a probe.
+fn of_probe(
+    probe: &Probe,
+    pairs: &[Pair<'_>],
+    (before, after): (&World<'_>, &World<'_>),
+    groups: &mut Groups,
+    report: &mut DiffReport,
+) {
+    let Some(pair) = pairs
+        .iter()
+        .find(|pair| pair.name == probe.spec.policy_name)
+    else {
+        return;
+    };
+    for (n, case) in probe.spec.cases.iter().enumerate() {
+        let place = probe.place_of_case(n);
+        let place = format!("{}:{}", probe.object.source.name, place.line);
+        let name = format!("probe {}, case {}", probe.name(), case.name);
+        report.summary.cases += 1;
+        let decided =
+            |world: &World<'_>, n: Option<usize>| -> Result<Option<PolicyResult>, String> {
+                let Some(policy) = n.and_then(|n| world.policies.get(n)) else {
+                    return Ok(None);
+                };
+                let result = run_case(policy, &probe.spec, case, world);
+                let Some(outcome) = &result.outcome else {
+                    return Err(result.status.difference.unwrap_or_default());
+                };
+                let result = audit::result_of(0, policy, Operation::default(), outcome);
+                let is_asked = outcome.not_asked.is_none()
+                    && (outcome.denial.is_some()
+                        || !outcome.evaluations.is_empty()
+                        || !outcome.errors.is_empty());
+                Ok(is_asked.then_some(result))
+            };
+        let [of_old, of_new] = pair.sides;
+        match (decided(before, of_old), decided(after, of_new)) {
+            (Ok(old), Ok(new)) => {
+                let sides =
+                    [(of_old, &old), (of_new, &new)].map(|(n, result)| side(n, result.as_ref()));
+                let [old, new] = sides;
+                if let Some(found) = compare(old, new, &pair.pairs) {
+                    let subject = (name.as_str(), Some(place.as_str()));
+                    groups.add(&mut report.summary, pair.name, subject, found);
+                }
+            }
+            (Err(why), _) | (_, Err(why)) => report.unread(format!("{name} ({place})"), &why),
+        }
+    }
+}
+
+fn side(index: Option<usize>, result: Option<&PolicyResult>) -> Side<'_> {
+    match (index, result) {
+        (None, _) => Side::Absent,
+        (_, None) => Side::NotAsked,
+        (_, Some(result)) => Side::Asked(result),
+    }
+}
+
+/// Compares decisions about objects.
+struct Differ<'a> {
+    auditors: [Auditor<'a>; 2],
+    pairs: &'a [Pair<'a>],
+    groups: &'a mut Groups,
+    report: &'a mut DiffReport,
+}
+
+impl Differ<'_> {
+    /// Compares what is decided about the objects of files; beside the policies are also those of both versions.
+    fn of_files(&mut self, paths: &[PathBuf], stdin: &mut dyn Read, is_beside: bool) {
+        let all: Vec<usize> = (0..self.pairs.len()).collect();
+        let mut batch = Vec::new();
+        // A file that both versions are beside is read once.
+        let mut seen = BTreeSet::new();
+        audit::read_files(paths, stdin, &mut |item| {
+            let place = item.place.as_ref();
+            let is_new = place.is_none_or(|place| !is_beside || seen.insert(place.clone()));
+            if is_new && !(is_beside && is_of_policies(&item)) {
+                batch.push(item);
+            }
+            if batch.len() >= BATCH {
+                self.judge(&batch, &all);
+                batch.clear();
+            }
+        });
+        self.judge(&batch, &all);
+    }
+
+    fn judge(&mut self, items: &[Item], of_pairs: &[usize]) {
+        let pairs: Vec<&Pair<'_>> = of_pairs.iter().filter_map(|n| self.pairs.get(*n)).collect();
+        let (old, new): (Vec<_>, Vec<_>) = pairs.iter().map(|pair| pair.sides.into()).unzip();
+        let [old, new]: [Vec<usize>; 2] =
+            [old, new].map(|side: Vec<Option<usize>>| side.into_iter().flatten().collect());
+        let [of_old, of_new] = &self.auditors;
+        let judged = parallel::map(items, |item| {
+            (of_old.judge(item, &old), of_new.judge(item, &new))
+        });
+        for (old, new) in judged {
+            self.add(&pairs, &old, &new);
+        }
+    }
+
+    fn add(&mut self, pairs: &[&Pair<'_>], old: &Judged, new: &Judged) {
+        self.report.summary.objects += 1;
+        let (name, place) = words(&new.id);
+        let (of_old, of_new) = match (&old.results, &new.results) {
+            (Ok(of_old), Ok(of_new)) => (of_old, of_new),
+            (Err(why), _) | (_, Err(why)) => {
+                let place = place.map(|place| format!(" ({place})"));
+                self.report
+                    .unread(format!("{name}{}", place.unwrap_or_default()), why);
+                return;
+            }
+        };
+        for pair in pairs {
+            let find = |results: &[PolicyResult], n: Option<usize>| {
+                results.iter().position(|it| Some(it.index) == n)
+            };
+            let [n_old, n_new] = pair.sides;
+            let before = find(of_old, n_old).and_then(|n| of_old.get(n));
+            let now = find(of_new, n_new).and_then(|n| of_new.get(n));
+            let found = compare(side(n_old, before), side(n_new, now), &pair.pairs);
+            if let Some(found) = found {
+                let subject = (name.as_str(), place.as_deref());
+                self.groups
+                    .add(&mut self.report.summary, pair.name, subject, found);
+            }
+        }
+    }
+}
+
+/// An object in words, and its place.
+fn words(id: &ObjectId) -> (String, Option<String>) {
+    let name = match id.namespace.as_str() {
+        "" => id.name.clone(),
+        namespace => format!("{namespace}/{}", id.name),
+    };
+    let place = id
+        .file
+        .as_ref()
+        .map(|file| format!("{file}:{}", id.line.unwrap_or(1)));
+    match id.kind.as_str() {
+        "" => ("an object".to_owned(), place),
+        kind => (format!("{kind} {name}"), place),
+    }
+}

@@ -1,0 +1,176 @@
+//! Differences of decisions as text for people.
+
+use std::fmt::Write as _;
+
+use super::compare::{Cause, CauseKind, Effect};
+use super::report::{DiffReport, Group};
+use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted};
+use crate::cli::terminal::Terminal;
+use crate::cli::test::render::GREEN;
+use crate::cli::text::{clean, wrap};
+
+/// The subjects that are named of a group.
+const MAX_SUBJECTS: usize = 5;
+
+/// The problems, the differences by policy and cause, and the counts.
+#[must_use]
+pub fn text(report: &DiffReport, terminal: Terminal) -> String {
+    let mut out = String::new();
+    for found in &report.findings {
+        finding(&mut out, found, terminal);
+        out.push('\n');
+    }
+    if report.summary.unread > 0 {
+        for unread in report.unread.iter().take(MAX_SUBJECTS) {
+            say(
+                &mut out,
+                &format!("not compared: {}: {}", unread.name, unread.reason),
+                "",
+                terminal,
+            );
+        }
+        let shown = u64::try_from(report.unread.len().min(MAX_SUBJECTS)).unwrap_or(u64::MAX);
+        more(
+            &mut out,
+            report.summary.unread.saturating_sub(shown),
+            "",
+            terminal,
+        );
+        out.push('\n');
+    }
+    for one in &report.one_sided {
+        say(
+            &mut out,
+            &format!("only in {}: {}", one.version, one.policy),
+            "",
+            terminal,
+        );
+    }
+    if !report.one_sided.is_empty() {
+        out.push('\n');
+    }
+    let mut last = None;
+    for group in &report.groups {
+        if last != Some(&group.policy) {
+            let _ = writeln!(out, "{}", painted(&clean(&group.policy), BOLD, terminal));
+            last = Some(&group.policy);
+        }
+        of_group(&mut out, group, terminal);
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+fn of_group(out: &mut String, group: &Group, terminal: Terminal) {
+    say(out, &cause(&group.cause), "  ", terminal);
+    let counts = [
+        (group.denied, "denied that was allowed"),
+        (group.allowed, "allowed that was denied"),
+        (group.same, "with the same decision"),
+    ];
+    let counts = counts.into_iter().filter(|(n, _)| *n > 0);
+    let counts: Vec<String> = counts.map(|(n, what)| format!("{n} {what}")).collect();
+    say(out, &counts.join(", "), "    ", terminal);
+    for subject in group.subjects.iter().take(MAX_SUBJECTS) {
+        let sign = match subject.effect {
+            Effect::Denied => "-",
+            Effect::Allowed => "+",
+            Effect::Same => "~",
+        };
+        let place = subject.place.as_deref().map(|place| format!(" ({place})"));
+        let text = format!("{sign} {}{}", subject.name, place.unwrap_or_default());
+        say(out, &text, "    ", terminal);
+    }
+    let n = group.denied + group.allowed + group.same;
+    let shown = u64::try_from(group.subjects.len().min(MAX_SUBJECTS)).unwrap_or(u64::MAX);
+    more(out, n.saturating_sub(shown), "    ", terminal);
+}
+
+/// A cause in words.
+fn cause(cause: &Cause) -> String {
+    let short = |field: &Option<String>| {
+        let field = field.as_deref().unwrap_or_default();
+        field.trim_end_matches(".expression").to_owned()
+    };
+    let (old, new) = (short(&cause.old_field), short(&cause.new_field));
+    let field = if old == new || old.is_empty() {
+        new.clone()
+    } else {
+        format!("{old}, now {new}")
+    };
+    let change = format!("{} -> {}", cause.old, cause.new);
+    match cause.kind {
+        CauseKind::Policy => format!("the policy: {change}"),
+        CauseKind::Constraints => format!("match constraints or bindings: {change}"),
+        CauseKind::MatchCondition => format!("match conditions: {change}"),
+        CauseKind::Validation => format!("{field}: {change}"),
+        CauseKind::ValidationAdded => format!("{new} is new: {}", cause.new),
+        CauseKind::ValidationRemoved => format!("{old} is gone: it was {}", cause.old),
+        CauseKind::Message => format!("{field}, message: {change}"),
+        CauseKind::Failure => {
+            let field = if new.is_empty() { old } else { new };
+            format!("{field}: error: {change}")
+        }
+        CauseKind::Actions => format!("actions of bindings, or failurePolicy: {change}"),
+    }
+}
+
+fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
+    if n > 0 {
+        say(
+            out,
+            &format!("and {n} more; `-o json` names up to 100"),
+            indent,
+            terminal,
+        );
+    }
+}
+
+/// A line, or as many as it takes.
+fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
+    let room = terminal
+        .width
+        .unwrap_or(usize::MAX)
+        .saturating_sub(indent.len())
+        .max(20);
+    for line in wrap(&clean(text), room, usize::MAX, "  ") {
+        let _ = writeln!(out, "{indent}{line}");
+    }
+}
+
+/// The last line.
+fn summary(report: &DiffReport, terminal: Terminal) -> String {
+    let summary = &report.summary;
+    let parts = [
+        (summary.denied, "denied that was allowed", RED),
+        (summary.allowed, "allowed that was denied", YELLOW),
+        (summary.same, "with the same decision", YELLOW),
+        (summary.unread, "not compared", YELLOW),
+    ];
+    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
+    let parts: Vec<String> = parts
+        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
+        .collect();
+    let came_to = match (parts.as_slice(), summary.objects + summary.cases) {
+        ([], 0) => painted(
+            "nothing to compare them by: name probes or objects",
+            YELLOW,
+            terminal,
+        ),
+        ([], _) => painted("no difference", GREEN, terminal),
+        (parts, _) => parts.join(", "),
+    };
+    let count = |n: u64, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+    let policies = if summary.policies == 1 {
+        "policy"
+    } else {
+        "policies"
+    };
+    format!(
+        "{} {policies} compared by {} and {}: {came_to}",
+        summary.policies,
+        count(summary.cases, "case"),
+        count(summary.objects, "object")
+    )
+}

@@ -1,0 +1,116 @@
+//! The command line of `eval`, and the flags that say who asks.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::cli::connection::Connection;
+use crate::probe::api::UserInfo;
+
+/// Examples and exit statuses.
+pub(in crate::cli) const HELP: &str = "\
+Examples:
+  kubectl vap eval policies/ --object deployment.yaml
+  kubectl vap eval policies/ --object new.yaml --old-object old.yaml --request-user ann
+  kubectl vap eval policies/ --request admission-review.json
+  kubectl vap eval --context staging --object deployment.yaml
+  kubectl vap eval vap/replica-limit --object - < deployment.yaml
+
+The object is completed as the API server does it before it asks a policy: defaults,
+metadata, conversion. Mutating policies and webhooks are not run: give the object as it
+is behind them.
+
+Exit status:
+  0  no policy denies the request
+  1  a policy denies it
+  2  wrong use, or something could not be read or evaluated";
+
+/// `eval`.
+#[derive(Debug, clap::Args)]
+pub struct EvalArgs {
+    /// Files and directories with policies, and with the bindings, params, namespaces and CustomResourceDefinitions
+    /// that they need; - is standard input; vap/NAME is a policy of a cluster
+    #[arg(value_name = "PATH|vap/NAME")]
+    pub paths: Vec<PathBuf>,
+    /// A file with the object of the request; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    pub object: Option<PathBuf>,
+    /// A file with the object before the request: alone, the request is a DELETE
+    #[arg(long, value_name = "FILE", conflicts_with = "request")]
+    pub old_object: Option<PathBuf>,
+    /// A file with an admission review, or with the `request` of a probe's case
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["object", "old_object"])]
+    pub request: Option<PathBuf>,
+    /// The operation: CREATE, UPDATE, DELETE or CONNECT [default: by the objects]
+    #[arg(long, value_name = "OPERATION")]
+    pub operation: Option<String>,
+    /// The subresource of the request, such as scale
+    #[arg(long, value_name = "NAME")]
+    pub subresource: Option<String>,
+    /// The flags of who asks.
+    #[command(flatten)]
+    pub asks: Asks,
+    /// Ask the cluster of the kubeconfig's current context; implied by the flags that name a cluster or user
+    #[arg(long)]
+    pub live: bool,
+    /// Ask the policies of the cluster whose labels the selector selects
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    pub selector: Option<String>,
+    /// A file or directory with CustomResourceDefinitions; may be given several times. Those among
+    /// the input are used in any case
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
+    /// The form of the output: text, or stable `json`
+    #[arg(
+        short,
+        long,
+        value_enum,
+        value_name = "FORMAT",
+        default_value = "text",
+        hide_default_value = true
+    )]
+    pub output: EvalOutput,
+    /// Show the values of the parts of all expressions that were evaluated, and policies that do not match
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Which cluster to ask.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// The form of the output of `eval`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EvalOutput {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// Who asks, as policies see it in `request.userInfo`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Asks {
+    /// The user in request.userInfo [default: system:anonymous]
+    #[arg(long, value_name = "USER")]
+    pub request_user: Option<String>,
+    /// A group of that user; may be given several times. system:authenticated and the groups of a service account
+    /// are added
+    #[arg(long, value_name = "GROUP", requires = "request_user")]
+    pub request_group: Vec<String>,
+}
+
+impl Asks {
+    /// The user, where one is named.
+    pub(in crate::cli) fn user(&self) -> Option<UserInfo> {
+        Some(UserInfo {
+            username: self.request_user.clone()?,
+            groups: self.request_group.clone(),
+            ..UserInfo::default()
+        })
+    }
+
+    /// The name of the user.
+    pub(in crate::cli) fn name(&self) -> &str {
+        self.request_user.as_deref().unwrap_or("system:anonymous")
+    }
+}

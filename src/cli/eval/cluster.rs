@@ -1,0 +1,237 @@
+//! Facts of a cluster that an evaluation needs beside those of a check: params, namespaces, CustomResourceDefinitions;
+//! and pages of objects.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::world::Around;
+use crate::cli::connection::Connected;
+use crate::cli::error::CliError;
+use crate::cli::input::Input;
+use crate::cli::live::{self, Asked, Gap, Selection, Served, objects, objects::Kind};
+use crate::cluster::error::Error;
+use crate::cluster::http;
+use crate::policy;
+use crate::schema::rest_mapper::ApiResource;
+use crate::schema::{Crd, Gvk};
+
+/// Objects asked for at once.
+pub(in crate::cli) const PAGE_SIZE: u32 = 500;
+
+/// An answer to a list, with items that are read one by one: one that cannot be read costs itself alone.
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: PageMetadata,
+    #[serde(default)]
+    items: Option<Vec<Box<RawValue>>>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMetadata {
+    #[serde(default, rename = "continue")]
+    token: Option<String>,
+}
+
+/// The objects of a resource, page by page.
+pub(in crate::cli) struct Pages<'a> {
+    connected: &'a Connected,
+    resource: &'a ApiResource,
+    path: String,
+    limit: u32,
+    token: Option<String>,
+    is_at_end: bool,
+}
+
+impl<'a> Pages<'a> {
+    /// The objects of `resource`, of one namespace where one is given, in pages of `limit`.
+    pub(in crate::cli) fn new(
+        connected: &'a Connected,
+        resource: &'a ApiResource,
+        namespace: Option<&str>,
+        limit: u32,
+    ) -> Self {
+        let gvr = &resource.gvr;
+        let root = match gvr.group.as_str() {
+            "" => format!("/api/{}", gvr.version),
+            group => format!("/apis/{group}/{}", gvr.version),
+        };
+        let path = match namespace.filter(|_| resource.namespaced) {
+            Some(namespace) => format!("{root}/namespaces/{}/{}", escaped(namespace), gvr.resource),
+            None => format!("{root}/{}", gvr.resource),
+        };
+        Self {
+            connected,
+            resource,
+            path,
+            limit: limit.max(1),
+            token: None,
+            is_at_end: false,
+        }
+    }
+
+    /// The next objects; nothing behind the last. One that cannot be read is the reason why.
+    ///
+    /// # Errors
+    /// Where the page cannot be read.
+    pub(in crate::cli) async fn next(
+        &mut self,
+    ) -> Result<Option<Vec<Result<Value, String>>>, Error> {
+        if self.is_at_end {
+            return Ok(None);
+        }
+        let page = loop {
+            let more = match &self.token {
+                Some(token) => format!("&continue={}", escaped(token)),
+                None => String::new(),
+            };
+            let path = format!("{}?limit={}{more}", self.path, self.limit);
+            let get = http::get(&self.connected.client, &path, "application/json", None);
+            match self.connected.within(get).await {
+                // Of large objects fewer fit into an answer.
+                Err(Error::Decode(_) | Error::Timeout(_)) if self.limit > 1 => self.limit /= 4,
+                Err(error) => return Err(error),
+                Ok(document) => break document,
+            }
+            self.limit = self.limit.max(1);
+        };
+        let Some(page) = page else {
+            return Err(Error::Decode("an empty answer".to_owned()));
+        };
+        let page: Page =
+            serde_json::from_slice(&page.body).map_err(|error| Error::Decode(error.to_string()))?;
+        self.token = page.metadata.token.filter(|token| !token.is_empty());
+        self.is_at_end = self.token.is_none();
+        let (api_version, kind) = (self.resource.gvk.api_version(), &self.resource.gvk.kind);
+        let items = page.items.unwrap_or_default().into_iter().map(|item| {
+            let read: Result<Value, _> = serde_json::from_str(item.get());
+            let mut value = read.map_err(|error| error.to_string())?;
+            // Items of a list do not say what they are.
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("apiVersion".to_owned(), api_version.as_str().into());
+                fields.insert("kind".to_owned(), kind.as_str().into());
+            }
+            Ok(value)
+        });
+        Ok(Some(items.collect()))
+    }
+}
+
+/// A text as part of a path or query.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// All objects of a resource.
+///
+/// # Errors
+/// Where they cannot be read.
+async fn all(connected: &Connected, resource: &ApiResource) -> Result<Vec<Value>, Error> {
+    let mut pages = Pages::new(connected, resource, None, PAGE_SIZE);
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await? {
+        for item in page {
+            found.push(item.map_err(Error::Decode)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads policies, bindings, params, namespaces, and the CustomResourceDefinitions of `kinds`.
+///
+/// # Errors
+/// Where the cluster cannot be asked at all, or has none of the policies that were named.
+pub(in crate::cli) async fn read(
+    connected: &Connected,
+    selection: Option<&Selection>,
+    input: &mut Input,
+    crds: &Input,
+    kinds: &BTreeSet<Gvk>,
+) -> Result<(Asked, Served, Around, Vec<Crd>), CliError> {
+    let n_own_policies = input.policies.len();
+    let (mut asked, served) = live::read(connected, selection, input, crds).await?;
+    let mut around = Around {
+        n_own_policies,
+        has_bindings: asked.has_bindings,
+        ..Around::default()
+    };
+    let param_kinds = input.policies.iter();
+    let param_kinds = param_kinds.filter_map(|policy| policy::param_kind(&policy.value));
+    let own_crds = input.crds.iter().chain(&crds.crds).map(|crd| &crd.value);
+    let mapper = live::with_crds(&served.mapper, own_crds);
+    for kind in param_kinds.collect::<BTreeSet<Gvk>>() {
+        let listed = match served.mapper.resources_of_kind(&kind).next() {
+            Some(resource) => all(connected, resource)
+                .await
+                .map_err(|error| live::told(&error)),
+            None if mapper.resources_of_kind(&kind).next().is_some() => Ok(Vec::new()),
+            None => Err(format!(
+                "paramKind {} {} is not served",
+                kind.api_version(),
+                kind.kind
+            )),
+        };
+        if let Err(why) = &listed {
+            asked.gaps.push(Gap {
+                message: format!("the params {} cannot be read: {why}", kind.kind),
+                help: "policies that read them are taken as the API server takes them without"
+                    .to_owned(),
+                is_fatal: true,
+            });
+        }
+        around.params.insert(kind, listed);
+    }
+    let namespace = Gvk::new("", "v1", "Namespace");
+    if let Some(resource) = served.mapper.resources_of_kind(&namespace).next() {
+        match all(connected, resource).await {
+            Ok(listed) => around.namespaces = listed,
+            Err(error) => asked.gaps.push(Gap {
+                message: format!("the namespaces cannot be read: {}", live::told(&error)),
+                help: "ask for `list` on namespaces; of each only its name is known".to_owned(),
+                is_fatal: true,
+            }),
+        }
+    }
+    let mut found = BTreeMap::new();
+    for kind in kinds {
+        let served = served.mapper.resources_of_kind(kind).next();
+        let Some(served) = served.filter(|_| kind.group.contains('.')) else {
+            continue;
+        };
+        let name = format!("{}.{}", served.gvr.resource, kind.group);
+        if kind.group.ends_with(".k8s.io") || found.contains_key(&name) {
+            continue;
+        }
+        match objects::get(connected, Kind::Crd, &name).await {
+            Ok(crd) => {
+                if let Ok(crd) = Crd::from_value(&crd) {
+                    found.insert(name, crd);
+                }
+            }
+            // An aggregated API has none.
+            Err(Error::Client(kube::Error::Api(status))) if status.code == 404 => {}
+            Err(error) => asked.gaps.push(Gap {
+                message: format!("the CustomResourceDefinition {name} cannot be read: {}", live::told(&error)),
+                help: "ask for `get` on customresourcedefinitions.apiextensions.k8s.io; its defaults are not set"
+                    .to_owned(),
+                is_fatal: false,
+            }),
+        }
+    }
+    Ok((asked, served, around, found.into_values().collect()))
+}

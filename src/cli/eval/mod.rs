@@ -1,0 +1,140 @@
+//! `kubectl vap eval`: what policies decide about one request, and why.
+//!
+//! Takes policies out of files or a cluster and a request, gives for each policy its decision with what led to it. The
+//! evaluator and all that comes before it are those of probes. What commands that evaluate share is here too.
+
+pub mod args;
+pub(super) mod cluster;
+pub(super) mod reads;
+pub mod render;
+pub mod report;
+mod request;
+pub(super) mod setup;
+pub(super) mod world;
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::panic::{self, AssertUnwindSafe};
+
+use super::check::known::Known;
+use super::error::CliError;
+use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
+use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request};
+use crate::probe::prepare;
+use crate::probe::run::{self, CaseResult, Runner, Setting};
+use args::EvalArgs;
+use report::{EvalReport, PolicyEval, RequestReport, Summary, Verdict};
+use setup::{Setup, Sources};
+use world::{Ready, World};
+
+/// Asks the policies of the arguments about their request.
+///
+/// # Errors
+/// Where the request cannot be read, or the cluster cannot be asked.
+pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, CliError> {
+    let request = request::read(args, stdin)?;
+    let objects = [&request.object, &request.old_object];
+    let objects = objects.into_iter().flatten();
+    let kinds = objects.map(|object| Object::new(object).gvk().clone());
+    let sources = Sources {
+        paths: &args.paths,
+        crds: &args.crds,
+        selector: args.selector.as_ref(),
+        live: args.live,
+        connection: &args.connection,
+    };
+    let mut setup = Setup::read(&sources, &kinds.collect::<BTreeSet<_>>(), stdin)?;
+    let mut findings = std::mem::take(&mut setup.findings);
+    let world = World::new(
+        &setup.input,
+        &setup.known,
+        setup.around.as_ref(),
+        &mut findings,
+    );
+    // As the policies see it, where that can be told.
+    let prepared = prepared(&request, &setup.known);
+    let has_bindings = setup
+        .around
+        .as_ref()
+        .is_some_and(|around| around.has_bindings);
+    let n_own = setup
+        .around
+        .as_ref()
+        .map_or(usize::MAX, |around| around.n_own_policies);
+    let policies = world.policies.iter().enumerate().map(|(n, policy)| {
+        if let Some(why) = &policy.refusal {
+            return PolicyEval::without(policy, Verdict::Refused, why.clone());
+        }
+        if n >= n_own && policy.is_unbound && has_bindings {
+            let why = "it has no binding, and decides nothing".to_owned();
+            return PolicyEval::without(policy, Verdict::NotBound, why);
+        }
+        let result = evaluate(policy, &request, &world);
+        PolicyEval::new(policy, &result, prepared.as_ref(), &world.namespaces)
+    });
+    let mut report = EvalReport {
+        api_version: "cli.vap-status.dev/v1alpha1",
+        kind: "EvalReport",
+        kubernetes: setup.known.kubernetes().to_owned(),
+        cluster: setup.server.clone(),
+        request: prepared.as_ref().map(RequestReport::new),
+        decision: "Unknown",
+        summary: Summary::default(),
+        findings,
+        policies: policies.collect(),
+    };
+    report.finish();
+    Ok(report)
+}
+
+/// The request as the API server has it.
+fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
+    let prepared = prepare::objects(request, &known.mapper, known);
+    let request = prepared.as_deref().unwrap_or(request);
+    run::admission_request(request, &known.mapper).ok()
+}
+
+/// Asks one policy. An error of this program costs this policy, and is told.
+fn evaluate(policy: &Ready<'_>, request: &Request, world: &World<'_>) -> CaseResult {
+    let case = Case {
+        name: String::new(),
+        request: request.clone(),
+        expect: Expect::default(),
+    };
+    let probe = PolicyProbeSpec {
+        policy_name: policy.name.to_owned(),
+        ..PolicyProbeSpec::default()
+    };
+    run_case(policy, &probe, &case, world)
+}
+
+/// Runs a case of a probe.
+pub(super) fn run_case(
+    policy: &Ready<'_>,
+    probe: &PolicyProbeSpec,
+    case: &Case,
+    world: &World<'_>,
+) -> CaseResult {
+    let setting = Setting {
+        admission: &policy.admission,
+        param_kind: policy.param_kind.as_ref(),
+        bindings: Ok(&policy.bindings),
+        params: match &policy.params {
+            Ok(list) => Ok(list as &dyn ParamSource),
+            Err(why) => Err(why.clone()),
+        },
+        namespaces: &world.namespaces,
+        authorizer: Err("nobody answers for the cluster here".to_owned()),
+        mapper: &world.known.mapper,
+        schemas: world.known,
+        refusal: policy.refusal.as_deref(),
+        records: true,
+    };
+    let run = || Runner::new(probe, &setting, None).run(case);
+    panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        run::pending(
+            case,
+            "the evaluation broke off on an error of kubectl-vap; please report it",
+        )
+    })
+}

@@ -1,0 +1,187 @@
+//! Decisions of policies about a request, as text for people.
+
+use std::fmt::Write as _;
+
+use super::report::{EvalReport, EvaluationReport, PolicyEval, Verdict};
+use crate::cli::check::finding::Severity;
+use crate::cli::check::render::{BOLD, RED, YELLOW, count, finding, painted};
+use crate::cli::terminal::Terminal;
+use crate::cli::test::render::{GREEN, render_trace};
+use crate::cli::text::{clean, wrap};
+
+/// The column at which all begins that is said of a policy.
+const INDENT: &str = "           ";
+
+/// Renders the problems, the request, the policies that were asked, and the summary; `is_verbose` adds policies that do
+/// not match, and the values of all that was evaluated.
+#[must_use]
+pub fn text(report: &EvalReport, terminal: Terminal, is_verbose: bool) -> String {
+    let mut out = String::new();
+    for found in &report.findings {
+        if found.severity == Severity::Error || is_verbose {
+            finding(&mut out, found, terminal);
+            out.push('\n');
+        }
+    }
+    if let Some(request) = &report.request {
+        let name = [request.namespace.as_str(), request.name.as_str()];
+        let name: Vec<&str> = name.into_iter().filter(|part| !part.is_empty()).collect();
+        let line = format!(
+            "{} {} {} {} by {}",
+            request.operation,
+            request.api_version,
+            request.resource,
+            name.join("/"),
+            request.user
+        );
+        let _ = writeln!(out, "{}\n", painted(&clean(&line), BOLD, terminal));
+    }
+    for policy in &report.policies {
+        if is_verbose || !matches!(policy.verdict, Verdict::NotMatched) {
+            of_policy(&mut out, policy, terminal, is_verbose);
+        }
+    }
+    let _ = writeln!(out, "{}", summary(report, terminal));
+    out
+}
+
+fn of_policy(out: &mut String, policy: &PolicyEval, terminal: Terminal, is_verbose: bool) {
+    let (word, color) = match policy.verdict {
+        Verdict::Denied => ("DENIED", RED),
+        Verdict::Allowed => ("allowed", GREEN),
+        Verdict::Excluded | Verdict::NotMatched | Verdict::NotBound => ("not asked", BOLD),
+        Verdict::Unknown => ("UNKNOWN", YELLOW),
+        Verdict::Refused => ("REFUSED", YELLOW),
+    };
+    let padding = " ".repeat(INDENT.len().saturating_sub(word.len()));
+    let word = painted(word, color, terminal);
+    let (name, file) = (clean(&policy.name), clean(&policy.file));
+    let _ = writeln!(out, "{word}{padding}{name} ({file}:{})", policy.line);
+    let max = terminal.width.unwrap_or(usize::MAX);
+    let room = max.saturating_sub(INDENT.len()).max(20);
+    let mut said = vec![policy.why.clone()];
+    if policy.verdict == Verdict::Denied {
+        let reason = policy.reason.as_deref().unwrap_or_default();
+        said.push(format!(
+            "reason: {reason} ({})",
+            policy.code.unwrap_or_default()
+        ));
+    }
+    let is_asked = matches!(
+        policy.verdict,
+        Verdict::Denied | Verdict::Allowed | Verdict::Excluded
+    );
+    if policy.is_binding_implied && is_asked {
+        said.push(
+            "no binding is known: taken as bound by one that denies and matches all".to_owned(),
+        );
+    }
+    for binding in &policy.bindings {
+        let does = match (&binding.error, binding.matches) {
+            (Some(error), _) => format!("error: {error}"),
+            (None, true) => binding.validation_actions.join(", "),
+            (None, false) => "does not match".to_owned(),
+        };
+        if !policy.is_binding_implied {
+            said.push(format!("binding {}: {does}", binding.name));
+        }
+    }
+    for evaluation in &policy.evaluations {
+        said.extend(of_evaluation(evaluation, policy.evaluations.len() > 1));
+    }
+    // What is said already is not said again.
+    let is_said = |error: &&String| {
+        said.iter()
+            .any(|line: &String| line.contains(error.as_str()))
+    };
+    let errors: Vec<_> = policy
+        .errors
+        .iter()
+        .filter(|error| !is_said(error))
+        .collect();
+    said.extend(errors.into_iter().map(|error| format!("error: {error}")));
+    said.extend(
+        policy
+            .warnings
+            .iter()
+            .map(|warning| format!("warning: {warning}")),
+    );
+    let annotations = policy.audit_annotations.iter();
+    said.extend(annotations.map(|(key, value)| format!("audit: {key}: {value}")));
+    if is_asked {
+        said.push(format!("cost: {}", policy.cost_used));
+    }
+    for text in said {
+        for line in wrap(&clean(&text), room, usize::MAX, "  ") {
+            let _ = writeln!(out, "{INDENT}{line}");
+        }
+    }
+    for trace in &policy.trace {
+        if trace.decides || is_verbose {
+            render_trace(out, trace, INDENT, room);
+        }
+    }
+    out.push('\n');
+}
+
+/// The expressions of an evaluation, one a line.
+fn of_evaluation(evaluation: &EvaluationReport, is_one_of_many: bool) -> Vec<String> {
+    let mut said = Vec::new();
+    if is_one_of_many || evaluation.params.is_some() {
+        let params = evaluation
+            .params
+            .as_deref()
+            .map(|params| format!(", params {params}"));
+        said.push(format!(
+            "under binding {}{}:",
+            evaluation.binding,
+            params.unwrap_or_default()
+        ));
+    }
+    for expression in evaluation
+        .match_conditions
+        .iter()
+        .chain(&evaluation.validations)
+    {
+        let name = expression.name.as_deref().map(|name| format!(" `{name}`"));
+        let message = match expression.message.as_str() {
+            "" => String::new(),
+            message => format!(": {message}"),
+        };
+        said.push(format!(
+            "{}{}: {}{message}",
+            expression.field_ref.trim_end_matches(".expression"),
+            name.unwrap_or_default(),
+            expression.result
+        ));
+    }
+    said
+}
+
+/// The last line.
+fn summary(report: &EvalReport, terminal: Terminal) -> String {
+    let summary = &report.summary;
+    let (word, color) = match report.decision {
+        "Deny" => ("denied", RED),
+        "Allow" => ("allowed", GREEN),
+        _ => ("not known", YELLOW),
+    };
+    let parts = [
+        (summary.denied, "denied by"),
+        (summary.allowed, "allowed by"),
+        (summary.passed_over, "passed over by"),
+        (summary.unknown, "not evaluated by"),
+    ];
+    let parts = parts.into_iter().filter(|(n, _)| *n > 0);
+    let parts: Vec<String> = parts.map(|(n, what)| format!("{what} {n}")).collect();
+    let of = match parts.as_slice() {
+        [] => String::new(),
+        parts => format!(" ({})", parts.join(", ")),
+    };
+    format!(
+        "{}: {} asked for Kubernetes {}{of}",
+        painted(word, color, terminal),
+        count(summary.policies, "policy").replace("policys", "policies"),
+        report.kubernetes
+    )
+}

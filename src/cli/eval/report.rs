@@ -1,0 +1,479 @@
+//! Decisions of policies about a request, and the documented shape of `-o json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::world::Ready;
+use crate::cli::check::finding::{Finding, Severity};
+use crate::cli::exit::Exit;
+use crate::cli::test::trace::{self, Trace};
+use crate::policy::admission::{
+    Action, AdmissionRequest, Evaluation, EvaluationResult, NamespaceSource, Outcome, Unmatched,
+};
+use crate::policy::expressions::Role;
+use crate::probe::run::CaseResult;
+
+/// Output of `kubectl vap eval -o json`.
+///
+/// The shape is stable: fields may be added, none is removed or changes its meaning while
+/// `apiVersion` stays.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvalReport {
+    /// Always `cli.vap-status.dev/v1alpha1`.
+    pub api_version: &'static str,
+    /// Always `EvalReport`.
+    pub kind: &'static str,
+    /// The version of Kubernetes whose APIs are served, `1.36`.
+    pub kubernetes: String,
+    /// The address of the cluster, where one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// The request; absent where none can be made of the input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestReport>,
+    /// `Allow`, `Deny`, or `Unknown` where no policy denies and something could not be evaluated or read.
+    pub decision: &'static str,
+    /// How many policies came to what.
+    pub summary: Summary,
+    /// Problems with the input, and what could not be read.
+    pub findings: Vec<Finding>,
+    /// The policies, in the order of the input.
+    pub policies: Vec<PolicyEval>,
+}
+
+/// The request.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestReport {
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
+    pub operation: String,
+    /// The group and version, `apps/v1`.
+    pub api_version: String,
+    /// The resource, `deployments`, with a subresource `deployments/scale`.
+    pub resource: String,
+    /// The kind of the object.
+    pub kind: String,
+    /// The namespace; empty where there is none.
+    pub namespace: String,
+    /// The name; empty where the API server makes it.
+    pub name: String,
+    /// The user.
+    pub user: String,
+}
+
+/// How many policies came to what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// The policies.
+    pub policies: usize,
+    /// Those that deny.
+    pub denied: usize,
+    /// Those that allow, having been asked.
+    pub allowed: usize,
+    /// Those that are not asked: their constraints, bindings or match conditions leave the request out.
+    pub passed_over: usize,
+    /// Those that could not be evaluated, or that the API server refuses.
+    pub unknown: usize,
+}
+
+/// Verdicts of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Verdict {
+    /// It denies the request.
+    Denied,
+    /// It allows the request, with warnings perhaps.
+    Allowed,
+    /// A match condition leaves the request out.
+    Excluded,
+    /// Its constraints do not match.
+    NotMatched,
+    /// None of its bindings matches, or it has none in the cluster.
+    NotBound,
+    /// It could not be evaluated.
+    Unknown,
+    /// The API server refuses the policy itself.
+    Refused,
+}
+
+/// Decision of a policy about the request.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyEval {
+    /// The name.
+    pub name: String,
+    /// The file, or `validatingadmissionpolicy/NAME` in a cluster.
+    pub file: String,
+    /// The line of its name.
+    pub line: usize,
+    /// Its verdict.
+    pub verdict: Verdict,
+    /// Why, in a sentence: the message of a denial, the part that does not match, what could not be evaluated.
+    pub why: String,
+    /// The reason of the status of a denial, `Invalid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The HTTP code of that status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<u16>,
+    /// The whole message that the client is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// True if no binding is known and one that denies and matches all stands in its place.
+    pub is_binding_implied: bool,
+    /// The bindings, where the constraints of the policy match.
+    pub bindings: Vec<BindingEval>,
+    /// An evaluation for each of the params of each binding that matches.
+    pub evaluations: Vec<EvaluationReport>,
+    /// The warnings to the client.
+    pub warnings: Vec<String>,
+    /// The audit annotations, by their full keys.
+    pub audit_annotations: BTreeMap<String, String>,
+    /// The errors, those too that failurePolicy `Ignore` passes over.
+    pub errors: Vec<String>,
+    /// The cost, in units of CEL.
+    pub cost_used: u64,
+    /// Every expression that was evaluated, with the values of its parts; `decides` marks those that decided.
+    pub trace: Vec<Trace>,
+}
+
+/// A binding.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BindingEval {
+    /// The name.
+    pub name: String,
+    /// True if it matches the request.
+    pub matches: bool,
+    /// Why it could not be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// `Deny`, `Warn`, `Audit`.
+    pub validation_actions: Vec<String>,
+}
+
+/// An evaluation.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvaluationReport {
+    /// The binding.
+    pub binding: String,
+    /// The params, `namespace/name`; absent without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub params: Option<String>,
+    /// The match conditions, as far as they were evaluated.
+    pub match_conditions: Vec<ExpressionReport>,
+    /// The validations; empty where a match condition ends the evaluation.
+    pub validations: Vec<ExpressionReport>,
+    /// Cost, in units of CEL.
+    pub cost_used: u64,
+}
+
+/// Result of an expression.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExpressionReport {
+    /// The field, `spec.validations[0].expression`.
+    pub field_ref: String,
+    /// The name of a match condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// `true`, `false` or `error`.
+    pub result: &'static str,
+    /// The message of a validation that is not true, or the error.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The reason of such a validation.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl RequestReport {
+    pub(super) fn new(request: &AdmissionRequest) -> Self {
+        let sub = match request.subresource.as_str() {
+            "" => String::new(),
+            sub => format!("/{sub}"),
+        };
+        Self {
+            operation: request.operation.to_string(),
+            api_version: request.gvr.group_version().to_string(),
+            resource: format!("{}{sub}", request.gvr.resource),
+            kind: request.gvk.kind.clone(),
+            namespace: request.namespace.clone(),
+            name: request.name.clone(),
+            user: request.user_info.username.clone(),
+        }
+    }
+}
+
+impl PolicyEval {
+    /// A policy without a decision.
+    pub(super) fn without(policy: &Ready<'_>, verdict: Verdict, why: String) -> Self {
+        let place = policy.object.place();
+        Self {
+            name: policy.name.to_owned(),
+            file: policy.object.source.name.clone(),
+            line: place.line,
+            verdict,
+            why,
+            reason: None,
+            code: None,
+            message: None,
+            is_binding_implied: policy.is_unbound,
+            bindings: Vec::new(),
+            evaluations: Vec::new(),
+            warnings: Vec::new(),
+            audit_annotations: BTreeMap::new(),
+            errors: Vec::new(),
+            cost_used: 0,
+            trace: Vec::new(),
+        }
+    }
+
+    /// Decision of a policy.
+    pub(super) fn new(
+        policy: &Ready<'_>,
+        result: &CaseResult,
+        request: Option<&AdmissionRequest>,
+        namespaces: &dyn NamespaceSource,
+    ) -> Self {
+        let Some(outcome) = &result.outcome else {
+            let why = result.status.difference.clone().unwrap_or_default();
+            return Self::without(policy, Verdict::Unknown, why);
+        };
+        let unmatched = request.and_then(|request| policy.admission.unmatched(request, namespaces));
+        let (verdict, why) = verdict(outcome, unmatched);
+        let denial = outcome.denial.as_ref();
+        let deciding = trace::of_case(result, &policy.compiled, policy.object);
+        let decides = |field: &str| {
+            deciding
+                .iter()
+                .any(|it| it.decides && it.field_ref == field)
+        };
+        let n_expressions = policy.compiled.expressions().len();
+        let trace = (0..n_expressions).filter_map(|index| {
+            let mut trace = trace::of_expression(result, &policy.compiled, policy.object, index)?;
+            trace.decides = decides(&trace.field_ref);
+            Some(trace)
+        });
+        let bindings = outcome.bindings.iter().map(|binding| BindingEval {
+            name: binding.name.clone(),
+            matches: binding.matches,
+            error: binding.error.clone(),
+            validation_actions: policy.actions(Some(&binding.name)).to_vec(),
+        });
+        let evaluations = outcome.evaluations.iter();
+        Self {
+            reason: denial.map(|denial| denial.reason.clone()),
+            code: denial.map(|denial| denial.code),
+            message: denial.map(|denial| denial.message.clone()),
+            bindings: bindings.collect(),
+            evaluations: evaluations.map(|it| evaluation(policy, it)).collect(),
+            warnings: outcome.warnings.clone(),
+            audit_annotations: outcome.audit_annotations.clone(),
+            errors: outcome.errors.clone(),
+            cost_used: u64::try_from(result.status.cost_used.unwrap_or_default())
+                .unwrap_or_default(),
+            trace: trace.collect(),
+            ..Self::without(policy, verdict, why)
+        }
+    }
+}
+
+fn verdict(outcome: &Outcome, unmatched: Option<Unmatched>) -> (Verdict, String) {
+    if let Some(why) = &outcome.not_asked {
+        return (Verdict::NotMatched, why.clone());
+    }
+    if let Some(denial) = &outcome.denial {
+        return (Verdict::Denied, denial.cause.clone());
+    }
+    if let Some(error) = &outcome.definition.error {
+        return (
+            Verdict::Allowed,
+            format!("failurePolicy Ignore passes over an error: {error}"),
+        );
+    }
+    if outcome.definition.matched.is_none() {
+        return (
+            Verdict::NotMatched,
+            unmatched
+                .map_or("its match constraints do not match", words)
+                .to_owned(),
+        );
+    }
+    if !outcome.bindings.iter().any(|binding| binding.matches) {
+        let error = outcome
+            .bindings
+            .iter()
+            .find_map(|binding| binding.error.as_ref());
+        return match error {
+            Some(error) => (
+                Verdict::Allowed,
+                format!("failurePolicy Ignore passes over an error: {error}"),
+            ),
+            None => (
+                Verdict::NotBound,
+                "none of its bindings matches the request".to_owned(),
+            ),
+        };
+    }
+    if let Some(error) = outcome.errors.first() {
+        return (
+            Verdict::Allowed,
+            format!("an error does not deny here: {error}"),
+        );
+    }
+    let condition = outcome.evaluations.iter().map(|evaluation| {
+        let conditions = evaluation.match_conditions.as_ref()?;
+        conditions.failed_condition.as_deref()
+    });
+    let conditions: Option<Vec<&str>> = condition.collect();
+    match conditions.as_deref() {
+        Some([]) => (
+            Verdict::Allowed,
+            "there are no params, and that is allowed".to_owned(),
+        ),
+        Some([first, ..]) => (
+            Verdict::Excluded,
+            format!("the match condition `{first}` is false"),
+        ),
+        None if failed(outcome) => {
+            let what = "a validation is false, and no binding that matches has the action Deny";
+            (Verdict::Allowed, what.to_owned())
+        }
+        None => (Verdict::Allowed, "all validations are true".to_owned()),
+    }
+}
+
+/// Reports whether a validation is not true.
+fn failed(outcome: &Outcome) -> bool {
+    let decisions = outcome.evaluations.iter().flat_map(|it| &it.decisions);
+    decisions
+        .into_iter()
+        .any(|decision| decision.action == Action::Deny)
+}
+
+/// The part of match constraints that does not match, in words.
+fn words(unmatched: Unmatched) -> &'static str {
+    match unmatched {
+        Unmatched::NamespaceSelector => "its namespaceSelector does not select the namespace",
+        Unmatched::ObjectSelector => "its objectSelector does not select the object",
+        Unmatched::ExcludeResourceRules => "its excludeResourceRules exclude the request",
+        Unmatched::Resource => "no rule is for the resource",
+        Unmatched::Operation => "no rule for the resource has the operation",
+        Unmatched::Scope => "no rule for the resource has the scope",
+        Unmatched::ResourceName => "no rule for the resource has the name of the object",
+    }
+}
+
+fn evaluation(policy: &Ready<'_>, evaluation: &Evaluation) -> EvaluationReport {
+    let of_role = |role| {
+        let all = policy.compiled.expressions().iter();
+        all.filter(move |expression| expression.role == role)
+    };
+    let report = |field_ref: &str, name: Option<&str>, result| ExpressionReport {
+        field_ref: field_ref.to_owned(),
+        name: name.map(str::to_owned),
+        result,
+        message: String::new(),
+        reason: String::new(),
+    };
+    let mut match_conditions = Vec::new();
+    if let Some(conditions) = &evaluation.match_conditions {
+        let failed = conditions.failed_condition.as_deref();
+        let error = conditions.error.as_ref().or(conditions.ignored.as_ref());
+        for condition in of_role(Role::MatchCondition) {
+            let name = condition.name.as_deref();
+            if error.is_some() && failed.is_none() {
+                continue;
+            }
+            let is_false = failed.is_some() && name == failed;
+            let result = if is_false { "false" } else { "true" };
+            match_conditions.push(report(&condition.field_ref, name, result));
+            if is_false {
+                break;
+            }
+        }
+        if let Some(error) = error {
+            let mut of_all = report("spec.matchConditions", None, "error");
+            of_all.message.clone_from(error);
+            match_conditions.push(of_all);
+        }
+    }
+    let validations: Vec<_> = of_role(Role::Validation).collect();
+    let is_whole = evaluation.decisions.len() == validations.len();
+    // Of match conditions that fail the decision is one about all.
+    let conditions = evaluation.match_conditions.as_ref();
+    let is_over = conditions.is_some_and(|it| !it.matches);
+    let decisions = if is_over {
+        &[][..]
+    } else {
+        &evaluation.decisions
+    };
+    let decisions = decisions.iter().enumerate().map(|(n, decision)| {
+        let field = validations.get(n).filter(|_| is_whole);
+        let field = field.map_or("spec", |validation| validation.field_ref.as_str());
+        let result = match decision.evaluation {
+            EvaluationResult::Admit => "true",
+            EvaluationResult::Deny => "false",
+            EvaluationResult::Error => "error",
+        };
+        ExpressionReport {
+            message: decision.message.clone(),
+            reason: decision.reason.clone(),
+            ..report(field, None, result)
+        }
+    });
+    EvaluationReport {
+        binding: evaluation.binding.clone().unwrap_or_default(),
+        params: evaluation.params.clone(),
+        match_conditions,
+        validations: decisions.collect(),
+        cost_used: evaluation.costs.used(),
+    }
+}
+
+impl EvalReport {
+    /// Counts, and decides.
+    pub(super) fn finish(&mut self) {
+        let count = |of: &[Verdict]| {
+            let policies = self.policies.iter();
+            policies
+                .filter(|policy| of.contains(&policy.verdict))
+                .count()
+        };
+        self.summary = Summary {
+            policies: self.policies.len(),
+            denied: count(&[Verdict::Denied]),
+            allowed: count(&[Verdict::Allowed]),
+            passed_over: count(&[Verdict::Excluded, Verdict::NotMatched, Verdict::NotBound]),
+            unknown: count(&[Verdict::Unknown, Verdict::Refused]),
+        };
+        self.decision = if self.summary.denied > 0 {
+            "Deny"
+        } else if self.is_incomplete() {
+            "Unknown"
+        } else {
+            "Allow"
+        };
+    }
+
+    fn is_incomplete(&self) -> bool {
+        let is_error = |found: &Finding| found.severity == Severity::Error;
+        self.summary.unknown > 0 || self.policies.is_empty() || self.findings.iter().any(is_error)
+    }
+
+    /// The exit status: what is not whole is wrong use, whatever else is known.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.is_incomplete() {
+            Exit::WrongUse
+        } else if self.summary.denied > 0 {
+            Exit::Findings
+        } else {
+            Exit::Clean
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Beginning of the commands that evaluate: the input, what is known of APIs, and what was read of a cluster.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::PathBuf;
+
+use super::cluster;
+use super::world::Around;
+use crate::cli::check::finding::{Finding, Location, Severity};
+use crate::cli::check::known::Known;
+use crate::cli::check::report::{no_crds, unread};
+use crate::cli::check::shape;
+use crate::cli::connection::{self, Connection};
+use crate::cli::error::CliError;
+use crate::cli::input::{Input, Wanted};
+use crate::cli::live::{Gap, Plan};
+use crate::policy::rule::Rule;
+use crate::schema::Gvk;
+
+/// Where policies come from.
+#[derive(Debug)]
+pub(in crate::cli) struct Sources<'a> {
+    /// Files, directories, and names of policies.
+    pub(in crate::cli) paths: &'a [PathBuf],
+    /// Files and directories of CRDs.
+    pub(in crate::cli) crds: &'a [PathBuf],
+    /// Labels of policies of a cluster.
+    pub(in crate::cli) selector: Option<&'a String>,
+    /// True if a cluster is asked in any case.
+    pub(in crate::cli) live: bool,
+    /// Which cluster.
+    pub(in crate::cli) connection: &'a Connection,
+}
+
+/// The input with all that it stands on.
+pub(in crate::cli) struct Setup {
+    /// The objects of files, and the policies and bindings of a cluster.
+    pub(in crate::cli) input: Input,
+    /// The APIs.
+    pub(in crate::cli) known: Known,
+    /// Other facts of a cluster, where one was asked.
+    pub(in crate::cli) around: Option<Around>,
+    /// The address of the cluster.
+    pub(in crate::cli) server: Option<String>,
+    /// Problems with the input, and what could not be read.
+    pub(in crate::cli) findings: Vec<Finding>,
+}
+
+impl Setup {
+    /// Reads the sources; `kinds` are those of the objects that are asked about, as far as they are known.
+    ///
+    /// # Errors
+    /// Where the sources do not go together, or the cluster cannot be asked at all.
+    pub(in crate::cli) fn read(
+        sources: &Sources<'_>,
+        kinds: &BTreeSet<Gvk>,
+        stdin: &mut dyn Read,
+    ) -> Result<Self, CliError> {
+        let plan = Plan::new(
+            sources.paths,
+            sources.selector,
+            sources.live,
+            sources.connection,
+        )?;
+        let mut input = Input::load(&plan.paths, Wanted::All, stdin);
+        let crds = Input::load(sources.crds, Wanted::Crds, stdin);
+        let mut findings: Vec<Finding> = no_crds(sources.crds, &crds).into_iter().collect();
+        findings.extend(input.problems.iter().chain(&crds.problems).map(unread));
+        for invalid in input.invalid.iter().chain(&crds.invalid) {
+            let found = shape::invalid(invalid).into_iter();
+            findings.extend(found.filter(|found| found.severity == Severity::Error));
+        }
+        let asked = if plan.is_live {
+            let read = connection::block_on(async {
+                let connected = sources.connection.connect().await?;
+                let selection = plan.selection.as_ref();
+                cluster::read(&connected, selection, &mut input, &crds, kinds).await
+            });
+            Some(read?)
+        } else {
+            None
+        };
+        let own_crds = std::mem::take(&mut input.crds);
+        let all_crds = own_crds.into_iter().chain(crds.crds).map(|crd| crd.value);
+        let (known, around, server) = match asked {
+            Some((asked, served, around, live_crds)) => {
+                let server = asked.server.unwrap_or_default();
+                findings.extend(asked.gaps.into_iter().map(|gap| of_gap(gap, &server)));
+                let known = Known::of_cluster(all_crds.chain(live_crds), served)?;
+                (known, Some(around), Some(server))
+            }
+            None => {
+                let policies = input.policies.iter().map(|policy| &policy.value);
+                (Known::new(all_crds, policies)?, None, None)
+            }
+        };
+        Ok(Self {
+            input,
+            known,
+            around,
+            server,
+            findings,
+        })
+    }
+}
+
+/// The finding about what could not be read of a cluster.
+pub(in crate::cli) fn of_gap(gap: Gap, server: &str) -> Finding {
+    let severity = if gap.is_fatal {
+        Severity::Error
+    } else {
+        Severity::Note
+    };
+    Finding {
+        help: Some(gap.help),
+        ..Finding::new(
+            severity,
+            Rule::UnreadCluster,
+            gap.message,
+            Location::of_file(server),
+        )
+    }
+}

@@ -1,0 +1,194 @@
+//! Policies made ready to decide, with their bindings, params and the namespaces there are: those of files, or of a
+//! cluster.
+//!
+//! Takes the input and what is known of APIs; it reads nothing by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::Value;
+
+use super::reads::{self, Read};
+use crate::cli::check::finding::Finding;
+use crate::cli::check::known::Known;
+use crate::cli::input::{Input, Object};
+use crate::cli::test::cluster;
+use crate::cli::test::refusal;
+use crate::policy;
+use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList};
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::Role;
+use crate::probe::run;
+use crate::schema::Gvk;
+
+/// Facts of a cluster besides policies and bindings.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Around {
+    /// The objects of paramKinds, or why they cannot be read.
+    pub(in crate::cli) params: BTreeMap<Gvk, Result<Vec<Value>, String>>,
+    /// The namespaces.
+    pub(in crate::cli) namespaces: Vec<Value>,
+    /// How many policies of the input are out of files; the others are of the cluster.
+    pub(in crate::cli) n_own_policies: usize,
+    /// True if all bindings of the cluster were read.
+    pub(in crate::cli) has_bindings: bool,
+}
+
+/// Policies that are ready to decide.
+pub(in crate::cli) struct World<'a> {
+    /// The APIs.
+    pub(in crate::cli) known: &'a Known,
+    /// The policies, in the order of the input.
+    pub(in crate::cli) policies: Vec<Ready<'a>>,
+    /// The namespaces.
+    pub(in crate::cli) namespaces: BTreeMap<String, Namespace>,
+}
+
+/// A policy that is ready to decide.
+pub(in crate::cli) struct Ready<'a> {
+    /// As it is written.
+    pub(in crate::cli) object: &'a Object<ValidatingAdmissionPolicy>,
+    /// The name.
+    pub(in crate::cli) name: &'a str,
+    /// Its expressions.
+    pub(in crate::cli) compiled: CompiledPolicy,
+    /// The policy as a decision.
+    pub(in crate::cli) admission: Admission,
+    /// The kind of its params.
+    pub(in crate::cli) param_kind: Option<Gvk>,
+    /// Its bindings; of a policy without any the one that is taken in their place.
+    pub(in crate::cli) bindings: Vec<Binding>,
+    /// True if no binding of it is known.
+    pub(in crate::cli) is_unbound: bool,
+    /// Its params, or why they are not known.
+    pub(in crate::cli) params: Result<ParamList, String>,
+    /// How many params there are.
+    pub(in crate::cli) n_params: usize,
+    /// Why the API server refuses it, if it does.
+    pub(in crate::cli) refusal: Option<String>,
+    /// The facts of requests that it reads.
+    pub(in crate::cli) reads: BTreeSet<Read>,
+    /// The fields of its validations, `spec.validations[0].expression`.
+    pub(in crate::cli) validations: Vec<String>,
+}
+
+impl<'a> World<'a> {
+    /// Makes the policies of `input` ready. What is wrong with those of files goes to `findings`, and they decide
+    /// nothing.
+    pub(in crate::cli) fn new(
+        input: &'a Input,
+        known: &'a Known,
+        around: Option<&Around>,
+        findings: &mut Vec<Finding>,
+    ) -> Self {
+        let n_own = around.map_or(usize::MAX, |around| around.n_own_policies);
+        let own = input.policies.iter().take(n_own);
+        let own: BTreeSet<&str> = own.filter_map(|policy| policy.name()).collect();
+        let refusals = refusal::of_policies(input, known, &own, findings);
+        let policies = input.policies.iter().enumerate();
+        let policies = policies.map(|(n, object)| {
+            let mut ready = Ready::new(object, input, known, around);
+            if n < n_own {
+                ready.refusal = refusals.get(ready.name).cloned();
+            }
+            ready
+        });
+        let mut namespaces = BTreeMap::new();
+        let of_cluster = around.into_iter().flat_map(|around| &around.namespaces);
+        let of_files = input.namespaces.iter().map(|object| &object.value);
+        for namespace in of_cluster.chain(of_files) {
+            let namespace = Namespace::new(namespace);
+            namespaces.insert(namespace.name().to_owned(), namespace);
+        }
+        Self {
+            known,
+            policies: policies.collect(),
+            namespaces,
+        }
+    }
+}
+
+impl<'a> Ready<'a> {
+    fn new(
+        object: &'a Object<ValidatingAdmissionPolicy>,
+        input: &'a Input,
+        known: &Known,
+        around: Option<&Around>,
+    ) -> Self {
+        let name = object.name().unwrap_or_default();
+        let param_kind = policy::param_kind(&object.value);
+        let of_policy = input
+            .bindings
+            .iter()
+            .filter(|it| it.value.spec.policy_name == name);
+        // Of several of one name the last, as `kubectl apply` has it.
+        let named = of_policy.map(|it| (it.name().unwrap_or_default(), Binding::new(&it.value)));
+        let named: BTreeMap<&str, Binding> = named.collect();
+        let mut bindings: Vec<Binding> = named.into_values().collect();
+        let is_unbound = bindings.is_empty();
+        if is_unbound {
+            bindings.push(run::implied_binding(name, param_kind.as_ref()));
+        }
+        let (params, n_params) = params(input, known, param_kind.as_ref(), around);
+        let compiled = CompiledPolicy::new(&object.value);
+        Self {
+            object,
+            name,
+            admission: Admission::from_compiled(&compiled),
+            reads: reads::of_policy(&compiled),
+            validations: validations(&compiled),
+            compiled,
+            param_kind,
+            bindings,
+            is_unbound,
+            params,
+            n_params,
+            refusal: None,
+        }
+    }
+
+    /// The actions of a binding, as they are written.
+    pub(in crate::cli) fn actions(&self, binding: Option<&str>) -> &[String] {
+        let named = self.bindings.iter().find(|it| Some(it.name()) == binding);
+        named.map(Binding::validation_actions).unwrap_or_default()
+    }
+}
+
+/// The fields of the validations.
+fn validations(compiled: &CompiledPolicy) -> Vec<String> {
+    let all = compiled.expressions().iter();
+    let all = all.filter(|expression| expression.role == Role::Validation);
+    all.map(|expression| expression.field_ref.clone()).collect()
+}
+
+/// The params of a kind: of the cluster where one was asked, or else of the files.
+fn params(
+    input: &Input,
+    known: &Known,
+    kind: Option<&Gvk>,
+    around: Option<&Around>,
+) -> (Result<ParamList, String>, usize) {
+    let Some(kind) = kind else {
+        return (Ok(ParamList::default()), 0);
+    };
+    let of_files = input.objects_of_kind(kind).count();
+    match around.and_then(|around| around.params.get(kind)) {
+        // What files have is what the cluster is going to have.
+        Some(Ok(values)) => {
+            let key = |object: &Value| {
+                let object = admission::Object::new(object);
+                (object.namespace().to_owned(), object.name().to_owned())
+            };
+            let files = input.objects_of_kind(kind).map(|object| &object.value);
+            let by_name = values.iter().chain(files);
+            let by_name: BTreeMap<_, _> = by_name.map(|value| (key(value), value)).collect();
+            let served = known.mapper.resources_of_kind(kind).next();
+            let objects: Vec<_> = by_name.into_values().map(admission::Object::new).collect();
+            let n = objects.len();
+            let is_namespaced = served.is_some_and(|served| served.namespaced);
+            (Ok(ParamList::new(is_namespaced, objects)), n)
+        }
+        Some(Err(why)) => (Err(why.clone()), 0),
+        None => (cluster::params(input, known, Some(kind)), of_files),
+    }
+}
