@@ -280,7 +280,7 @@ spec:
                 let region = &replacement["deletedRegion"];
                 let number = |name: &str| usize::try_from(region[name].as_u64().unwrap()).unwrap();
                 let (start, length) = (number("byteOffset"), number("byteLength"));
-                let deleted = &text[start..start + length];
+                let deleted = text.get(start..start + length).unwrap();
                 assert_eq!(number("startLine"), number("endLine"));
                 let line = text
                     .trim_start_matches('\u{feff}')
