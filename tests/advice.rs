@@ -294,3 +294,104 @@ fn what_is_never_in_a_list() {
         "a number is never in a list of strings: this is always false"
     );
 }
+
+#[test]
+fn functions_and_names_of_other_languages_are_suggested() {
+    for (expression, advice) in [
+        (
+            "object.metadata.name.startWith('x')",
+            "did you mean `startsWith`?",
+        ),
+        (
+            "object.metadata.name.matchs('x')",
+            "did you mean `matches`?",
+        ),
+        (
+            "object.metadata.name.lowerASCII() == 'x'",
+            "did you mean `lowerAscii`?",
+        ),
+        ("quantiy('1') == quantity('1')", "did you mean `quantity`?"),
+        (
+            "object.spec.template.spec.containers.exist(c, true)",
+            "did you mean `exists`?",
+        ),
+        ("len(object.metadata.name) == 1", "write `size()`"),
+        (
+            "object.metadata.name.toLowerCase() == 'x'",
+            "write `lowerAscii()`",
+        ),
+        ("object.spec.paused == True", "write `true`"),
+    ] {
+        let found = of_validation(DEPLOYMENT, expression);
+        assert!(
+            found.iter().any(|(_, _, help)| help.contains(advice)),
+            "{expression}: {found:#?}"
+        );
+    }
+    // Functions are no advice about a variable, and no name is advice about itself.
+    for expression in ["names == 'a'", "resourcee == 'a'", "name('a') == 'a'"] {
+        let found = of_validation(DEPLOYMENT, expression);
+        assert!(!found.is_empty());
+        assert!(
+            found
+                .iter()
+                .all(|(_, _, help)| !help.contains("did you mean")),
+            "{expression}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn what_operators_and_patterns_take_is_said() {
+    let overload = "no-matching-overload";
+    for (expression, rule, advice) in [
+        (
+            "object.spec.replicas + 'a' == 'b'",
+            overload,
+            "`+` takes values of one type",
+        ),
+        (
+            "'a' in object.metadata.name",
+            overload,
+            "write `a.contains(b)`",
+        ),
+        (
+            "object.metadata.name[0] == 'a'",
+            overload,
+            "`charAt()` or `substring()`",
+        ),
+        (
+            "object.metadata.name.matches('(?=a)b')",
+            "invalid-literal",
+            "invalid or unsupported Perl syntax: `(?=`",
+        ),
+        (
+            "object.metadata.name",
+            "result-type",
+            "a condition is a bool",
+        ),
+    ] {
+        advises(DEPLOYMENT, expression, (rule, advice));
+    }
+}
+
+#[test]
+fn a_scope_that_does_not_fit_is_what_is_told() {
+    let text = policy(
+        POD,
+        "CREATE",
+        "  validations:\n  - expression: object.metadata.name != 'x'\n",
+    );
+    let text = text.replacen(
+        "    - apiGroups",
+        "    - scope: Cluster\n      apiGroups",
+        1,
+    );
+    assert!(text.contains("scope: Cluster"), "{text}");
+    let found = findings(&text);
+    let [(rule, _, help)] = &found[..] else {
+        panic!("{found:#?}")
+    };
+    assert_eq!(rule, "unserved-resource");
+    assert!(help.contains("did you mean `scope: Namespaced`?"), "{help}");
+}

@@ -239,6 +239,79 @@ fn code_hosts_get_annotations() {
     }
 }
 
+/// Each mend of SARIF, made at its bytes as at its lines and columns, gives the file that `--fix` would write.
+#[test]
+fn code_hosts_get_mends() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("mends-of-sarif.yaml");
+    let policy = "\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: mends} # é
+spec:
+  failurePolicy: \"fail\"
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps/v1, apps], apiVersions: [v1], operations: [create], resources: [deployments]}
+  validations:
+  - {message: \"é\", expression: object.spec.replica <= 50}
+";
+    for text in [
+        policy.to_owned(),
+        format!("\u{feff}{policy}"),
+        policy.replace('\n', "\r\n"),
+    ] {
+        std::fs::write(&path, &text).unwrap();
+        let options = Options {
+            paths: vec![path.clone()],
+            ..Options::default()
+        };
+        let report = check::run(&options, &mut std::io::empty()).unwrap();
+        let sarif = check::annotations::sarif(&report);
+        let results = sarif["runs"][0]["results"].as_array().unwrap().iter();
+        let mut changed = Vec::new();
+        for fix in results
+            .filter_map(|result| result["fixes"].as_array())
+            .flatten()
+        {
+            assert!(fix["description"]["text"].is_string());
+            let [change] = &fix["artifactChanges"].as_array().unwrap()[..] else {
+                panic!("{fix}")
+            };
+            assert!(
+                change["artifactLocation"]["uri"]
+                    .as_str()
+                    .unwrap()
+                    .ends_with("/mends-of-sarif.yaml")
+            );
+            for replacement in change["replacements"].as_array().unwrap() {
+                let region = &replacement["deletedRegion"];
+                let number = |name: &str| usize::try_from(region[name].as_u64().unwrap()).unwrap();
+                let (start, length) = (number("byteOffset"), number("byteLength"));
+                let deleted = text.get(start..start + length).unwrap();
+                assert_eq!(number("startLine"), number("endLine"));
+                let line = text
+                    .trim_start_matches('\u{feff}')
+                    .split('\n')
+                    .nth(number("startLine") - 1);
+                let n = number("endColumn") - number("startColumn");
+                let by_column = line
+                    .unwrap()
+                    .chars()
+                    .skip(number("startColumn") - 1)
+                    .take(n);
+                assert_eq!(by_column.collect::<String>(), deleted);
+                let inserted = replacement["insertedContent"]["text"].as_str().unwrap();
+                changed.push(format!("{deleted} -> {inserted}"));
+            }
+        }
+        changed.sort();
+        assert_eq!(
+            changed,
+            ["apps/v1 -> apps", "create -> CREATE", "fail -> Fail"]
+        );
+    }
+}
+
 #[test]
 fn color_is_added_and_nothing_else() {
     let report = report("tests/cli_check/styles.yaml", Profile::Truthful);

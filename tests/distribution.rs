@@ -222,6 +222,39 @@ fn step(script: &str, folder: &Path, inputs: &[(&str, &str)]) -> Output {
 }
 
 #[test]
+fn the_action_builds_its_source_with_its_own_toolchain() {
+    let folder = directory("action-build");
+    // The checked repository may ask for another one.
+    fs::write(
+        folder.join("rust-toolchain.toml"),
+        "[toolchain]\nchannel = \"1.0\"\n",
+    )
+    .unwrap();
+    let programs = folder.join("programs");
+    fs::create_dir(&programs).unwrap();
+    let cargo = programs.join("cargo");
+    let script = "#!/bin/sh\npwd > \"$RUNNER_TEMP/where\"\nwhile [ \"$1\" != --root ]; do shift; done\n\
+                  ln -s \"$(command -v kubectl-vap)\" \"$2/bin/kubectl-vap\"\n";
+    fs::write(&cargo, script).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&cargo, mode).unwrap();
+    let path_of_step = format!("{}:{}", programs.display(), path());
+    let output = step("install.sh", &folder, &[("PATH", &path_of_step)]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(
+        text(&output.stdout).starts_with("kubectl-vap "),
+        "{output:?}"
+    );
+    let place = fs::read_to_string(folder.join("temp/where")).unwrap();
+    assert_eq!(place.trim(), root().to_str().unwrap());
+    let added = fs::read_to_string(folder.join("github-path")).unwrap();
+    assert!(
+        Path::new(added.trim()).join("kubectl-vap").exists(),
+        "{added}"
+    );
+}
+
+#[test]
 fn the_action_checks_and_says_how_it_went() {
     let folder = directory("action");
     fs::create_dir(folder.join("with space")).unwrap();

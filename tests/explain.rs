@@ -1,6 +1,7 @@
 //! The rules of `kubectl vap check`: their page, and that each example is a case of its rule.
 //!
-//! `VAP_UPDATE=1 cargo test --test all explain` remakes `docs/rules.md` and the texts beside this file.
+//! `VAP_UPDATE=1 cargo test --test all explain` remakes `docs/rules.md`, `docs/vap.schema.json` and the texts
+//! beside this file.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -32,6 +33,13 @@ fn vap(args: &[&str]) -> (String, String, Exit) {
 #[test]
 fn the_page_has_all_rules() {
     golden::compare("docs/rules.md", &explain::markdown());
+}
+
+#[test]
+fn editors_get_a_schema_of_the_configuration() {
+    let schema = vap_status_controller::cli::check::config_schema::schema();
+    let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    golden::compare("docs/vap.schema.json", &text);
 }
 
 #[test]

@@ -545,6 +545,20 @@ async fn kubectl_runs_and_completes_the_plugin() {
     let completed = kubectl(&["__complete", "vap", "ch"]);
     let text = String::from_utf8(completed.stdout).unwrap();
     assert!(text.starts_with("check\t"), "{text}");
+    for (words, expect) in [
+        (&["vap", "status", ""][..], "sound\n:4"),
+        (&["vap", "check", "vap/so"], "vap/sound\n:0"),
+        (&["vap", "explain", "undefined-fi"], "undefined-field\t"),
+        // An API server that is not there has no names.
+        (
+            &["vap", "status", "--server", "https://127.0.0.1:1", ""],
+            ":4",
+        ),
+    ] {
+        let completed = kubectl(&[&["__complete"], words].concat());
+        let text = String::from_utf8(completed.stdout).unwrap();
+        assert!(text.starts_with(expect), "{words:?}: {text}");
+    }
     let status = kubectl(&["vap", "status", "vap/sound", "--no-headers"]);
     let text = String::from_utf8(status.stdout).unwrap();
     assert!(text.starts_with("sound "), "{text}");
@@ -554,6 +568,112 @@ async fn kubectl_runs_and_completes_the_plugin() {
             .unwrap()
             .contains("/kubectl-vap\n")
     );
+}
+
+/// Each flag that names a server or somebody is followed: what it names answers, or refuses.
+#[tokio::test(flavor = "multi_thread")]
+async fn flags_of_kubectl_name_the_server_and_the_user() {
+    let bench = Bench::start().await;
+    bench.apply(&policy("sound", "object.spec.size <= 5"));
+    let kubeconfig = bench.control_plane.kubeconfig().unwrap();
+    let text = fs::read_to_string(&kubeconfig).unwrap();
+    let text: Value = serde_json::from_str(&text).unwrap();
+    let cluster = &text["clusters"][0]["cluster"];
+    let server = cluster["server"].as_str().unwrap();
+    let ca = cluster["certificate-authority"].as_str().unwrap();
+    let token = text["users"][0]["user"]["token"].as_str().unwrap();
+    let other = rcgen::generate_simple_self_signed(["other".to_owned()]).unwrap();
+    let other_ca = bench.file("other.pem", &other.cert.pem());
+    let other_ca = other_ca.to_str().unwrap();
+    let none = bench.control_plane.directory().join("no-such-kubeconfig");
+    let port = server.rsplit(':').next().unwrap();
+    let by_name = format!("https://localhost:{port}");
+    let given = |arguments: &[&str]| {
+        let arguments = [
+            &["status", "--no-judge", "--request-timeout", "20s"],
+            arguments,
+        ]
+        .concat();
+        let output = bench.command(&none, &arguments).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let base = ["--server", server, "--token", token];
+    let with = |more: &[&str]| given(&[&base, more].concat());
+    for (arguments, expect) in [
+        (&["--certificate-authority", ca][..], "sound "),
+        (&["--insecure-skip-tls-verify"], "sound "),
+        (
+            &["--insecure-skip-tls-verify=false"],
+            "cannot reach the API server",
+        ),
+        (
+            &["--certificate-authority", other_ca],
+            "cannot reach the API server",
+        ),
+        (
+            &["--certificate-authority", "no-such-file"],
+            "certificate authority",
+        ),
+        (
+            &[
+                "--certificate-authority",
+                ca,
+                "--tls-server-name",
+                "kubernetes.invalid",
+            ],
+            "cannot reach the API server",
+        ),
+        (
+            &[
+                "--certificate-authority",
+                ca,
+                "--as",
+                "ann",
+                "--as-group",
+                "system:masters",
+                "--as-uid",
+                "7",
+            ],
+            "sound ",
+        ),
+        (
+            &["--certificate-authority", ca, "--as", "ann"],
+            "User \"ann\" cannot",
+        ),
+        (&["--certificate-authority", ca, "--as-uid", "7"], "--as"),
+        (
+            &["--certificate-authority", ca, "--client-certificate", ca],
+            "certificate has no key",
+        ),
+        (&["--client-key", ca], "key has no certificate"),
+        (
+            &["--insecure-skip-tls-verify", "--certificate-authority", ca],
+            "cannot be used with",
+        ),
+    ] {
+        let (status, text) = with(arguments);
+        assert!(text.contains(expect), "{arguments:?}: {status:?} {text}");
+        assert_eq!(status == Some(2), !text.contains("sound "), "{text}");
+    }
+    let (_, text) = given(&[
+        "-s",
+        &by_name,
+        "--token",
+        "wrong",
+        "--insecure-skip-tls-verify",
+    ]);
+    assert!(text.contains("refuses the credentials"), "{text}");
+    // Over a kubeconfig, one flag changes one thing.
+    let admin = kubeconfig.display().to_string();
+    let (_, text) = given(&["--kubeconfig", &admin]);
+    assert!(text.contains("sound "), "{text}");
+    let (_, text) = given(&["--kubeconfig", &admin, "--token", "wrong"]);
+    assert!(text.contains("refuses the credentials"), "{text}");
+    let (_, text) = given(&["--kubeconfig", &admin, "--user", "nobody"]);
+    assert!(text.contains("no user `nobody`"), "{text}");
 }
 
 /// The lines of a program's output, as they come.

@@ -1,16 +1,23 @@
 //! Completion: scripts for shells, and for kubectl the completions of words.
 //!
 //! kubectl runs `kubectl_complete-vap` with the words behind `kubectl vap`, and reads one completion a line, then a
-//! line with a colon and a number that says what the shell adds.
+//! line with a colon and a number that says what the shell adds. Names that a cluster or a kubeconfig has are asked
+//! for by [`cluster`], within a short time.
 //!
 //! Source: kubectl `pkg/cmd/plugin/plugin_completion.go`; cobra `completions.go`, `ShellCompDirective`.
 
+pub(super) mod cluster;
+
 use std::fmt::Write as _;
 
-use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use clap::{Arg, ArgAction, Args as _, Command, CommandFactory as _, FromArgMatches as _};
 use clap_complete::Shell;
 
 use super::args::{Args, CompletionShell};
+use super::connection::Connection;
+use super::names;
+use crate::cel::decls::Version;
+use crate::library::version::{LATEST, OLDEST};
 use crate::policy::rule::Rule;
 
 /// The program that the scripts of shells complete.
@@ -44,9 +51,25 @@ pub fn script(shell: CompletionShell) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
+/// Names that only a cluster or a kubeconfig has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// Those of the policies of the cluster.
+    Policies,
+    /// Those of the contexts of the kubeconfig.
+    Contexts,
+    /// Those of its clusters.
+    Clusters,
+    /// Those of its users.
+    Users,
+}
+
+/// Names, asked for by the flags that name a cluster or a user; none where they cannot be had.
+pub type Lookup<'a> = &'a dyn Fn(Names, &Connection) -> Vec<String>;
+
 /// The completions of the last of `words`, which may be empty.
 #[must_use]
-pub fn complete(words: &[String]) -> String {
+pub fn complete(words: &[String], lookup: Lookup<'_>) -> String {
     let mut root = Args::command();
     root.build();
     let (last, before) = match words.split_last() {
@@ -55,7 +78,7 @@ pub fn complete(words: &[String]) -> String {
     };
     let mut command = &root;
     let mut pending: Option<&Arg> = None;
-    let mut n_values = 0;
+    let mut positionals: Vec<&str> = Vec::new();
     let mut is_open = true;
     for word in before {
         if pending.take().is_some() {
@@ -64,31 +87,52 @@ pub fn complete(words: &[String]) -> String {
         if word == "--" {
             is_open = false;
         } else if is_open && word.starts_with('-') && word != "-" {
-            pending = flag(command, word).filter(|_| !word.contains('='));
-        } else if let Some(next) = command.find_subcommand(word).filter(|_| n_values == 0) {
+            pending = flag(command, word).filter(|arg| takes_next(arg, word));
+        } else if let Some(next) = command
+            .find_subcommand(word)
+            .filter(|_| positionals.is_empty())
+        {
             command = next;
         } else {
-            n_values += 1;
+            positionals.push(word);
         }
     }
+    let ask = |names: Names| lookup(names, &connection(before));
     let mut found = Completions::default();
     let inline = last
         .split_once('=')
         .filter(|_| is_open && last.starts_with("--"));
     if let Some(arg) = pending {
-        found.values(arg, "");
-    } else if let Some((name, _)) = inline {
+        found.values(arg, "", last, &ask);
+    } else if let Some((name, value)) = inline {
         if let Some(arg) = flag(command, name) {
-            found.values(arg, &format!("{name}="));
+            found.values(arg, &format!("{name}="), value, &ask);
         }
     } else if is_open && last.starts_with('-') {
         found.flags(command);
-    } else if command.has_subcommands() {
+    } else if command.has_subcommands() && positionals.is_empty() && command.get_name() != "test" {
         found.subcommands(command);
-    } else if command.get_name() == "explain" {
-        found.rules();
-    } else if let Some(arg) = command.get_positionals().next() {
-        found.values(arg, "");
+    } else {
+        match command.get_name() {
+            "explain" if positionals.is_empty() => found.rules(""),
+            "status" => found.policies(last, &positionals, &ask),
+            "check" => {
+                // Without a type a word is a path.
+                if last.contains('/') {
+                    found.policies(last, &positionals, &ask);
+                }
+                found.takes_files = true;
+            }
+            _ => {
+                // Among files, a command is only what has been begun.
+                if positionals.is_empty() && !last.is_empty() {
+                    found.subcommands(command);
+                }
+                if let Some(arg) = command.get_positionals().next() {
+                    found.values(arg, "", last, &ask);
+                }
+            }
+        }
     }
     found.text(last)
 }
@@ -109,6 +153,30 @@ fn flag<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     matches!(arg.get_action(), ArgAction::Set | ArgAction::Append).then_some(arg)
 }
 
+/// Reports whether the value of the flag `arg` is the word behind `word`.
+fn takes_next(arg: &Arg, word: &str) -> bool {
+    !word.contains('=') && !arg.is_require_equals_set()
+}
+
+/// The flags among `words` that name a cluster or a user.
+fn connection(words: &[String]) -> Connection {
+    let command = Connection::augment_args(Command::new(PROGRAM).no_binary_name(true));
+    let mut kept: Vec<&str> = Vec::new();
+    let mut words = words.iter();
+    while let Some(word) = words.next().filter(|word| *word != "--") {
+        let Some(arg) = flag(&command, word).filter(|_| word.starts_with('-')) else {
+            continue;
+        };
+        kept.push(word);
+        if takes_next(arg, word) {
+            kept.extend(words.next().map(String::as_str));
+        }
+    }
+    let matches = command.ignore_errors(true).try_get_matches_from(kept);
+    let parsed = matches.and_then(|matches| Connection::from_arg_matches(&matches));
+    parsed.unwrap_or_default()
+}
+
 /// Completions with their descriptions.
 #[derive(Default)]
 struct Completions {
@@ -117,7 +185,8 @@ struct Completions {
 }
 
 impl Completions {
-    fn values(&mut self, arg: &Arg, before: &str) {
+    /// The values of a flag or an argument, with `before` in front; `value` is what is written of one.
+    fn values(&mut self, arg: &Arg, before: &str, value: &str, ask: &dyn Fn(Names) -> Vec<String>) {
         let values = arg.get_possible_values();
         let values = values.iter().filter(|value| !value.is_hide_set());
         self.found.extend(values.map(|value| {
@@ -127,12 +196,55 @@ impl Completions {
                 help.unwrap_or_default(),
             )
         }));
-        let names = arg.get_value_names().unwrap_or_default();
-        self.takes_files |= names.iter().any(|name| {
-            ["PATH", "FILE"]
-                .iter()
-                .any(|of_file| name.starts_with(of_file))
-        });
+        let names = match arg.get_id().as_str() {
+            "context" => Some(Names::Contexts),
+            "cluster" => Some(Names::Clusters),
+            "user" => Some(Names::Users),
+            _ => None,
+        };
+        if let Some(names) = names {
+            let names = ask(names).into_iter();
+            self.found
+                .extend(names.map(|name| (format!("{before}{name}"), String::new())));
+        }
+        for name in arg.get_value_names().unwrap_or_default() {
+            match name.as_str() {
+                "RULE" => {
+                    // Of several with commas between them the last one is completed.
+                    let done = value.rsplit_once(',').map(|(done, _)| format!("{done},"));
+                    self.rules(&format!("{before}{}", done.unwrap_or_default()));
+                }
+                "VERSION" => {
+                    let versions = (OLDEST.minor..=LATEST.minor).rev();
+                    self.found.extend(
+                        versions
+                            .map(|minor| Version::new(OLDEST.major, minor))
+                            .map(|version| (format!("{before}{version}"), String::new())),
+                    );
+                }
+                name => {
+                    let mut of_files = ["PATH", "FILE", "DIR", "POLICY"].iter();
+                    self.takes_files |= of_files.any(|of_file| name.starts_with(of_file));
+                }
+            }
+        }
+    }
+
+    /// The policies of the cluster that are not among `known`, named as `last` begins to name one.
+    fn policies(&mut self, last: &str, known: &[&str], ask: &dyn Fn(Names) -> Vec<String>) {
+        let before = match last.split_once('/') {
+            Some((resource, _)) if names::is_resource(resource) => format!("{resource}/"),
+            Some(_) => return,
+            None => String::new(),
+        };
+        let known: Vec<&str> = known
+            .iter()
+            .map(|word| names::of_resource(word).unwrap_or(word))
+            .collect();
+        let policies = ask(Names::Policies).into_iter();
+        let policies = policies.filter(|name| !known.contains(&name.as_str()));
+        self.found
+            .extend(policies.map(|name| (format!("{before}{name}"), String::new())));
     }
 
     fn flags(&mut self, command: &Command) {
@@ -151,10 +263,12 @@ impl Completions {
         }));
     }
 
-    fn rules(&mut self) {
+    fn rules(&mut self, before: &str) {
         let rules = Rule::ALL.iter();
-        self.found
-            .extend(rules.map(|rule| (rule.id().to_owned(), rule.summary().to_owned())));
+        self.found.extend(rules.map(|rule| {
+            let value = format!("{before}{}", rule.id());
+            (value, rule.summary().to_owned())
+        }));
     }
 
     /// Those that begin with `last`, as kubectl reads them.
@@ -185,7 +299,17 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expect: &str) {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        let text = complete(&words);
+        let lookup = |names, flags: &Connection| {
+            let names = match (names, flags.context.as_deref()) {
+                (Names::Policies, Some("other")) => "c",
+                (Names::Policies, _) => "a ab b",
+                (Names::Contexts, _) => "here other",
+                (Names::Clusters | Names::Users, _) if flags.kubeconfig.is_some() => "own",
+                (Names::Clusters | Names::Users, _) => "default",
+            };
+            names.split(' ').map(str::to_owned).collect()
+        };
+        let text = complete(&words, &lookup);
         let values = text
             .lines()
             .map(|line| line.split('\t').next().unwrap_or_default());
@@ -201,7 +325,34 @@ mod tests {
         check("status --output ", "wide json yaml :4");
         check("status -o j", "json :4");
         check("status --output=y", "--output=yaml :4");
-        check("status --context ", ":4");
+        check("status --context ", "here other :4");
+        check("status --context=o", "--context=other :4");
+        check("status --kubeconfig ", ":0");
+        check("status --kubeconfig k --user ", "own :4");
+        check("check --cluster ", "default :4");
+        check("status ", "a ab b :4");
+        check("status a", "a ab :4");
+        check("status a b ", "ab :4");
+        check("status vap/a vap/", "vap/ab vap/b :4");
+        check("status deployments/", ":4");
+        check("status vap a", "a ab :4");
+        check("status --context other ", "c :4");
+        check("status --insecure-skip-tls-verify --context=other ", "c :4");
+        check("check vap/a", "vap/a vap/ab :0");
+        check("check a", ":0");
+        check(
+            "check --allow unsched,undefined-f",
+            "unsched,undefined-field :4",
+        );
+        check("check --error=undefined-fi", "--error=undefined-field :4");
+        check(
+            "check --kubernetes-version 1.3",
+            "1.36 1.35 1.34 1.33 1.32 1.31 1.30 :4",
+        );
+        check("check --static ", ":0");
+        check("test ", ":0");
+        check("test i", "init :0");
+        check("test init ", ":0");
         check("check ", ":0");
         check("check --crds x", ":0");
         check("check a.yaml --live -o g", "github :4");

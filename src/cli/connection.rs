@@ -2,7 +2,10 @@
 //!
 //! Takes flags, a kubeconfig or the pod's service account. It knows nothing of what is read.
 
+mod overrides;
+
 use std::error::Error as _;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,15 +37,37 @@ pub struct Connection {
     /// The user in the kubeconfig [default: that of the context]
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+    /// The address of the API server [default: that of the cluster]
+    #[arg(short, long, value_name = "ADDRESS")]
+    pub server: Option<String>,
+    /// The name by which the server's certificate is checked [default: the one in its address]
+    #[arg(long, value_name = "NAME")]
+    pub tls_server_name: Option<String>,
+    /// The certificates of the authorities that vouch for the server
+    #[arg(long, value_name = "FILE")]
+    pub certificate_authority: Option<PathBuf>,
+    /// Take any certificate of the server, so that anybody may answer in its place
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        conflicts_with = "certificate_authority")]
+    pub insecure_skip_tls_verify: Option<bool>,
     /// The bearer token to authenticate with
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<String>,
+    /// The certificate to authenticate with
+    #[arg(long, value_name = "FILE")]
+    pub client_certificate: Option<PathBuf>,
+    /// The key of that certificate
+    #[arg(long, value_name = "FILE")]
+    pub client_key: Option<PathBuf>,
     /// The user to act as
     #[arg(long = "as", value_name = "USER")]
     pub act_as: Option<String>,
     /// A group to act as; may be given several times
     #[arg(long = "as-group", value_name = "GROUP", requires = "act_as")]
     pub act_as_groups: Vec<String>,
+    /// The UID to act as
+    #[arg(long = "as-uid", value_name = "UID", requires = "act_as")]
+    pub act_as_uid: Option<String>,
     /// The namespace whose objects are audited; without effect elsewhere: policies have no namespace
     #[arg(short, long, value_name = "NAME")]
     pub namespace: Option<String>,
@@ -61,16 +86,38 @@ impl Connection {
             context,
             cluster,
             user,
+            server,
+            tls_server_name,
+            certificate_authority,
+            insecure_skip_tls_verify,
             token,
+            client_certificate,
+            client_key,
             act_as,
             act_as_groups,
+            act_as_uid,
             namespace: _,
             request_timeout: _,
         } = self;
-        kubeconfig.is_some()
-            || [context, cluster, user, token, act_as]
-                .into_iter()
-                .any(Option::is_some)
+        let files = [
+            kubeconfig,
+            certificate_authority,
+            client_certificate,
+            client_key,
+        ];
+        let texts = [
+            context,
+            cluster,
+            user,
+            server,
+            tls_server_name,
+            token,
+            act_as,
+            act_as_uid,
+        ];
+        files.into_iter().any(Option::is_some)
+            || texts.into_iter().any(Option::is_some)
+            || insecure_skip_tls_verify.is_some()
             || !act_as_groups.is_empty()
     }
 
@@ -82,35 +129,46 @@ impl Connection {
 
     /// The connection that the flags, the environment or the pod name, in this order.
     async fn config(&self) -> Result<Config, CliError> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            cluster: self.cluster.clone(),
-            user: self.user.clone(),
+        let mut config = match self.of_kubeconfig().await {
+            Ok(config) => config,
+            // Outside of a pod only the kubeconfig can be meant.
+            Err(why) => self.of_pod().ok_or(CliError::Kubeconfig(why))?,
         };
-        let is_named =
-            options.context.is_some() || options.cluster.is_some() || options.user.is_some();
-        let loaded = match &self.kubeconfig {
-            Some(path) => match Kubeconfig::read_from(path) {
-                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
-                Err(error) => Err(error),
-            },
-            None if is_named => Config::from_kubeconfig(&options).await,
-            None => match Config::from_kubeconfig(&options).await {
-                Ok(config) => Ok(config),
-                // Outside of a pod only the kubeconfig can be meant.
-                Err(error) => Config::incluster().map_err(|_| error),
-            },
-        };
-        let mut config = loaded.map_err(|error| CliError::Kubeconfig(reason(&error)))?;
-        if let Some(token) = &self.token {
-            config.auth_info.token = Some(token.clone().into());
-        }
-        if let Some(user) = &self.act_as {
-            config.auth_info.impersonate = Some(user.clone());
-            config.auth_info.impersonate_groups = Some(self.act_as_groups.clone());
-        }
         config.default_retry = false;
         Ok(config)
+    }
+
+    async fn of_kubeconfig(&self) -> Result<Config, String> {
+        let read = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path),
+            None => match Kubeconfig::read() {
+                Err(error) if self.server.is_some() && is_missing(&error) => {
+                    Ok(Kubeconfig::default())
+                }
+                read => read,
+            },
+        };
+        let kubeconfig = read.map_err(|error| reason(&error))?;
+        let resolved = overrides::resolved(kubeconfig, self)?;
+        let options = KubeConfigOptions::default();
+        let loaded = Config::from_custom_kubeconfig(resolved, &options).await;
+        loaded.map_err(|error| reason(&error))
+    }
+
+    /// The connection of a pod to its own API server, unless the flags name another, or what a pod does not have.
+    fn of_pod(&self) -> Option<Config> {
+        let files = [&self.kubeconfig, &self.certificate_authority];
+        let texts = [&self.context, &self.cluster, &self.user, &self.server];
+        let is_named =
+            files.into_iter().any(Option::is_some) || texts.into_iter().any(Option::is_some);
+        if is_named {
+            return None;
+        }
+        let mut config = Config::incluster().ok()?;
+        config.tls_server_name.clone_from(&self.tls_server_name);
+        config.accept_invalid_certs = self.insecure_skip_tls_verify == Some(true);
+        overrides::change_user(&mut config.auth_info, self);
+        Some(config)
     }
 
     /// A client of the cluster.
@@ -205,6 +263,15 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Re
     // A name that is being looked up must not hold up the end.
     runtime.shutdown_background();
     outcome
+}
+
+/// Reports whether there is no kubeconfig, rather than one that cannot be read.
+fn is_missing(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == ErrorKind::NotFound,
+        _ => false,
+    }
 }
 
 /// Why there is no kubeconfig, in one line: what kube says, where it is not the path twice.

@@ -182,26 +182,33 @@ pub fn markdown() -> String {
         let _ = writeln!(out, "| [`{id}`](#{id}) | {} |", rule.summary());
     }
     for rule in Rule::ALL {
-        let Entry {
-            id,
-            summary,
-            example,
-            mend,
-        } = rule.entry();
-        let _ = write!(out, "\n## {id}\n\n{}\n", sentence(summary));
-        match shown(example) {
-            Shown::Words(words) => {
-                let _ = write!(out, "\nExample: {words}\n");
-            }
-            Shown::Code { what, wrong, right } => {
-                let _ = write!(out, "\n{what}:\n\n```\n{wrong}\n```\n");
-                if !right.is_empty() {
-                    let _ = write!(out, "\nInstead:\n\n```\n{right}\n```\n");
-                }
+        let _ = write!(out, "\n## {}\n\n{}", rule.id(), section(*rule));
+    }
+    out
+}
+
+/// A rule as its section has it, below the heading, in Markdown.
+#[must_use]
+pub fn section(rule: Rule) -> String {
+    let Entry {
+        id: _,
+        summary,
+        example,
+        mend,
+    } = rule.entry();
+    let mut out = sentence(summary) + "\n";
+    match shown(example) {
+        Shown::Words(words) => {
+            let _ = write!(out, "\nExample: {words}\n");
+        }
+        Shown::Code { what, wrong, right } => {
+            let _ = write!(out, "\n{what}:\n\n```\n{wrong}\n```\n");
+            if !right.is_empty() {
+                let _ = write!(out, "\nInstead:\n\n```\n{right}\n```\n");
             }
         }
-        let _ = write!(out, "\n{mend}\n");
     }
+    let _ = write!(out, "\n{mend}\n");
     out
 }
 

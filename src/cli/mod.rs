@@ -62,7 +62,8 @@ pub fn run(args: &Args, terminal: Terminal, out: &mut dyn Write, err: &mut dyn W
             write(out, &completion::script(args.shell)).map(|()| Exit::Clean)
         }
         Command::Complete(args) => {
-            write(out, &completion::complete(&args.words)).map(|()| Exit::Clean)
+            let text = completion::complete(&args.words, &completion::cluster::lookup);
+            write(out, &text).map(|()| Exit::Clean)
         }
     };
     match outcome {

@@ -581,10 +581,17 @@ fn unserved(
         None if is_looked_at => near(groups, name, mapper),
         None => None,
     };
+    let words = format!("{group_version} {name}");
+    // Served, and left out by the scope alone.
+    let suggestion = match (suggestion, rule.scope.as_deref()) {
+        (Some(same), Some("Cluster")) if same == words => Some("scope: Namespaced".to_owned()),
+        (Some(same), _) if same == words => Some("scope: Cluster".to_owned()),
+        (suggestion, _) => suggestion,
+    };
     UnservedResource {
         field_ref: field_ref(n),
         index: n,
-        rule: format!("{group_version} {name}"),
+        rule: words,
         name: name.to_owned(),
         is_misspelt,
         suggestion,

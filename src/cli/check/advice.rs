@@ -33,6 +33,11 @@ pub(super) fn about(
             at_place.find_map(|(_, expr)| of_call(policy, ast, expr))
         }
         (Rule::ResultType, Ok(ast)) => of_result(expression, ast),
+        (Rule::InvalidLiteral, Ok(ast)) => {
+            let byte = SourceMap::new(&expression.text).byte(location)?;
+            let offset = expression.text.get(..byte)?.chars().count();
+            of_pattern(ast, offset)
+        }
         _ => None,
     }
 }
@@ -156,8 +161,56 @@ fn of_call(policy: &CompiledPolicy, ast: &Ast, expr: &Expr) -> Option<String> {
         "_?_:_" | "!_" | "_&&_" | "_||_" if operands.any(|id| is_optional(ast, *id)) => {
             Some("an optional is no bool: give it a value with `.orValue(false)`".to_owned())
         }
-        _ => None,
+        operator => of_operator(operator),
     }
+}
+
+/// The operands that an operator takes.
+fn of_operator(operator: &str) -> Option<String> {
+    let written = match operator {
+        "_+_" => "+",
+        "_-_" => "-",
+        "_*_" => "*",
+        "_/_" => "/",
+        "_%_" => "%",
+        "@in" => {
+            let advice = "`in` looks for an item of a list, or a key of a map; for a part of a text write `a.contains(b)`";
+            return Some(advice.to_owned());
+        }
+        "_[_]" => {
+            let advice = "`[]` takes a list with an index, or a map with a key; of a text write `charAt()` or `substring()`";
+            return Some(advice.to_owned());
+        }
+        "_&&_" | "_||_" | "!_" => {
+            return Some("`&&`, `||` and `!` take bools: compare, as in `a != ''`".to_owned());
+        }
+        _ => return None,
+    };
+    Some(format!(
+        "`{written}` takes values of one type: convert one, as in `string(a)`, `int(a)` or `double(a)`"
+    ))
+}
+
+/// Why the pattern at `offset` is refused.
+fn of_pattern(ast: &Ast, offset: usize) -> Option<String> {
+    let mut at_place = ast
+        .iter()
+        .filter(|(id, _)| usize::try_from(ast.offset(*id)) == Ok(offset));
+    let pattern = at_place.find_map(|(_, expr)| match expr {
+        Expr::Literal(Literal::String(text)) => Some(text),
+        _ => None,
+    })?;
+    let is_of_matches = ast.iter().any(|(_, expr)| match expr {
+        Expr::Call { function, args, .. } if &**function == "matches" => {
+            let mut args = args.iter();
+            args.any(|id| usize::try_from(ast.offset(*id)) == Ok(offset))
+        }
+        _ => false,
+    });
+    let error = is_of_matches.then(|| regexp::parse(pattern).err())??;
+    let part: String = error.expr.chars().take(MAX_SHOWN).collect();
+    let syntax = "patterns are of RE2, without lookaround and back references";
+    Some(format!("{}: `{part}`; {syntax}", error.code))
 }
 
 fn comparison(function: &str) -> Option<&'static str> {
@@ -233,6 +286,13 @@ fn of_result(expression: &PolicyExpression, ast: &Ast) -> Option<String> {
         _ if is_optional(ast, ast.root()) => {
             Some("write `.orValue(false) == true` behind it".to_owned())
         }
+        Expr::Select {
+            test_only: false, ..
+        }
+        | Expr::Ident(_) => Some(
+            "a condition is a bool: compare it, as in `a == true` or `a != ''`, or ask for it by has()"
+                .to_owned(),
+        ),
         _ => None,
     }
 }

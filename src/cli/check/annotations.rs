@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::finding::{Finding, Severity};
 use super::report::{CheckReport, Suppressed, SuppressedBy};
 use crate::cli::explain;
+use crate::cli::input::edit::Edit;
 use crate::cli::terminal::Terminal;
 use crate::cli::text::clean;
 use crate::policy::rule::Rule;
@@ -189,7 +190,7 @@ fn sarif_rule(rule: Rule) -> Value {
         "id": rule.id(),
         "shortDescription": {"text": rule.summary()},
         "fullDescription": {"text": entry.mend},
-        "help": {"text": explain::text(rule, terminal)},
+        "help": {"text": explain::text(rule, terminal), "markdown": explain::section(rule)},
     })
 }
 
@@ -248,12 +249,48 @@ fn sarif_result(found: &Finding) -> Value {
             json!([{"fullyQualifiedName": name}]),
         );
     }
-    json!({
+    let mut result = json!({
         "ruleId": found.rule.id(),
         "level": found.severity.as_str(),
         "message": {"text": full_message(found)},
         "locations": [location],
         "partialFingerprints": {"vapFinding/v1": found.fingerprint},
+    });
+    if let (Some(edit), Value::Object(fields)) = (&found.fix, &mut result) {
+        fields.insert("fixes".to_owned(), json!([sarif_fix(edit)]));
+    }
+    result
+}
+
+/// The one mend, whose region is to the byte that of the file.
+///
+/// Source: OASIS, "Static Analysis Results Interchange Format (SARIF) Version 2.1.0", sections 3.30, 3.55 to 3.57.
+fn sarif_fix(edit: &Edit) -> Value {
+    // A byte order mark is of the file and not of its text.
+    let n_mark = if edit.source.has_byte_order_mark() {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
+    let start = edit.source.place(edit.bytes.start);
+    let end = edit.source.place(edit.bytes.end);
+    let region = json!({
+        "startLine": start.line,
+        "startColumn": start.column,
+        "endLine": end.line,
+        "endColumn": end.column,
+        "byteOffset": n_mark + edit.bytes.start,
+        "byteLength": edit.bytes.len(),
+    });
+    json!({
+        "description": {"text": "the one mend, which `kubectl vap check --fix` makes"},
+        "artifactChanges": [{
+            "artifactLocation": {"uri": uri(&edit.source.name)},
+            "replacements": [{
+                "deletedRegion": region,
+                "insertedContent": {"text": edit.text},
+            }],
+        }],
     })
 }
 

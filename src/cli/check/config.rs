@@ -22,7 +22,7 @@ use crate::cli::input::{Place, SourceText};
 use crate::policy::analysis::Profile;
 
 /// The keys of the file.
-const KEYS: [&str; 7] = [
+pub(super) const KEYS: [&str; 7] = [
     "baseline",
     "crds",
     "exclude",

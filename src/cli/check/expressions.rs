@@ -78,7 +78,8 @@ pub(super) fn errors(
                 expression.is_some_and(|expression| expression.role == Role::MatchCondition);
             let hint = match (rule, issue.hint) {
                 (Rule::UndeclaredReference, Some(Hint::Name(name))) => {
-                    suggestion::reference(name, is_match_condition)
+                    let is_call = text.as_ref().is_some_and(|it| it.is_call(issue.location));
+                    suggestion::reference(name, (is_call, is_match_condition))
                 }
                 (Rule::UndefinedField, Some(hint)) => {
                     let own_name = expression.and_then(|expression| expression.name.as_deref());
@@ -314,6 +315,13 @@ impl<'a> Text<'a> {
             },
             solid: (n_blank, whole.trim().chars().count()),
         }
+    }
+
+    /// Reports whether `location` is that of a call: its parenthesis.
+    fn is_call(&self, location: Location) -> bool {
+        let at = self.source.byte(location);
+        let rest = at.and_then(|at| self.compiled.get(at..));
+        rest.is_some_and(|rest| rest.starts_with('('))
     }
 
     /// The code points of the expression that `location` is about: from, and how many.

@@ -11,6 +11,7 @@ mod cascade;
 pub(super) mod command;
 mod comment;
 pub mod config;
+pub mod config_schema;
 pub mod costs;
 mod crd;
 mod diff;

@@ -353,11 +353,13 @@ impl CheckReport {
             let key = |found: &Finding| (found.location.place, found.severity, found.rule);
             (&a.location.file, key(a), &a.message).cmp(&(&b.location.file, key(b), &b.message))
         });
-        // What the schema requires and the API server's own check asks for too.
         self.findings.dedup_by(|later, kept| {
             let place = |found: &Finding| (found.location.file.clone(), found.location.place);
-            later.rule == Rule::Required
-                && kept.rule == Rule::Required
+            // What the schema requires and the API server's own check asks for too, and what is so of a binding
+            // with each of several policies of one name.
+            let is_told = later.rule == Rule::Required || later.rule == Rule::IgnoredParams;
+            is_told
+                && later.rule == kept.rule
                 && later.field_ref == kept.field_ref
                 && place(later) == place(kept)
         });

@@ -15,6 +15,7 @@ use super::suggestion::{nearest, nearest_only};
 use super::types::{self, Type};
 use super::validation;
 use crate::cel::base64;
+use crate::cel::temporal::{TimestampError, parse_timestamp};
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Entry, Node};
 use crate::policy::rule::Rule;
@@ -297,57 +298,11 @@ fn is_within(number: &Number, least: i32, most: i32) -> bool {
             .is_some_and(|number| range.contains(&number))
 }
 
-/// Reports whether Go reads the text as a time.
+/// Reports whether Go reads the text as a time, of whatever year.
 ///
-/// Source: Go's `time.Parse` with `RFC3339`; `pkg/apis/meta/v1/time.go`, `Time.UnmarshalJSON`.
+/// Source: `pkg/apis/meta/v1/time.go`, `Time.UnmarshalJSON`.
 fn is_time(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let number = |from: usize, n: usize| -> Option<u32> {
-        let part = bytes.get(from..from + n)?;
-        let is_number = part.iter().all(u8::is_ascii_digit);
-        is_number.then(|| {
-            part.iter()
-                .fold(0, |sum, byte| sum * 10 + u32::from(byte - b'0'))
-        })
-    };
-    let sign = |at: usize, wanted: u8| bytes.get(at) == Some(&wanted);
-    let read = || -> Option<bool> {
-        let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let n_days = match month {
-            2 if is_leap => 29,
-            2 => 28,
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        };
-        let is_date = sign(4, b'-') && sign(7, b'-') && (1..=12).contains(&month);
-        let is_date = is_date && (1..=n_days).contains(&day) && sign(10, b'T');
-        let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
-        let is_clock = sign(13, b':') && sign(16, b':') && hour < 24 && minute < 60 && second < 60;
-        let mut rest = bytes.get(19..)?;
-        // Go takes a comma as well as a point.
-        if let Some((b'.' | b',', digits)) = rest.split_first() {
-            let n = digits
-                .iter()
-                .take_while(|byte| byte.is_ascii_digit())
-                .count();
-            if n == 0 {
-                return Some(false);
-            }
-            rest = digits.get(n..)?;
-        }
-        let is_zone = match rest {
-            b"Z" => true,
-            [b'+' | b'-', ..] if rest.len() == 6 => {
-                let at = bytes.len() - 6;
-                let (hours, minutes) = (number(at + 1, 2)?, number(at + 4, 2)?);
-                sign(at + 3, b':') && hours <= 24 && minutes <= 60
-            }
-            _ => false,
-        };
-        Some(is_date && is_clock && is_zone)
-    };
-    read().unwrap_or(false)
+    parse_timestamp(text) != Err(TimestampError::Malformed)
 }
 
 fn joined(path: &str, name: &str) -> String {
@@ -381,7 +336,13 @@ mod tests {
             ("2006-01-02T15:04:05z", false),
             ("2006-01-02T15:04:05", false),
             ("2006-01-02T15:04:05.Z", false),
+            ("0000-01-02T15:04:05Z", true),
             ("2006-01-02 15:04:05Z", false),
+            ("2006-01-02T3:04:05Z", true),
+            ("2006-01-02T3:04:05.5+02:00", true),
+            ("2006-01-02T3:4:05Z", false),
+            ("2006-01-02T:04:05Z", false),
+            ("2006-01-02T 3:04:05Z", false),
             ("2006-13-02T15:04:05Z", false),
             ("2006-01-02T24:04:05Z", false),
             ("2006-01-02T15:04:60Z", false),

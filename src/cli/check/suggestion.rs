@@ -1,11 +1,13 @@
 //! Suggestions of the name that was probably meant where nothing has the name.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use crate::cel::diagnostic::{Candidates, Hint};
 use crate::cel::types::{FieldTypes, Type};
+use crate::library::environment::base_env;
 use crate::policy::nearest::nearest_of;
 pub(in crate::cli) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
@@ -91,8 +93,20 @@ pub(super) fn only_reference(name: &str) -> Option<&'static str> {
     nearest_only(name, NAMES.into_iter())
 }
 
-/// The advice about a name that nothing declares.
-pub(super) fn reference(name: &str, is_match_condition: bool) -> Option<String> {
+/// The advice about a name that nothing declares, of a call or of a variable.
+pub(super) fn reference(name: &str, (is_call, is_match_condition): (bool, bool)) -> Option<String> {
+    if is_call {
+        let advice = function_of_other_languages(name).map(str::to_owned);
+        return advice.or_else(|| {
+            let functions = base_env().library().functions();
+            let functions = functions.map(|function| function.name);
+            let functions = functions.filter(|name| name.starts_with(char::is_alphabetic));
+            // The first of those that are as near is the one that is told.
+            let names: BTreeSet<&str> = functions.chain(MACROS).collect();
+            let meant = nearest(name, names.into_iter()).filter(|meant| *meant != name);
+            meant.map(|meant| format!("did you mean `{meant}`?"))
+        });
+    }
     match name {
         "params" => Some("`params` needs a paramKind in the spec".to_owned()),
         "variables" if is_match_condition => {
@@ -100,8 +114,41 @@ pub(super) fn reference(name: &str, is_match_condition: bool) -> Option<String> 
         }
         "variables" => Some("the spec declares no variables".to_owned()),
         "authorizer" => Some("a messageExpression cannot use `authorizer`".to_owned()),
+        "True" | "TRUE" => Some("write `true`".to_owned()),
+        "False" | "FALSE" => Some("write `false`".to_owned()),
+        "nil" | "None" | "NULL" | "Null" | "undefined" => Some("write `null`".to_owned()),
         _ => nearest(name, NAMES.into_iter()).map(|meant| format!("did you mean `{meant}`?")),
     }
+}
+
+/// The macros on lists and maps, which no declaration names.
+const MACROS: [&str; 9] = [
+    "all",
+    "exists",
+    "exists_one",
+    "filter",
+    "has",
+    "map",
+    "transformList",
+    "transformMap",
+    "transformMapEntry",
+];
+
+/// The advice about a function of other languages for something that CEL has too.
+fn function_of_other_languages(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "len" | "length" | "count" => "write `size()`",
+        "toLower" | "toLowerCase" | "lower" => "write `lowerAscii()`",
+        "toUpper" | "toUpperCase" | "upper" => "write `upperAscii()`",
+        "hasPrefix" | "startswith" => "write `startsWith()`",
+        "hasSuffix" | "endswith" => "write `endsWith()`",
+        "includes" => "write `contains()` for a part of a text, and `in` for an item of a list",
+        "any" | "some" => "write `exists()`",
+        "every" => "write `all()`",
+        "isEmpty" => "write `size() == 0`",
+        "now" => "an expression has no clock",
+        _ => return None,
+    })
 }
 
 /// Reports whether `name` is the field `declared` but for how it is written in an expression: `x_dash` for `x-dash`,

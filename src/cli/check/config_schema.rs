@@ -1,0 +1,89 @@
+//! The JSON Schema of the configuration file, for editors.
+//!
+//! It is made of the tables that the file is read by; `docs/vap.schema.json` is what it gives.
+
+use serde_json::{Map, Value, json};
+
+use super::levels::Level;
+use crate::cel::decls::Version;
+use crate::library::version::{LATEST, OLDEST};
+use crate::policy::rule::Rule;
+
+/// The schema, of draft 7, which editors know.
+#[must_use]
+pub fn schema() -> Value {
+    let levels = Level::ALL.map(Level::name);
+    let mut rules: Map<String, Value> = Rule::ALL
+        .iter()
+        .map(|rule| {
+            let about = json!({"description": rule.summary(), "enum": levels});
+            (rule.id().to_owned(), about)
+        })
+        .collect();
+    let about = json!({
+        "description": "all rules that have no level of their own", "enum": levels,
+    });
+    rules.insert("all".to_owned(), about);
+    let versions = (OLDEST.minor..=LATEST.minor).map(|minor| Version::new(OLDEST.major, minor));
+    // Without quotation marks a version is a number, of which 1.30 is 1.3.
+    let versions: Vec<String> = versions.map(|version| version.to_string()).collect();
+    let numbers = versions.iter().filter_map(|text| text.parse::<f64>().ok());
+    let numbers: Vec<f64> = numbers.collect();
+    let texts = |about: &str| {
+        json!({
+            "description": about, "type": "array", "items": {"type": "string", "minLength": 1},
+        })
+    };
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Configuration of kubectl vap check",
+        "type": ["object", "null"],
+        "additionalProperties": false,
+        "properties": {
+            "levels": {
+                "description": "the level of each rule",
+                "type": "object",
+                "additionalProperties": false,
+                "properties": rules,
+            },
+            "exclude": texts("paths that are not checked, as in .gitignore, from the directory of the file"),
+            "crds": texts("files and directories of CustomResourceDefinitions, from the directory of the file"),
+            "kubernetesVersion": {
+                "description": "the version of the API server that is to take the policies",
+                "anyOf": [
+                    {"enum": versions},
+                    {"enum": numbers},
+                    {"type": "string", "pattern": "^v?[0-9]+\\.[0-9]+$"},
+                ],
+            },
+            "profile": {
+                "description": "whose answers: what may fail when it is evaluated, or those of kube-controller-manager",
+                "enum": ["truthful", "upstream"],
+            },
+            "strict": {
+                "description": "true if whatever could not be checked counts as a finding",
+                "type": "boolean",
+            },
+            "baseline": {
+                "description": "the file with the findings that are not reported",
+                "type": "string",
+                "minLength": 1,
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::KEYS;
+    use super::*;
+
+    #[test]
+    fn the_schema_has_the_keys_that_are_read() {
+        let schema = schema();
+        let keys = schema["properties"].as_object().unwrap().keys();
+        assert_eq!(keys.collect::<Vec<_>>(), KEYS);
+        let levels = &schema["properties"]["levels"]["properties"];
+        assert_eq!(levels.as_object().unwrap().len(), Rule::ALL.len() + 1);
+    }
+}

@@ -1,0 +1,62 @@
+//! Names for completions out of a cluster and a kubeconfig, or none in time.
+//!
+//! Whoever presses a key waits for them and wants no complaint: what fails is no completion.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use kube::config::Kubeconfig;
+
+use super::Names;
+use crate::cli::connection::{Connection, block_on};
+use crate::cli::error::CliError;
+use crate::cli::live::objects::Kind;
+
+/// The longest wait for a cluster.
+const DEADLINE: Duration = Duration::from_secs(2);
+
+/// The most names that are asked for.
+const MAX_NAMES: u32 = 1_000;
+
+/// The names that can be had, in order.
+pub(in crate::cli) fn lookup(names: Names, flags: &Connection) -> Vec<String> {
+    let found = match names {
+        Names::Policies => policies(flags),
+        Names::Contexts | Names::Clusters | Names::Users => of_kubeconfig(names, flags),
+    };
+    let mut found = found.unwrap_or_default();
+    found.sort();
+    found
+}
+
+fn policies(flags: &Connection) -> Option<Vec<String>> {
+    let asked = block_on(async {
+        let listed = tokio::time::timeout(DEADLINE, async {
+            let connected = flags.connect().await?;
+            let params = ListParams::default().limit(MAX_NAMES);
+            let listed = Kind::Policy.api(&connected).list_metadata(&params).await;
+            listed.map_err(|error| connected.explain(&error.into(), None))
+        });
+        let listed = listed.await;
+        Ok::<_, CliError>(listed.ok().and_then(Result::ok))
+    });
+    let listed = asked.ok().flatten()?;
+    let names = listed.items.into_iter();
+    Some(names.filter_map(|policy| policy.metadata.name).collect())
+}
+
+fn of_kubeconfig(names: Names, flags: &Connection) -> Option<Vec<String>> {
+    let read = match &flags.kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    let kubeconfig = read.ok()?;
+    Some(match names {
+        Names::Policies => Vec::new(),
+        Names::Contexts => kubeconfig.contexts.into_iter().map(|it| it.name).collect(),
+        Names::Clusters => kubeconfig.clusters.into_iter().map(|it| it.name).collect(),
+        Names::Users => (kubeconfig.auth_infos.into_iter())
+            .map(|it| it.name)
+            .collect(),
+    })
+}
