@@ -6,6 +6,10 @@
 
 #[path = "support/golden.rs"]
 mod golden;
+#[path = "support/manifest.rs"]
+mod manifest;
+#[path = "support/random.rs"]
+mod random;
 
 mod absence;
 mod advice;
