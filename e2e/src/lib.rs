@@ -1,5 +1,6 @@
 //! Code shared by the end-to-end tests, the demo and the benches.
 
+pub mod answer;
 pub mod builtin;
 #[expect(
     clippy::indexing_slicing,
