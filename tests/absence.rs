@@ -1,5 +1,5 @@
-//! What `kubectl vap check` says of what may be absent: which expressions fail, and that each witness makes them
-//! fail.
+//! Findings of `kubectl vap check` about what may be absent: which expressions fail, and that each witness makes
+//! them fail.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What the help of `kubectl vap check` advises: that it is about the mistake, and that what it says compiles.
+//! Advice in the help of `kubectl vap check`: that it is about the mistake, and that what it says compiles.
 
 #![allow(
     clippy::indexing_slicing,

@@ -359,7 +359,7 @@ const MISTAKES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// What follows each mistake.
+/// The text behind each mistake.
 fn rest(token: &str) -> &'static str {
     match token {
         "objekt" | "objct" => ".spec.replicas > 1 && object.metadata.name != 'x'",

@@ -1,4 +1,4 @@
-//! What `kubectl vap check` says of comparisons that the schemas decide, and of names that are almost right.
+//! Findings of `kubectl vap check` about comparisons that the schemas decide, and names that are almost right.
 
 #![allow(
     clippy::indexing_slicing,

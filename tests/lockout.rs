@@ -1,4 +1,4 @@
-//! What `kubectl vap check` says of policies that deny what the cluster itself needs.
+//! Findings of `kubectl vap check` about policies that deny what the cluster itself needs.
 
 #![allow(
     clippy::indexing_slicing,

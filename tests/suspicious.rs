@@ -1,4 +1,4 @@
-//! What can hardly be meant is found, and what is meant is left alone.
+//! Findings about what can hardly be meant, and none about what is meant.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::fmt::Write as _;

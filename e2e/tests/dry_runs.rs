@@ -40,7 +40,7 @@ const CONDITIONS: u64 = 6;
 /// The least that must be compared, so that none gets lost unnoticed.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
-/// What an API server makes up, or takes from its configuration.
+/// Fields that an API server makes up, or takes from its configuration.
 const MADE: [&str; 16] = [
     "uid",
     "creationTimestamp",
