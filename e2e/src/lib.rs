@@ -14,6 +14,7 @@ pub mod controller;
 pub mod corpus;
 pub mod defaults;
 pub mod demo;
+pub mod documents;
 pub mod fault_proxy;
 pub mod kubernetes;
 pub mod live;

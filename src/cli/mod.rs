@@ -14,6 +14,7 @@ mod error;
 pub mod exit;
 pub mod explain;
 pub mod input;
+mod judge;
 mod live;
 pub mod names;
 mod parallel;

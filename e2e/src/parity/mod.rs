@@ -6,9 +6,9 @@
 pub mod admit;
 pub mod bench;
 pub mod compile;
+pub mod coverage;
 pub mod decided;
 pub mod decl;
-pub mod documents;
 pub mod eval;
 pub mod five_kinds;
 pub mod guard;

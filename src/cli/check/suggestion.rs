@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use crate::cel::diagnostic::{Candidates, Hint};
 use crate::cel::types::{FieldTypes, Type};
 use crate::policy::nearest::nearest_of;
-pub(in crate::cli) use crate::policy::nearest::{nearest, nearest_only};
+pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
 
 /// For how many fields of a policy a similar one is looked for.
