@@ -12,7 +12,7 @@ use super::interpret::{self, Facts, Interpretation, Issue, Variable};
 use super::requests::{self, Distinctions, RequestClass, roots};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
-use crate::expressions::{Checked, PolicyExpression, Role, TextLeft};
+use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft};
 use crate::matching::Target;
 use cel::ast::ExprId;
 use cel::checker::CheckedAst;
@@ -282,12 +282,14 @@ impl<'a> Driver<'a> {
         for (n, expression) in refused {
             self.take(expression.n_nodes());
             let mut found = match expression.check(&env) {
-                Checked::Unparsed(found) => found.clone(),
-                Checked::Failed(_, found) => found,
-                Checked::Passed(checked) => match unplanned(&checked, &env, &expression.text) {
-                    Some(found) => found,
-                    None => continue,
-                },
+                ExpressionCheck::Unparsed(found) => found.clone(),
+                ExpressionCheck::Failed(_, found) => found,
+                ExpressionCheck::Passed(checked) => {
+                    match unplanned(&checked, &env, &expression.text) {
+                        Some(found) => found,
+                        None => continue,
+                    }
+                }
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
