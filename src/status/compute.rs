@@ -226,20 +226,20 @@ pub(super) struct Verdict {
     pub(super) status: ConditionStatus,
     pub(super) reason: Reason,
     pub(super) message: String,
-    pub(super) lacks: Lacks,
+    pub(super) evidence: Evidence,
 }
 
-/// The part of a verdict that cannot be had now, so that it may change by waiting alone.
+/// The evidence of a verdict: what of it cannot be had now, so that the verdict may change by waiting alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lacks {
-    /// Nothing.
-    Nothing,
-    /// Some detail: the status is right in any case.
-    Detail,
-    /// Evidence: the status may turn out to be another.
-    Evidence,
-    /// Evidence that does not come by waiting: what was known before says nothing of today.
-    Decision,
+pub(super) enum Evidence {
+    /// All that it takes.
+    Complete,
+    /// Some detail is missing: the status is right in any case.
+    WithoutDetail,
+    /// Some comes by waiting: the status may turn out to be another.
+    Awaited,
+    /// Some does not come by waiting: what was known before says nothing of today.
+    Lost,
 }
 
 impl Verdict {
@@ -248,12 +248,12 @@ impl Verdict {
             status,
             reason,
             message: message.into(),
-            lacks: Lacks::Nothing,
+            evidence: Evidence::Complete,
         }
     }
 
-    pub(super) fn lacking(mut self, lacks: Lacks) -> Self {
-        self.lacks = lacks;
+    pub(super) fn with_evidence(mut self, evidence: Evidence) -> Self {
+        self.evidence = evidence;
         self
     }
 
@@ -264,7 +264,7 @@ impl Verdict {
             "the check of this policy broke off on an error of vap-status-controller; its log has \
              the details",
         )
-        .lacking(Lacks::Evidence)
+        .with_evidence(Evidence::Awaited)
     }
 }
 
@@ -368,10 +368,10 @@ fn standing(
     if last.observed_generation != Some(generation) || status == ConditionStatus::Unknown {
         return None;
     }
-    match verdict.lacks {
-        Lacks::Nothing | Lacks::Decision => return None,
-        Lacks::Detail if status != verdict.status => return None,
-        Lacks::Detail | Lacks::Evidence => {}
+    match verdict.evidence {
+        Evidence::Complete | Evidence::Lost => return None,
+        Evidence::WithoutDetail if status != verdict.status => return None,
+        Evidence::WithoutDetail | Evidence::Awaited => {}
     }
     let reason = Reason::from_name(&last.reason)?;
     Some(Verdict::new(status, reason, last.message.clone()))
@@ -485,7 +485,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
                 message::list(&undiscovered)
             );
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
-                .lacking(Lacks::Evidence);
+                .with_evidence(Evidence::Awaited);
         }
         // What is not served may be served one day; what is exempt will never be asked about.
         let nothing_serves = || format!("nothing serves {}", message::list(&unserved));
@@ -526,10 +526,10 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
     }
     let text = parts.join("; ");
     let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
-    verdict.lacking(if undiscovered.is_empty() {
-        Lacks::Nothing
+    verdict.with_evidence(if undiscovered.is_empty() {
+        Evidence::Complete
     } else {
-        Lacks::Detail
+        Evidence::WithoutDetail
     })
 }
 
@@ -551,7 +551,7 @@ fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>)
         );
     }
     let is_pending = |verdict: &Verdict| {
-        matches!(verdict.lacks, Lacks::Evidence | Lacks::Decision)
+        matches!(verdict.evidence, Evidence::Awaited | Evidence::Lost)
             && verdict.status == ConditionStatus::Unknown
     };
     if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
