@@ -6,9 +6,9 @@
 
 use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicyBinding};
 
-use super::compute::{Evidence, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
 

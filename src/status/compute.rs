@@ -20,8 +20,10 @@ use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
+use super::ready::{ready, stalled, standing_stalled};
 use super::stalled::{self, Remedy};
 use super::type_checked::{type_checked, uncompiled};
+use super::verdict::{Evidence, Verdict};
 use super::warnings::Warning;
 use super::{bindings, message, params, probes, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
@@ -218,54 +220,6 @@ fn is_stalled_by_us(live: &[Condition]) -> bool {
     let stalled = condition::find(live, ConditionType::Stalled);
     let reason = stalled.and_then(|stalled| Reason::from_name(&stalled.reason));
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
-}
-
-/// One condition before it is dated.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Verdict {
-    pub(super) status: ConditionStatus,
-    pub(super) reason: Reason,
-    pub(super) message: String,
-    pub(super) evidence: Evidence,
-}
-
-/// The evidence of a verdict: what of it cannot be had now, so that the verdict may change by waiting alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Evidence {
-    /// All that it takes.
-    Complete,
-    /// Some detail is missing: the status is right in any case.
-    WithoutDetail,
-    /// Some comes by waiting: the status may turn out to be another.
-    Awaited,
-    /// Some does not come by waiting: what was known before says nothing of today.
-    Lost,
-}
-
-impl Verdict {
-    pub(super) fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            reason,
-            message: message.into(),
-            evidence: Evidence::Complete,
-        }
-    }
-
-    pub(super) fn with_evidence(mut self, evidence: Evidence) -> Self {
-        self.evidence = evidence;
-        self
-    }
-
-    pub(super) fn broken_off() -> Self {
-        Self::new(
-            ConditionStatus::Unknown,
-            Reason::InternalError,
-            "the check of this policy broke off on an error of vap-status-controller; its log has \
-             the details",
-        )
-        .with_evidence(Evidence::Awaited)
-    }
 }
 
 /// The status of a policy at `now`.
@@ -531,89 +485,6 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
     } else {
         Evidence::WithoutDetail
     })
-}
-
-/// The condition `Ready`.
-///
-/// It is False with the first condition that counts and is False. It is Unknown while a condition
-/// that counts is not known *yet*. Where one cannot be known at all (`NoTypesToCheck`,
-/// `UnsupportedExpression`), waiting would be in vain, and nothing wrong was found: that is True,
-/// and the message says what is not known.
-fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>) -> Verdict {
-    let counting = || parts.iter().filter(|(type_, _)| requires.contains(type_));
-    if let Some((_, failing)) =
-        counting().find(|(_, verdict)| verdict.status == ConditionStatus::False)
-    {
-        return Verdict::new(
-            ConditionStatus::False,
-            failing.reason,
-            failing.message.clone(),
-        );
-    }
-    let is_pending = |verdict: &Verdict| {
-        matches!(verdict.evidence, Evidence::Awaited | Evidence::Lost)
-            && verdict.status == ConditionStatus::Unknown
-    };
-    if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
-        return Verdict::new(
-            ConditionStatus::Unknown,
-            Reason::Pending,
-            format!("{type_} is not known yet: {}", verdict.message),
-        );
-    }
-    let unknown: Vec<String> = counting()
-        .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
-        // That nobody wrote a probe is no gap of the checks.
-        .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
-        .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
-        .collect();
-    let text = if unknown.is_empty() {
-        "nothing wrong was found".to_owned()
-    } else {
-        format!(
-            "nothing wrong was found; cannot be told: {}",
-            message::list(&unknown)
-        )
-    };
-    Verdict::new(ConditionStatus::True, Reason::Ready, text)
-}
-
-/// The condition `Stalled`, where it holds: the first condition that counts, is False and lasts.
-///
-/// `Ready` may be False for another reason that passes; it stays False all the same.
-fn stalled(parts: &[(ConditionType, Verdict)], observed: &Observed<'_>) -> Option<Verdict> {
-    let lasts = |verdict: &Verdict| match verdict.reason.remedy() {
-        Remedy::Edit => true,
-        Remedy::EditOrSchema => match (&observed.types, &observed.matches) {
-            (Checked::Done(types), Checked::Done(matches)) => {
-                !types.outcome.has_foreign_kinds
-                    && types.waiting.is_empty()
-                    && matches.incomplete.is_empty()
-            }
-            _ => false,
-        },
-        Remedy::Elsewhere => false,
-    };
-    let (_, lasting) = parts.iter().find(|(type_, verdict)| {
-        observed.ready_requires.contains(type_)
-            && verdict.status == ConditionStatus::False
-            && lasts(verdict)
-    })?;
-    Some(Verdict::new(
-        ConditionStatus::True,
-        lasting.reason,
-        lasting.message.clone(),
-    ))
-}
-
-/// `Stalled` because of warnings, as it was said of the same generation before.
-fn standing_stalled(live: &[Condition], generation: i64) -> Option<Verdict> {
-    let last = condition::find(live, ConditionType::Stalled)?;
-    let reason = Reason::from_name(&last.reason)?;
-    let stands = reason.remedy() == Remedy::EditOrSchema
-        && last.observed_generation == Some(generation)
-        && ConditionStatus::of(last) == ConditionStatus::True;
-    stands.then(|| Verdict::new(ConditionStatus::True, reason, last.message.clone()))
 }
 
 /// The warnings that type checking gave.

@@ -2,9 +2,9 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::compute::{Evidence, Verdict};
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbe, PolicyProbeStatus};
 
 /// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.

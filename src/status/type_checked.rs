@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::compute::{
-    Checked, Compiled, Evidence, Observed, Typed, TypedByWildcard, Types, Verdict, when_evaluated,
-    worst,
+    Checked, Compiled, Observed, Typed, TypedByWildcard, Types, when_evaluated, worst,
 };
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 
