@@ -8,6 +8,8 @@
 mod golden;
 #[path = "support/manifest.rs"]
 mod manifest;
+#[path = "support/processor.rs"]
+mod processor;
 #[path = "support/random.rs"]
 mod random;
 
@@ -34,3 +36,4 @@ mod truthful;
 mod tuples;
 mod typed_values;
 mod unfit_values;
+mod webhooks;

@@ -594,9 +594,9 @@ fn hostile_expressions_end() {
             {"expression": "variables.v59.a.a.a != []"},
         ],
     });
-    let started = std::time::Instant::now();
+    let begin = crate::processor::time();
     n_warnings(&spec);
-    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    assert!(crate::processor::time() - begin < std::time::Duration::from_secs(20));
 }
 
 /// Upstream evaluates match conditions without the namespace.

@@ -10,10 +10,13 @@
 
 use kubernetes::schema::Gvr;
 
+/// The group of policies and webhooks.
+pub(crate) const CONFIGURATION_GROUP: &str = "admissionregistration.k8s.io";
+
 /// The exempt resources by group.
 const EXEMPT: [(&str, &[&str]); 3] = [
     (
-        "admissionregistration.k8s.io",
+        CONFIGURATION_GROUP,
         &[
             "validatingadmissionpolicies",
             "validatingadmissionpolicybindings",
@@ -43,6 +46,11 @@ pub fn is_exempt(resource: &Gvr) -> bool {
     EXEMPT
         .iter()
         .any(|(group, resources)| *group == resource.group && resources.contains(&main))
+}
+
+/// Reports whether it is a configuration of webhooks, about which policies are asked and webhooks are not.
+pub(crate) fn is_webhooks(resource: &Gvr) -> bool {
+    resource.group == CONFIGURATION_GROUP && resource.resource.ends_with("webhookconfigurations")
 }
 
 /// The name of an exempt resource in messages: `authentication.k8s.io tokenreviews`.

@@ -269,6 +269,57 @@ pub fn resolve(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Match
     matches
 }
 
+/// The matches of a webhook with the rules of `policy`, given those of a policy with them.
+///
+/// An API server asks webhooks about reviews too, which it does not ask policies about, and about no configuration of
+/// webhooks. The reviews are not among the resources, for a policy has no kinds of them; that there are some is the
+/// second value.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/predicates/rules/rules.go`,
+/// `IsExemptAdmissionConfigurationResource`.
+#[must_use]
+pub fn of_webhook(policy: &ValidatingAdmissionPolicy, mut matches: Matches) -> (Matches, bool) {
+    let n_exempt = matches.exempt.len();
+    let is_configuration =
+        |resource: &ExemptResource| resource.resource.starts_with(exempt::CONFIGURATION_GROUP);
+    matches.exempt.retain(is_configuration);
+    let has_reviews = matches.exempt.len() < n_exempt;
+    let (exempt, resources) = matches
+        .resources
+        .into_iter()
+        .partition(|of| exempt::is_webhooks(&of.gvr));
+    matches.resources = resources;
+    let exempt: Vec<MatchedResource> = exempt;
+    for of in exempt {
+        let name = |rule: &NamedRuleWithOperations| {
+            let names = list(rule.resources.as_ref());
+            let names = || {
+                names
+                    .iter()
+                    .filter(|name| name.split('/').next() == Some(&*of.gvr.resource))
+            };
+            names()
+                .next()
+                .or_else(|| {
+                    list(rule.resources.as_ref())
+                        .iter()
+                        .find(|name| name.contains('*'))
+                })
+                .cloned()
+        };
+        let mut rules = rules(policy).iter().enumerate();
+        if let Some((n, name)) = rules.find_map(|(n, rule)| Some((n, name(rule)?))) {
+            matches.exempt.push(ExemptResource {
+                resource: exempt::name(&of.gvr),
+                field_ref: field_ref(n),
+                name,
+                by_wildcard: of.by_wildcard,
+            });
+        }
+    }
+    (matches, has_reviews)
+}
+
 /// The field of the rule `n`.
 fn field_ref(n: usize) -> String {
     format!("spec.matchConstraints.resourceRules[{n}]")

@@ -1,4 +1,4 @@
-//! Sound policies and bindings, from which mutants are made.
+//! Sound policies, bindings and webhook configurations, from which mutants are made.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use vap_status_controller::cli::input::{Input, Wanted};
 
-/// A policy and a binding that have all fields, and those of `e2e/policies`.
+/// An object of each kind that has all fields, and those of `e2e/policies`.
 ///
 /// # Errors
 /// When those of `e2e/policies` cannot be read.
@@ -21,7 +21,13 @@ pub fn bases() -> Result<Vec<Value>> {
     let policies = input.policies.iter().map(|policy| &policy.document);
     let bindings = input.bindings.iter().map(|binding| &binding.document);
     let documents = policies.chain(bindings);
-    let own = [policy(), binding()].into_iter();
+    let own = [
+        policy(),
+        binding(),
+        webhooks("ValidatingWebhookConfiguration"),
+        webhooks("MutatingWebhookConfiguration"),
+    ];
+    let own = own.into_iter();
     // The own ones have more to change: they stand for half of all.
     let n_own = documents.clone().count() / 2 + 1;
     let own = own.cycle().take(2 * n_own);
@@ -85,6 +91,47 @@ fn policy() -> Value {
             ],
             "auditAnnotations": [{"key": "a", "valueExpression": "'a'"}, {"key": "B_c", "valueExpression": "null"}],
         },
+    })
+}
+
+fn webhooks(kind: &str) -> Value {
+    let webhook = |name: &str, config: Value| {
+        let mut webhook = json!({
+            "name": name,
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Exact",
+            "timeoutSeconds": 5,
+            "clientConfig": config,
+            "namespaceSelector": selector(),
+            "objectSelector": selector(),
+            "rules": [{
+                "apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                "resources": ["deployments", "deployments/scale"], "scope": "Namespaced",
+            }],
+            "matchConditions": [
+                {"name": "a", "expression": "object.spec.replicas > 1"},
+                {"name": "example.com/b", "expression": "request.userInfo.username != 'a'"},
+            ],
+        });
+        if kind == "MutatingWebhookConfiguration"
+            && let Some(fields) = webhook.as_object_mut()
+        {
+            fields.insert("reinvocationPolicy".to_owned(), "IfNeeded".into());
+        }
+        webhook
+    };
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": metadata("webhooks"),
+        "webhooks": [
+            webhook("a.example.com", json!({
+                "service": {"namespace": "a", "name": "b", "path": "/c/d", "port": 8443}, "caBundle": "YQ==",
+            })),
+            webhook("b.example.com", json!({"url": "https://example.com:8443/a"})),
+        ],
     })
 }
 

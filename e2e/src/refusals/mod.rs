@@ -1,6 +1,6 @@
 //! Refusals of the API server at create, beside what `kubectl vap check` says it refuses.
 //!
-//! [`mutants`] makes policies and bindings with mistakes from a seed; [`verdict`] asks a real API server about one,
+//! [`mutants`] makes policies, bindings and webhook configurations with mistakes from a seed; [`verdict`] asks a real API server about one,
 //! by a create with strict field validation, whose result is deleted again; [`ours`] are the findings of the check.
 
 mod bases;
@@ -111,7 +111,7 @@ pub async fn verdict(client: &Client, sort: Sort, text: &str) -> Result<Verdict>
     }
 }
 
-/// The policies and bindings in the files below `folder`, as they are written.
+/// The policies, bindings and webhook configurations in the files below `folder`, as they are written.
 ///
 /// # Errors
 /// When there are none.
@@ -120,15 +120,12 @@ pub fn of_files(folder: &Path) -> Result<Vec<Mutant>> {
     let input = Input::load(&paths, Wanted::Policies, &mut std::io::empty());
     let policies = input.policies.iter().map(|it| &it.document);
     let bindings = input.bindings.iter().map(|it| &it.document);
+    let webhooks = input.webhooks.iter().map(|it| &it.document);
     let invalid = input.invalid.iter().map(|it| &it.document);
-    let documents = policies.chain(bindings).chain(invalid);
+    let documents = policies.chain(bindings).chain(webhooks).chain(invalid);
     let found: Vec<_> = documents
         .filter_map(|document| {
-            let sort = match document.node.get("kind")?.as_str()? {
-                "ValidatingAdmissionPolicy" => Sort::Policy,
-                "ValidatingAdmissionPolicyBinding" => Sort::Binding,
-                _ => return None,
-            };
+            let sort = Sort::of_kind(document.node.get("kind")?.as_str()?)?;
             let mut object = document.node.to_json();
             let version = object.get_mut("apiVersion")?;
             *version = "admissionregistration.k8s.io/v1".into();

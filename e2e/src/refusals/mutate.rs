@@ -15,15 +15,33 @@ pub enum Sort {
     Policy,
     /// A binding.
     Binding,
+    /// A configuration of validating webhooks.
+    ValidatingWebhooks,
+    /// A configuration of mutating webhooks.
+    MutatingWebhooks,
 }
 
 impl Sort {
+    /// The sort of a kind.
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Option<Self> {
+        match kind {
+            "ValidatingAdmissionPolicy" => Some(Self::Policy),
+            "ValidatingAdmissionPolicyBinding" => Some(Self::Binding),
+            "ValidatingWebhookConfiguration" => Some(Self::ValidatingWebhooks),
+            "MutatingWebhookConfiguration" => Some(Self::MutatingWebhooks),
+            _ => None,
+        }
+    }
+
     /// The resource, as paths name it.
     #[must_use]
     pub fn resource(self) -> &'static str {
         match self {
             Self::Policy => "validatingadmissionpolicies",
             Self::Binding => "validatingadmissionpolicybindings",
+            Self::ValidatingWebhooks => "validatingwebhookconfigurations",
+            Self::MutatingWebhooks => "mutatingwebhookconfigurations",
         }
     }
 }
@@ -38,8 +56,8 @@ pub struct Mutant {
 }
 
 /// The fields that a document may have, by the field that they are in; the first is the document itself.
-const FIELDS: [(&str, &[&str]); 12] = [
-    ("", &["metadata", "spec", "status", "data"]),
+const FIELDS: [(&str, &[&str]); 16] = [
+    ("", &["metadata", "spec", "webhooks", "status", "data"]),
     (
         "metadata",
         &[
@@ -136,6 +154,40 @@ const FIELDS: [(&str, &[&str]); 12] = [
     ),
     ("auditAnnotations", &["key", "valueExpression", "value"]),
     ("matchConditions", &["name", "expression", "Expression"]),
+    (
+        "webhooks",
+        &[
+            "name",
+            "admissionReviewVersions",
+            "sideEffects",
+            "failurePolicy",
+            "matchPolicy",
+            "timeoutSeconds",
+            "reinvocationPolicy",
+            "clientConfig",
+            "namespaceSelector",
+            "objectSelector",
+            "rules",
+            "matchConditions",
+            "Name",
+        ],
+    ),
+    (
+        "rules",
+        &[
+            "apiGroups",
+            "apiVersions",
+            "operations",
+            "resources",
+            "scope",
+            "resourceNames",
+        ],
+    ),
+    ("clientConfig", &["url", "service", "caBundle", "uri"]),
+    (
+        "service",
+        &["namespace", "name", "path", "port", "targetPort"],
+    ),
 ];
 
 /// `n` mutants, always the same ones of a seed.
@@ -148,12 +200,9 @@ pub fn mutants(seed: u64, n: u64) -> Result<Vec<Mutant>> {
         .map(|n| {
             let mut random = Random::of(seed, "refusals", n);
             let base = random.choose(&bases).context("no bases")?;
-            let sort =
-                if base.get("kind").and_then(Value::as_str) == Some("ValidatingAdmissionPolicy") {
-                    Sort::Policy
-                } else {
-                    Sort::Binding
-                };
+            let kind = base.get("kind").and_then(Value::as_str);
+            let sort = kind.and_then(Sort::of_kind);
+            let sort = sort.context("a base of no kind")?;
             let mut tree = Tree::from(base.clone());
             // One in ten stays sound, and some have two mistakes.
             let n_changes = match random.below(20) {

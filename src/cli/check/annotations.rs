@@ -102,11 +102,7 @@ fn annotation(out: &mut String, found: &Finding) {
     let title = format!(
         "{} ({})",
         found.rule.id(),
-        found
-            .policy
-            .as_deref()
-            .or(found.binding.as_deref())
-            .unwrap_or("kubectl vap")
+        found.owner().unwrap_or("kubectl vap")
     );
     let _ = writeln!(
         out,
@@ -242,10 +238,10 @@ fn sarif_result(found: &Finding) -> Value {
     }
     let mut location = Map::new();
     location.insert("physicalLocation".to_owned(), physical.into());
-    if let Some(policy) = found.policy.as_ref().or(found.binding.as_ref()) {
+    if let Some(owner) = found.owner() {
         let name = match &found.field_ref {
-            Some(field_ref) => format!("{policy}: {field_ref}"),
-            None => policy.clone(),
+            Some(field_ref) => format!("{owner}: {field_ref}"),
+            None => owner.to_owned(),
         };
         location.insert(
             "logicalLocations".to_owned(),

@@ -32,24 +32,27 @@ pub(super) fn errors(
     let failed = failed_variables(answers);
     for (n, (field_ref, kind, cause)) in answers.errors.iter().enumerate() {
         let is_refused = *kind == CompileFindingKind::Failed && n < answers.n_at_create;
+        let noun = answers.subject.noun();
         let (severity, rule, help) = match kind {
-            CompileFindingKind::Failed if is_refused => {
-                (Severity::Error, None, "the API server refuses the policy")
-            }
+            CompileFindingKind::Failed if is_refused => (
+                Severity::Error,
+                None,
+                format!("the API server refuses the {noun}"),
+            ),
             CompileFindingKind::Failed => (
                 Severity::Error,
                 None,
-                "the API server accepts the policy, and cannot evaluate the expression",
+                format!("the API server accepts the {noun}, and cannot evaluate the expression"),
             ),
             CompileFindingKind::Unsafe => (
                 Severity::Error,
                 Some(Rule::UnsafeExpression),
-                "the API server accepts the policy, and may end when it evaluates it",
+                format!("the API server accepts the {noun}, and may end when it evaluates it"),
             ),
             CompileFindingKind::Unsupported => (
                 Severity::Note,
                 Some(Rule::UnsupportedExpression),
-                "whether the expression works cannot be told",
+                "whether the expression works cannot be told".to_owned(),
             ),
         };
         let expression = answers.expression(field_ref);
@@ -113,7 +116,7 @@ pub(super) fn errors(
             found.help = Some(match hint {
                 Some(hint) if hint.ends_with('?') => format!("{hint} {help}"),
                 Some(hint) => format!("{hint}; {help}"),
-                None => help.to_owned(),
+                None => help.clone(),
             });
             findings.push(found);
         }

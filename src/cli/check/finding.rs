@@ -62,7 +62,10 @@ pub struct Finding {
     /// The name of the binding, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub binding: Option<String>,
-    /// The field of the policy, `spec.validations[0].expression`.
+    /// The name of the webhook, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
+    /// The field of the object, `spec.validations[0].expression`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field_ref: Option<String>,
     /// The kinds that it is about, `apps/v1 Deployment`.
@@ -102,6 +105,7 @@ impl Finding {
             refused: false,
             policy: None,
             binding: None,
+            webhook: None,
             field_ref: None,
             kinds: Vec::new(),
             witness: None,
@@ -109,6 +113,13 @@ impl Finding {
             fingerprint: String::new(),
             is_unproven: false,
         }
+    }
+
+    /// The name of the policy, binding or webhook that it is about.
+    #[must_use]
+    pub(super) fn owner(&self) -> Option<&str> {
+        let names = [&self.policy, &self.binding, &self.webhook];
+        names.into_iter().find_map(Option::as_deref)
     }
 
     /// The finding with the consequence, also as a part of its help.

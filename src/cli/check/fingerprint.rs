@@ -45,6 +45,9 @@ fn base(found: &Finding) -> u64 {
     hash.add(found.rule.id());
     hash.add(found.policy.as_deref().unwrap_or_default());
     hash.add(found.binding.as_deref().unwrap_or_default());
+    if let Some(webhook) = &found.webhook {
+        hash.add(webhook);
+    }
     let field_ref = found.field_ref.as_deref().unwrap_or_default();
     hash.add(&without_numbers(field_ref));
     hash.add(&without_numbers(&found.message));

@@ -176,11 +176,10 @@ fn candidates(report: &CheckReport) -> Vec<Candidate> {
 type Key = (String, &'static str, String, String, String);
 
 fn key(found: &Finding) -> Key {
-    let owner = found.policy.as_ref().or(found.binding.as_ref());
     (
         found.location.file.clone(),
         found.rule.id(),
-        owner.cloned().unwrap_or_default(),
+        found.owner().unwrap_or_default().to_owned(),
         found.field_ref.clone().unwrap_or_default(),
         without_numbers(&found.message),
     )

@@ -30,11 +30,13 @@ pub mod render;
 pub mod report;
 pub mod settings;
 pub mod shape;
+mod subject;
 pub(super) mod suggestion;
 mod suspicious;
 mod types;
 pub mod validation;
 pub mod versions;
+mod webhook;
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -168,6 +170,14 @@ pub(super) fn run_beside<E: From<SchemaError>>(
         cascade::without(&mut findings);
         report.findings.extend(findings);
     }
+    let webhooks: Vec<_> = input.webhooks.iter().collect();
+    let found = parallel::map(&webhooks, |configuration| {
+        let mut findings = webhook::check(configuration, &known, options.profile, version);
+        findings.extend(validation::webhooks(configuration));
+        cascade::without(&mut findings);
+        findings
+    });
+    report.findings.extend(found.into_iter().flatten());
     report.add_bindings(&input, &asked);
     report.add_cluster(asked);
     report.findings.extend(no_crds);

@@ -80,7 +80,7 @@ pub(super) fn passed_over(kinds: &ByKind) -> Vec<Finding> {
         (
             others,
             "passed over",
-            "policies, their bindings and CustomResourceDefinitions are checked",
+            "policies, bindings, webhook configurations and CustomResourceDefinitions are checked",
         ),
     ] {
         let first = kinds.iter().map(|(_, of)| *of);

@@ -10,6 +10,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use super::finding::{Finding, Location, Severity};
 use super::known::{self, Known};
+use super::subject::Subject;
 use super::{absence, costs, expressions, lockout, suspicious};
 use crate::cli::input::yaml::Node;
 use crate::cli::input::{Object, POLICY_VERSION, Place};
@@ -62,6 +63,8 @@ pub struct Outcome {
 
 /// The engine's answers about a policy.
 pub(super) struct Answers {
+    /// Whose expressions they are about.
+    pub(super) subject: Subject,
     compiled: CompiledPolicy,
     /// Where in `compiled` the expression of a field is.
     by_field: HashMap<String, usize>,
@@ -70,6 +73,8 @@ pub(super) struct Answers {
     /// How many of them, the first ones, are told when the policy is created.
     pub(super) n_at_create: usize,
     matches: Matches,
+    /// True if it is asked about reviews, of which the rest says nothing.
+    has_reviews: bool,
     pub(super) typed: TypeCheck,
     costs: PolicyCosts,
     params: ParamKindState,
@@ -118,8 +123,19 @@ pub fn check(
     known: &Known,
     profile: Profile,
 ) -> Outcome {
+    check_as(Subject::Policy, policy, bindings, known, profile)
+}
+
+/// Checks a policy, or what is like one as far as its expressions go.
+pub(super) fn check_as(
+    subject: Subject,
+    policy: &Object<ValidatingAdmissionPolicy>,
+    bindings: &[Object<ValidatingAdmissionPolicyBinding>],
+    known: &Known,
+    profile: Profile,
+) -> Outcome {
     let answers = panic::catch_unwind(AssertUnwindSafe(|| {
-        let answers = answers(&policy.value, known, profile);
+        let answers = answers(subject, &policy.value, known, profile);
         let mut absent = Vec::new();
         let mut proofs = None;
         if profile == Profile::Truthful {
@@ -130,7 +146,9 @@ pub fn check(
                 &answers,
                 &mut absent,
             ));
-            lockout::check(policy, bindings, known, &answers, &mut absent);
+            if subject == Subject::Policy {
+                lockout::check(policy, bindings, known, &answers, &mut absent);
+            }
         }
         (answers, absent, proofs)
     }));
@@ -149,13 +167,18 @@ pub fn check(
                 policy,
                 Severity::Error,
                 Rule::BrokenCheck,
-                "the check of this policy broke off on an error of kubectl-vap; please report it",
+                &format!(
+                    "the check of this {} broke off on an error of kubectl-vap; please report it",
+                    subject.noun()
+                ),
                 policy.place(),
             )],
         };
     };
     let mut findings = Vec::new();
-    version(policy, known, &mut findings);
+    if subject == Subject::Policy {
+        version(policy, known, &mut findings);
+    }
     expressions::errors(policy, &answers, &mut findings);
     expressions::warnings(policy, &answers, proofs.as_deref(), &mut findings);
     findings.extend(absent);
@@ -179,15 +202,24 @@ pub(in crate::cli) fn status(
     policy: &ValidatingAdmissionPolicy,
     known: &Known,
 ) -> Option<DesiredStatus> {
-    let answers = AssertUnwindSafe(|| answers(policy, known, Profile::Truthful));
+    let answers = AssertUnwindSafe(|| answers(Subject::Policy, policy, known, Profile::Truthful));
     panic::catch_unwind(answers)
         .ok()
         .map(|answers| answers.status)
 }
 
-fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) -> Answers {
+fn answers(
+    subject: Subject,
+    policy: &ValidatingAdmissionPolicy,
+    known: &Known,
+    profile: Profile,
+) -> Answers {
     let compiled = CompiledPolicy::new(policy);
     let matches = matching::resolve(policy, &known.mapper);
+    let (matches, has_reviews) = match subject {
+        Subject::Policy => (matches, false),
+        Subject::Webhook => matching::of_webhook(policy, matches),
+    };
     let typed = type_check(&compiled, &known.mapper, known, profile);
     let kinds = typed.checked.iter().chain(&typed.by_wildcard.checked);
     let costs = PolicyCosts::new(&compiled, &kinds.collect::<Vec<_>>(), known);
@@ -248,11 +280,13 @@ fn answers(policy: &ValidatingAdmissionPolicy, known: &Known, profile: Profile) 
         .conditions
         .retain(|condition| is_told(&condition.type_));
     Answers {
+        subject,
         compiled,
         by_field,
         errors,
         n_at_create,
         matches,
+        has_reviews,
         typed,
         costs,
         params,
@@ -292,8 +326,8 @@ fn resources(
 ) {
     let matches = &answers.matches;
     let condition = find(&answers.status.conditions, ConditionType::ResourcesMatched);
-    let never_runs =
-        condition.is_some_and(|condition| ConditionStatus::of(condition) == ConditionStatus::False);
+    let is_false = |condition| ConditionStatus::of(condition) == ConditionStatus::False;
+    let never_runs = condition.is_some_and(is_false) && !answers.has_reviews;
     let mut names: HashMap<(&str, &str), &Node> = HashMap::new();
     let mut rules: HashMap<&str, (&Node, Vec<&str>)> = HashMap::new();
     for unserved in &matches.unserved {
@@ -328,7 +362,7 @@ fn resources(
             let mut found = finding(policy, severity, Rule::UnservedResource, &message, place);
             let hint = unserved.suggestion.as_ref();
             let hint = hint.map(|suggestion| format!("did you mean `{suggestion}`?"));
-            let consequence = never_runs.then(|| "the policy never runs".to_owned());
+            let consequence = never_runs.then(|| answers.subject.never_runs().to_owned());
             let parts: Vec<String> = hint.into_iter().chain(consequence).collect();
             found.help = (!parts.is_empty()).then(|| parts.join(" "));
             found
@@ -367,7 +401,7 @@ fn resources(
             place,
         );
         found.field_ref = Some(field_ref.to_owned());
-        found.help = Some("the policy never runs".to_owned());
+        found.help = Some(answers.subject.never_runs().to_owned());
         findings.push(found);
     }
 }
@@ -384,7 +418,7 @@ fn exempt_resources(
     if name.ends_with(STATIC_SUFFIX) {
         return;
     }
-    let never_runs = matches.resources.is_empty();
+    let never_runs = matches.resources.is_empty() && !answers.has_reviews;
     let told = matches.exempt.iter();
     let told = told.filter(|exempt| never_runs || !exempt.by_wildcard);
     // One finding for each name in a rule, however many resources a wildcard stands for.
@@ -407,12 +441,13 @@ fn exempt_resources(
             None => (policy.place_of(rule), 1),
         };
         let message = format!(
-            "no API server asks a policy about {}",
+            "no API server asks a {} about {}",
+            answers.subject.asked(),
             message::list(&resources)
         );
         let mut found = finding(policy, severity, Rule::ExemptResource, &message, place);
         let consequence = if never_runs {
-            "the policy never runs"
+            answers.subject.never_runs()
         } else {
             "the rule is in vain for it"
         };

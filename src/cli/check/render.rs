@@ -110,18 +110,14 @@ pub(in crate::cli) fn finding(out: &mut String, found: &Finding, terminal: Termi
 /// The notes below the source: whose expression it is, on which kinds, and what to do.
 fn notes(found: &Finding) -> Vec<String> {
     let mut about: Vec<String> = Vec::new();
-    about.extend(
-        found
-            .policy
-            .as_deref()
-            .map(|name| format!("policy {}", clean(name))),
-    );
-    about.extend(
-        found
-            .binding
-            .as_deref()
-            .map(|name| format!("binding {}", clean(name))),
-    );
+    for (noun, name) in [
+        ("policy", &found.policy),
+        ("binding", &found.binding),
+        ("webhook", &found.webhook),
+    ] {
+        let name = name.as_deref();
+        about.extend(name.map(|name| format!("{noun} {}", clean(name))));
+    }
     about.extend(found.field_ref.as_deref().map(clean));
     if !found.kinds.is_empty() {
         let shown: Vec<_> = found
@@ -223,9 +219,15 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     } else {
         format!(" ({} suppressed: {})", summary.suppressed, ways.join(", "))
     };
-    let n_policies = match summary.policies {
+    let policies = match summary.policies {
         1 => "1 policy".to_owned(),
         n => format!("{n} policies"),
+    };
+    let webhooks = (summary.webhooks > 0).then(|| count(summary.webhooks, "webhook"));
+    let checked = match webhooks {
+        Some(webhooks) if summary.policies == 0 => webhooks,
+        Some(webhooks) => format!("{policies} and {webhooks}"),
+        None => policies,
     };
     // Policies of a cluster are in no file.
     let of_files = match (&report.cluster, summary.files) {
@@ -241,7 +243,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         n => format!(" ({n} excluded)"),
     };
     format!(
-        "{n_policies}{of_files}{excluded} checked for Kubernetes {}{}{}: {found}{suppressed}",
+        "{checked}{of_files}{excluded} checked for Kubernetes {}{}{}: {found}{suppressed}",
         report.kubernetes,
         cluster.unwrap_or_default(),
         expressions.unwrap_or_default()

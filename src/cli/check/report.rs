@@ -13,6 +13,7 @@ use super::manage;
 use super::policy::{Outcome, finding};
 use super::settings::Settings;
 use super::suggestion::{nearest, nearest_only};
+use super::webhook;
 use crate::cli::exit::Exit;
 use crate::cli::input::{Input, Object, Problem, ProblemKind};
 use crate::cli::live::Asked;
@@ -68,6 +69,8 @@ pub struct Summary {
     pub excluded: usize,
     /// Policies checked.
     pub policies: usize,
+    /// Webhooks checked.
+    pub webhooks: usize,
     /// Findings that are errors.
     pub errors: usize,
     /// Findings that are warnings.
@@ -192,6 +195,7 @@ impl CheckReport {
             summary: Summary {
                 excluded: input.n_excluded,
                 files: input.n_files,
+                webhooks: input.webhooks.iter().map(webhook::count).sum(),
                 unreadable: input.problems.iter().filter(|it| is_fatal(it.kind)).count(),
                 ..Summary::default()
             },

@@ -14,6 +14,7 @@ use super::policy::finding;
 use super::suggestion::{nearest, nearest_only};
 use super::types::{self, Type};
 use super::validation;
+use crate::cel::base64;
 use crate::cli::input::Object;
 use crate::cli::input::yaml::{Data, Entry, Node};
 use crate::policy::rule::Rule;
@@ -121,6 +122,12 @@ impl<T> Walk<'_, T> {
                     self.node(node, Type::Any, &format!("{path}[{n}]"));
                 }
             }
+            // Go reads bytes out of a list of numbers too.
+            (Type::Bytes, Data::List(items)) => {
+                for (n, node) in items.iter().enumerate() {
+                    self.node(node, Type::Byte, &format!("{path}[{n}]"));
+                }
+            }
             (Type::Any, Data::Scalar(..)) => {}
             _ => self.value(node, type_, path),
         }
@@ -167,8 +174,8 @@ impl<T> Walk<'_, T> {
         };
         let wanted = match type_ {
             Type::Bool => "a boolean",
-            Type::Int => "a number",
-            Type::Text | Type::Time => "a string",
+            Type::Int | Type::Int32 | Type::Byte => "a number",
+            Type::Text | Type::Time | Type::Bytes => "a string",
             Type::List(_) => "a list",
             Type::Texts | Type::Object(_) => "an object",
             Type::Any => return,
@@ -200,6 +207,25 @@ impl<T> Walk<'_, T> {
             (Type::Int, Data::Scalar(Value::Number(number), _)) if !is_integer(number) => {
                 let message = format!("`{path}` must be an integer of 64 bits, and is {number}");
                 self.add(invalid, &message, place, path, length);
+            }
+            (Type::Int32, Data::Scalar(Value::Number(number), _))
+                if !is_within(number, i32::MIN, i32::MAX) =>
+            {
+                let message = format!("`{path}` must be an integer of 32 bits, and is {number}");
+                self.add(invalid, &message, place, path, length);
+            }
+            (Type::Byte, Data::Scalar(Value::Number(number), _)) if !is_within(number, 0, 255) => {
+                let message = format!("`{path}` must be an integer from 0 to 255, and is {number}");
+                self.add(invalid, &message, place, path, length);
+            }
+            (Type::Bytes, Data::Scalar(Value::String(text), _))
+                if base64::decode(text).is_err() =>
+            {
+                let message = format!("`{path}` is no base64");
+                self.add(invalid, &message, place, path, length);
+                self.help(Some(
+                    "write the bytes as base64, or leave it out for a tool to fill in".to_owned(),
+                ));
             }
             (Type::Time, Data::Scalar(Value::String(text), _)) if !is_time(text) => {
                 let message = format!("`{path}` is no time by RFC 3339");
@@ -260,6 +286,15 @@ fn is_integer(number: &Number) -> bool {
             && number
                 .as_f64()
                 .is_some_and(|number| number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number))
+}
+
+/// Reports whether it is an integer from `least` to `most`.
+fn is_within(number: &Number, least: i32, most: i32) -> bool {
+    let range = f64::from(least)..=f64::from(most);
+    is_integer(number)
+        && number
+            .as_f64()
+            .is_some_and(|number| range.contains(&number))
 }
 
 /// Reports whether Go reads the text as a time.

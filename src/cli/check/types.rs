@@ -1,4 +1,4 @@
-//! The types that the API server decodes policies and bindings into: their fields, and the values that each takes.
+//! The types that the API server decodes policies, bindings and webhooks into: their fields, and the values that each takes.
 //!
 //! It is not the published schema: what that requires, decoding does not ask for, and what it leaves open,
 //! such as times, decoding reads.
@@ -14,6 +14,12 @@ pub(super) enum Type {
     Bool,
     /// An integer of 64 bits.
     Int,
+    /// An integer of 32 bits.
+    Int32,
+    /// Bytes, written as base64 or as a list of numbers.
+    Bytes,
+    /// One of bytes that are written as a list.
+    Byte,
     /// A time by RFC 3339.
     Time,
     /// Anything.
@@ -29,13 +35,15 @@ pub(super) enum Type {
 /// The name of a field, and its type.
 pub(super) type Field = (&'static str, Type);
 
-use Type::{Any, Bool, Int, List, Object, Text, Texts, Time};
+use Type::{Any, Bool, Bytes, Int, Int32, List, Object, Text, Texts, Time};
 
 /// The type of a kind of the group, if it is one that is checked.
 pub(super) fn of_kind(kind: &str) -> Option<Type> {
     match kind {
         "ValidatingAdmissionPolicy" => Some(Object(POLICY)),
         "ValidatingAdmissionPolicyBinding" => Some(Object(BINDING)),
+        "ValidatingWebhookConfiguration" => Some(Object(VALIDATING_WEBHOOKS)),
+        "MutatingWebhookConfiguration" => Some(Object(MUTATING_WEBHOOKS)),
         _ => None,
     }
 }
@@ -57,6 +65,77 @@ const BINDING: &[Field] = &[
     ("kind", Text),
     ("metadata", Object(OBJECT_META)),
     ("spec", Object(BINDING_SPEC)),
+];
+
+/// Source: `ValidatingWebhookConfiguration`, `TypeMeta`.
+const VALIDATING_WEBHOOKS: &[Field] = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Object(OBJECT_META)),
+    ("webhooks", List(&Object(VALIDATING_WEBHOOK))),
+];
+
+/// Source: `MutatingWebhookConfiguration`, `TypeMeta`.
+const MUTATING_WEBHOOKS: &[Field] = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Object(OBJECT_META)),
+    ("webhooks", List(&Object(MUTATING_WEBHOOK))),
+];
+
+/// Source: `ValidatingWebhook`.
+const VALIDATING_WEBHOOK: &[Field] = &[
+    ("admissionReviewVersions", TEXT_LIST),
+    ("clientConfig", Object(CLIENT_CONFIG)),
+    ("failurePolicy", Text),
+    ("matchConditions", List(&Object(NAMED_EXPRESSION))),
+    ("matchPolicy", Text),
+    ("name", Text),
+    ("namespaceSelector", Object(LABEL_SELECTOR)),
+    ("objectSelector", Object(LABEL_SELECTOR)),
+    ("rules", List(&Object(WEBHOOK_RULE))),
+    ("sideEffects", Text),
+    ("timeoutSeconds", Int32),
+];
+
+/// Source: `MutatingWebhook`.
+const MUTATING_WEBHOOK: &[Field] = &[
+    ("admissionReviewVersions", TEXT_LIST),
+    ("clientConfig", Object(CLIENT_CONFIG)),
+    ("failurePolicy", Text),
+    ("matchConditions", List(&Object(NAMED_EXPRESSION))),
+    ("matchPolicy", Text),
+    ("name", Text),
+    ("namespaceSelector", Object(LABEL_SELECTOR)),
+    ("objectSelector", Object(LABEL_SELECTOR)),
+    ("reinvocationPolicy", Text),
+    ("rules", List(&Object(WEBHOOK_RULE))),
+    ("sideEffects", Text),
+    ("timeoutSeconds", Int32),
+];
+
+/// Source: `WebhookClientConfig`.
+const CLIENT_CONFIG: &[Field] = &[
+    ("caBundle", Bytes),
+    ("service", Object(SERVICE_REFERENCE)),
+    ("url", Text),
+];
+
+/// Source: `ServiceReference`.
+const SERVICE_REFERENCE: &[Field] = &[
+    ("name", Text),
+    ("namespace", Text),
+    ("path", Text),
+    ("port", Int32),
+];
+
+/// Source: `RuleWithOperations`, `Rule`.
+const WEBHOOK_RULE: &[Field] = &[
+    ("apiGroups", TEXT_LIST),
+    ("apiVersions", TEXT_LIST),
+    ("operations", TEXT_LIST),
+    ("resources", TEXT_LIST),
+    ("scope", Text),
 ];
 
 /// Source: `ObjectMeta`.

@@ -63,6 +63,8 @@ pub struct Input {
     pub policies: Vec<Object<ValidatingAdmissionPolicy>>,
     /// The bindings, of all versions as v1.
     pub bindings: Vec<Object<ValidatingAdmissionPolicyBinding>>,
+    /// The configurations of webhooks, of either sort.
+    pub webhooks: Vec<Object<Value>>,
     /// The CustomResourceDefinitions.
     pub crds: Vec<Object<Crd>>,
     /// The policies, bindings and CRDs that do not have the shape of their kind, with the reason.
@@ -274,6 +276,11 @@ impl Input {
                         .and_then(|node| document.edit_value(source, node, POLICY_VERSION))
                         .map(Box::new),
                 });
+            }
+            (_, "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
+                if api_version == POLICY_VERSION && wanted == Wanted::Policies =>
+            {
+                self.keep(document, source, |input| &mut input.webhooks);
             }
             (CRD_GROUP, "CustomResourceDefinition") => {
                 let read = |value: Value| Crd::from_value(&value);

@@ -27,6 +27,15 @@ pub struct Document {
 }
 
 impl Document {
+    /// A document with another content, made of parts of this one, whose places stay theirs.
+    pub(in crate::cli) fn with(&self, node: Node) -> Self {
+        Self {
+            node,
+            base: self.base,
+            index: self.index,
+        }
+    }
+
     /// Where `node`, a part of the document, begins.
     #[must_use]
     pub fn place(&self, source: &SourceText, node: &Node) -> Place {
@@ -51,7 +60,7 @@ pub struct Object<T> {
 }
 
 impl<T> Object<T> {
-    pub(super) fn new(document: Document, source: &Arc<SourceText>, value: T) -> Self {
+    pub(in crate::cli) fn new(document: Document, source: &Arc<SourceText>, value: T) -> Self {
         Self {
             value,
             source: Arc::clone(source),

@@ -284,14 +284,19 @@ impl Search<'_> {
             }
             _ => return None,
         };
-        let message = match (value, is_condition) {
-            (Closed::Bool(true), false) => {
-                "this is true for every request: the validation denies nothing"
-            }
-            (Closed::Bool(false), true) => "this is false for every request: the policy never runs",
+        let (message, consequence) = match (value, is_condition) {
+            (Closed::Bool(true), false) => (
+                "this is true for every request: the validation denies nothing",
+                None,
+            ),
+            (Closed::Bool(false), true) => (
+                "this is false for every request",
+                Some("no request passes the match conditions".to_owned()),
+            ),
             _ => return None,
         };
-        Some((Rule::ConstantCondition, message.to_owned(), None, true))
+        let message = message.to_owned();
+        Some((Rule::ConstantCondition, message, consequence, true))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Refusals by the API server of a policy or binding for other reasons than its expressions and its shape:
+//! Refusals by the API server of a policy, binding or webhook configuration for other reasons than its expressions and its shape:
 //! names and labels, what is required, enumerations, duplicates, values that exclude each other, sizes.
 //!
 //! The rules are the rows of `table`; `walk` holds a document against them, `syntax` has the forms of names, `special`
@@ -9,6 +9,7 @@ mod special;
 mod syntax;
 mod table;
 mod walk;
+mod webhook;
 
 use super::finding::{Finding, Severity};
 use super::policy::finding;
@@ -32,6 +33,12 @@ pub fn policy<T>(policy: &Object<T>) -> Vec<Finding> {
 #[must_use]
 pub fn binding<T>(binding: &Object<T>) -> Vec<Finding> {
     check(binding, table::BINDING)
+}
+
+/// The faults for which the API server refuses a configuration of webhooks.
+#[must_use]
+pub fn webhooks<T>(configuration: &Object<T>) -> Vec<Finding> {
+    check(configuration, table::WEBHOOKS)
 }
 
 fn check<T>(object: &Object<T>, rows: &[table::Row]) -> Vec<Finding> {

@@ -15,6 +15,14 @@ pub(super) enum Form {
     ///
     /// Source: `NameIsDNSSubdomain`, `IsDNS1123Subdomain`.
     Subdomain,
+    /// A DNS subdomain of three parts at least.
+    ///
+    /// Source: `IsFullyQualifiedName`.
+    Domain,
+    /// A DNS label that begins with a letter.
+    ///
+    /// Source: `IsDNS1035Label`.
+    Label,
     /// An `apiVersion`.
     ///
     /// Source: `validation.go`, `validateParamKind`, `parseGroupVersion`.
@@ -61,6 +69,14 @@ impl Form {
     pub(super) fn violated(self, text: &str) -> Option<String> {
         match self {
             Self::Subdomain => subdomain(text),
+            Self::Domain => subdomain(text).or_else(|| {
+                let n_parts = text.split('.').count();
+                (n_parts < 3).then(|| "have three parts between dots at least".to_owned())
+            }),
+            Self::Label => (!is_dns_1035_label(text)).then(|| {
+                let form = "lower-case letters, digits and `-`, with a letter first and no `-` last";
+                format!("consist of {form}, and have at most {MAX_LABEL} bytes")
+            }),
             Self::GroupVersion => group_version(text),
             Self::Kind => kind(text),
             Self::LabelKey => label_key(text),
@@ -81,12 +97,12 @@ impl Form {
     /// A text of the form that may have been meant by `text`.
     pub(super) fn meant(self, text: &str) -> Option<String> {
         let (is_allowed, filler, max): (fn(char) -> bool, char, usize) = match self {
-            Self::Subdomain => (
+            Self::Subdomain | Self::Domain => (
                 |c| c.is_ascii_alphanumeric() || c == '.',
                 '-',
                 MAX_SUBDOMAIN,
             ),
-            Self::Kind => (|c| c.is_ascii_alphanumeric(), '-', MAX_LABEL),
+            Self::Kind | Self::Label => (|c| c.is_ascii_alphanumeric(), '-', MAX_LABEL),
             Self::KeyName | Self::LabelValue | Self::LabelKey | Self::AnnotationKey => (
                 |c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_'),
                 '-',
@@ -98,13 +114,9 @@ impl Form {
         if text.len() > max || !text.chars().any(|c| c.is_ascii_alphabetic()) {
             return None;
         }
-        let is_subdomain = self == Self::Subdomain;
+        let is_lower = matches!(self, Self::Subdomain | Self::Domain | Self::Label);
         let written = |c: char| {
-            let c = if is_subdomain {
-                c.to_ascii_lowercase()
-            } else {
-                c
-            };
+            let c = if is_lower { c.to_ascii_lowercase() } else { c };
             if is_allowed(c) { c } else { filler }
         };
         let keeps_slash = matches!(self, Self::LabelKey | Self::AnnotationKey);

@@ -9,6 +9,7 @@ use super::Faults;
 use super::special;
 use super::syntax::Form;
 use super::walk::Spot;
+use super::webhook;
 use crate::library::limits::{
     MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH, MAX_AUDIT_ANNOTATIONS, MAX_MATCH_CONDITIONS,
 };
@@ -87,6 +88,21 @@ pub(super) const BINDING: &[Row] = &[
         "spec",
         Rows(BINDING_SPEC),
         "validateValidatingAdmissionPolicyBindingSpec",
+    ),
+];
+
+/// The rules of a configuration of webhooks, validating or mutating.
+pub(super) const WEBHOOKS: &[Row] = &[
+    row("metadata", Rows(METADATA), "ValidateObjectMeta"),
+    row(
+        "webhooks[]",
+        Rows(WEBHOOK),
+        "validateValidatingWebhook, validateMutatingWebhook",
+    ),
+    row(
+        "webhooks",
+        DistinctBy("name"),
+        "validateValidatingWebhookConfiguration, validateMutatingWebhookConfiguration",
     ),
 ];
 
@@ -225,6 +241,101 @@ const POLICY_SPEC: &[Row] = &[
         "auditAnnotations[].valueExpression",
         AtMostBytes(MAX_AUDIT_ANNOTATION_VALUE_EXPRESSION_LENGTH),
         "maxAuditAnnotationValueExpressionLength",
+    ),
+];
+
+const WEBHOOK: &[Row] = &[
+    row(
+        "name",
+        Required("give it a name of three parts, such as check.pods.example.com"),
+        "IsFullyQualifiedName",
+    ),
+    row("name", Ask::Form(Form::Domain), "IsFullyQualifiedName"),
+    row("rules[]", Rows(RULE), "validateRuleWithOperations"),
+    row(
+        "failurePolicy",
+        OneOf(&["Fail", "Ignore"]),
+        "supportedFailurePolicies",
+    ),
+    row(
+        "matchPolicy",
+        OneOf(&["Exact", "Equivalent"]),
+        "supportedMatchPolicies",
+    ),
+    row(
+        "sideEffects",
+        Required("write None, or NoneOnDryRun where a dry run is told apart"),
+        "validateValidatingWebhook",
+    ),
+    row(
+        "sideEffects",
+        OneOf(&["None", "NoneOnDryRun"]),
+        "noSideEffectClasses",
+    ),
+    row(
+        "timeoutSeconds",
+        Special(webhook::timeout),
+        "validateValidatingWebhook",
+    ),
+    row(
+        "namespaceSelector",
+        Rows(LABEL_SELECTOR),
+        "ValidateLabelSelector",
+    ),
+    row(
+        "objectSelector",
+        Rows(LABEL_SELECTOR),
+        "ValidateLabelSelector",
+    ),
+    row(
+        "reinvocationPolicy",
+        OneOf(&["Never", "IfNeeded"]),
+        "supportedReinvocationPolicies",
+    ),
+    row(
+        "clientConfig",
+        Special(webhook::client_config),
+        "validateValidatingWebhook, ValidateWebhookURL, ValidateWebhookService",
+    ),
+    row(
+        "matchConditions",
+        AtMost(MAX_MATCH_CONDITIONS),
+        "validateMatchConditions",
+    ),
+    row(
+        "matchConditions",
+        DistinctBy("name"),
+        "validateMatchConditions",
+    ),
+    row(
+        "matchConditions[].name",
+        Required("give it a name, which audit and errors show"),
+        "validateMatchCondition",
+    ),
+    row(
+        "matchConditions[].name",
+        Ask::Form(Form::LabelKey),
+        "ValidateQualifiedName",
+    ),
+    row(
+        "admissionReviewVersions",
+        Required("write [v1]"),
+        "validateAdmissionReviewVersions",
+    ),
+    row(
+        "admissionReviewVersions[]",
+        FormOrEmpty(Form::Label),
+        "validateAdmissionReviewVersions, IsDNS1035Label",
+    ),
+    row(
+        "admissionReviewVersions",
+        Distinct,
+        "validateAdmissionReviewVersions",
+    ),
+    row(
+        "admissionReviewVersions",
+        Special(webhook::has_known_version),
+        "AcceptedAdmissionReviewVersions",
     ),
 ];
 

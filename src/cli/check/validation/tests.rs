@@ -7,37 +7,52 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use self::cases::cases;
-use super::table::{Ask, BINDING, POLICY, Row};
+use super::table::{Ask, BINDING, POLICY, Row, WEBHOOKS};
 use super::{Faults, walk};
 use crate::cli::check::finding::Severity;
 use crate::cli::input::{Input, Wanted};
 
-/// Reads an object of JSON, and gives what `of` says of it.
-fn read<T>(
-    is_policy: bool,
-    object: &Value,
-    of: impl FnOnce(&crate::cli::input::yaml::Node) -> T,
-) -> T {
+/// The kinds of objects that there are rules of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    Policy,
+    Binding,
+    Webhooks,
+}
+
+impl Of {
+    fn rows(self) -> &'static [Row] {
+        match self {
+            Self::Policy => POLICY,
+            Self::Binding => BINDING,
+            Self::Webhooks => WEBHOOKS,
+        }
+    }
+}
+
+/// Reads an object of JSON, and gives what `what` says of it.
+fn read<T>(of: Of, object: &Value, what: impl FnOnce(&crate::cli::input::yaml::Node) -> T) -> T {
     let text = object.to_string();
     let paths = [PathBuf::from("-")];
     let input = Input::load(&paths, Wanted::Policies, &mut text.as_bytes());
-    let documents = if is_policy {
-        input.policies.first().map(|policy| &policy.document)
-    } else {
-        input.bindings.first().map(|binding| &binding.document)
+    let document = match of {
+        Of::Policy => input.policies.first().map(|policy| &policy.document),
+        Of::Binding => input.bindings.first().map(|binding| &binding.document),
+        Of::Webhooks => input.webhooks.first().map(|webhooks| &webhooks.document),
     };
-    of(&documents
-        .unwrap_or_else(|| panic!("{text}: {:?}", input.invalid))
-        .node)
+    what(
+        &document
+            .unwrap_or_else(|| panic!("{text}: {:?}", input.invalid))
+            .node,
+    )
 }
 
 #[test]
 fn faults_are_those_of_upstream() {
-    for (is_policy, object, expect) in cases() {
-        let rows = if is_policy { POLICY } else { BINDING };
-        let found = read(is_policy, &object, |node| {
+    for (of, object, expect) in cases() {
+        let found = read(of, &object, |node| {
             let mut faults = Faults::default();
-            walk::walk(node, rows, &mut faults);
+            walk::walk(node, of.rows(), &mut faults);
             faults.0
         });
         let found: Vec<_> = found
@@ -70,11 +85,11 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
 #[test]
 fn each_row_is_violated_by_a_case() {
     let cases = cases();
-    for (is_policy, rows) in [(true, POLICY), (false, BINDING)] {
-        let leaves = leaves(rows, "");
+    for kind in [Of::Policy, Of::Binding, Of::Webhooks] {
+        let leaves = leaves(kind.rows(), "");
         let mut is_violated = vec![false; leaves.len()];
-        for (_, object, _) in cases.iter().filter(|(is, ..)| *is == is_policy) {
-            read(is_policy, object, |node| {
+        for (_, object, _) in cases.iter().filter(|(of, ..)| *of == kind) {
+            read(kind, object, |node| {
                 for (leaf, is_violated) in leaves.iter().zip(&mut is_violated) {
                     let mut faults = Faults::default();
                     walk::walk(node, &[*leaf], &mut faults);

@@ -164,7 +164,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    fn new(key: Range<usize>, node: Node) -> Self {
+    pub(in crate::cli) fn new(key: Range<usize>, node: Node) -> Self {
         Self {
             key,
             node,
@@ -233,6 +233,19 @@ impl Node {
         Self {
             span: span.clone(),
             data,
+        }
+    }
+
+    /// Creates an object of entries that are written elsewhere, at the bytes `span`.
+    pub(in crate::cli) fn of_entries<'a>(
+        span: Range<usize>,
+        entries: impl IntoIterator<Item = (&'a str, Entry)>,
+    ) -> Self {
+        let entries = entries.into_iter();
+        let entries = entries.map(|(name, entry)| (name.to_owned(), entry));
+        Self {
+            span,
+            data: Data::Map(entries.collect::<BTreeMap<_, _>>().into()),
         }
     }
 

@@ -253,6 +253,18 @@ impl Url {
         &self.scheme
     }
 
+    /// Reports whether it names a user.
+    #[must_use]
+    pub const fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// Reports whether it has a fragment or a query that are not empty.
+    #[must_use]
+    pub const fn has_fragment_or_query(&self) -> bool {
+        !self.fragment.is_empty() || !self.query.is_empty()
+    }
+
     /// The host and the port, without what was escaped.
     #[must_use]
     pub fn host(&self) -> String {

@@ -1,0 +1,36 @@
+//! Whose expressions are checked: what people read differs by it, the engine's answers do not.
+
+/// The sort of object that has expressions which decide on requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// A ValidatingAdmissionPolicy.
+    Policy,
+    /// One webhook of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
+    Webhook,
+}
+
+impl Subject {
+    /// The object that a cluster has.
+    pub(super) const fn noun(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Webhook => "webhook configuration",
+        }
+    }
+
+    /// The one that an API server asks about a request.
+    pub(super) const fn asked(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Webhook => "webhook",
+        }
+    }
+
+    /// The consequence where no request matches.
+    pub(super) const fn never_runs(self) -> &'static str {
+        match self {
+            Self::Policy => "the policy never runs",
+            Self::Webhook => "the webhook is never called",
+        }
+    }
+}

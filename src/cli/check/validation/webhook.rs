@@ -1,0 +1,137 @@
+//! Demands of the API server on webhooks that are not told by one of the common forms.
+
+use super::Faults;
+use super::syntax::Form;
+use super::walk::{Spot, present, quoted, text, violation};
+use crate::cli::input::yaml::{Data, Node};
+use crate::library::url::Url;
+use crate::policy::rule::Rule;
+
+/// The versions of AdmissionReview that an API server can send.
+///
+/// Source: `AcceptedAdmissionReviewVersions`.
+const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
+/// The longest that an API server may wait, in seconds.
+const MAX_TIMEOUT: i64 = 30;
+
+fn number(node: Option<&Node>) -> Option<i64> {
+    match node.map(|node| &node.data) {
+        // Go reads `1e1` as an integer too.
+        Some(Data::Scalar(value, _)) => {
+            let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+            format!("{number}").parse().ok()
+        }
+        _ => None,
+    }
+}
+
+/// The time is from 1 to 30 seconds.
+///
+/// Source: `validateValidatingWebhook`.
+pub(super) fn timeout(spot: &Spot<'_>, faults: &mut Faults) {
+    let is_other = |seconds: &i64| !(1..=MAX_TIMEOUT).contains(seconds);
+    if let Some(seconds) = number(spot.node).filter(is_other) {
+        let message = format!(
+            "`{}` is {seconds}, and must be from 1 to {MAX_TIMEOUT}",
+            spot.field_ref
+        );
+        faults.add(Rule::InvalidValue, spot.field_ref, message, None);
+    }
+}
+
+/// One of the versions is one that an API server can send.
+///
+/// Source: `validateAdmissionReviewVersions`.
+pub(super) fn has_known_version(spot: &Spot<'_>, faults: &mut Faults) {
+    let mut versions = spot.items().iter().map(|item| text(Some(item)));
+    let is_known = versions.any(|version| REVIEW_VERSIONS.contains(&version));
+    if !spot.items().is_empty() && !is_known {
+        let message = format!(
+            "`{}` must contain one of {}",
+            spot.field_ref,
+            REVIEW_VERSIONS.join(", ")
+        );
+        let advice = "write [v1]".to_owned();
+        faults.add(Rule::InvalidValue, spot.field_ref, message, Some(advice));
+    }
+}
+
+/// The webhook is at a URL or behind a service, and not both.
+///
+/// Source: `validateValidatingWebhook`.
+pub(super) fn client_config(spot: &Spot<'_>, faults: &mut Faults) {
+    match (spot.get("url"), spot.get("service")) {
+        (None, None) | (Some(_), Some(_)) => {
+            let message = format!(
+                "`{}` must have exactly one of `url` and `service`",
+                spot.field_ref
+            );
+            let advice = "name the service that answers, or the URL where it is outside".to_owned();
+            faults.add(Rule::Required, spot.field_ref, message, Some(advice));
+        }
+        (Some(address), None) => url(&format!("{}.url", spot.field_ref), address, faults),
+        (None, Some(reference)) => {
+            service(&format!("{}.service", spot.field_ref), reference, faults);
+        }
+    }
+}
+
+/// Source: `k8s.io/apiserver` `pkg/util/webhook/validation.go`, `ValidateWebhookURL`.
+fn url(field_ref: &str, node: &Node, faults: &mut Faults) {
+    let Some(address) = node.as_str() else { return };
+    let fault = match Url::parse(address) {
+        Ok(url) if url.scheme() != "https" => "begin with https://",
+        Ok(url) if url.host().is_empty() => "name a host",
+        Ok(url) if url.has_user() => "name no user",
+        Ok(url) if url.has_fragment_or_query() => "have no query and no fragment",
+        Ok(_) => return,
+        Err(_) => "be a URL such as https://example.com/path",
+    };
+    let message = violation(field_ref, address, fault);
+    faults.add(Rule::InvalidValue, field_ref, message, None);
+}
+
+/// Source: `k8s.io/apiserver` `pkg/util/webhook/validation.go`, `ValidateWebhookService`.
+fn service(field_ref: &str, node: &Node, faults: &mut Faults) {
+    for name in ["namespace", "name"] {
+        let value = present(node.get(name));
+        if value.is_none_or(|value| value.as_str() == Some("")) {
+            let field_ref = format!("{field_ref}.{name}");
+            let message = format!("`{field_ref}` is required");
+            let advice = format!("write the {name} of the service");
+            faults.add(Rule::Required, &field_ref, message, Some(advice));
+        }
+    }
+    let port = number(present(node.get("port")));
+    if let Some(port) = port.filter(|port| !(1..=65_535).contains(port)) {
+        let field_ref = format!("{field_ref}.port");
+        let message = format!("`{field_ref}` is {port}, and must be from 1 to 65535");
+        faults.add(Rule::InvalidValue, &field_ref, message, None);
+    }
+    let path = text(present(node.get("path")));
+    if let Some(fault) = path_fault(path) {
+        let field_ref = format!("{field_ref}.path");
+        let message = format!("`{field_ref}` is {}, and must {fault}", quoted(path));
+        faults.add(Rule::InvalidValue, &field_ref, message, None);
+    }
+}
+
+/// The words for what is wrong with the path of a service, behind "must".
+fn path_fault(path: &str) -> Option<String> {
+    if path.is_empty() || path == "/" {
+        return None;
+    }
+    let Some(segments) = path.strip_prefix('/') else {
+        return Some("begin with `/`".to_owned());
+    };
+    let segments = segments.strip_suffix('/').unwrap_or(segments);
+    segments.split('/').find_map(|segment| {
+        let fault = Form::Subdomain.violated(segment)?;
+        Some(if segment.is_empty() {
+            "have no empty part between slashes".to_owned()
+        } else {
+            format!("have parts between slashes that {fault}")
+        })
+    })
+}

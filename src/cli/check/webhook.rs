@@ -1,0 +1,136 @@
+//! The match conditions of webhooks, checked as those of a policy are.
+//!
+//! A webhook asks about its match conditions what a policy asks about its own: the same variables, without params, the
+//! same limits, the same treatment of failures. So each webhook is read as a policy that has its rules, selectors and
+//! match conditions and nothing else; the findings get the names and the fields of the webhook back.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/apis/admissionregistration/validation/validation.go`, `validateMatchConditions`;
+//! `k8s.io/apiserver` `pkg/admission/plugin/webhook/accessors.go`, `GetCompiledMatcher`.
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::{Value, json};
+
+use super::finding::{Finding, Severity};
+use super::known::Known;
+use super::policy::{self, finding};
+use super::shape;
+use super::subject::Subject;
+use super::versions;
+use crate::cel::decls::Version;
+use crate::cli::input::yaml::{Entry, Node};
+use crate::cli::input::{Object, decode};
+use crate::library::environment::is_whole_in;
+use crate::policy::analysis::Profile;
+use crate::policy::rule::Rule;
+
+/// The fields of a policy that a webhook has, each with the name that it has there.
+const CONSTRAINTS: [(&str, &str); 4] = [
+    ("resourceRules", "rules"),
+    ("matchPolicy", "matchPolicy"),
+    ("namespaceSelector", "namespaceSelector"),
+    ("objectSelector", "objectSelector"),
+];
+const SPEC: [&str; 2] = ["failurePolicy", "matchConditions"];
+
+/// The number of webhooks in a configuration.
+pub(super) fn count(configuration: &Object<Value>) -> usize {
+    webhooks(configuration).len()
+}
+
+fn webhooks(configuration: &Object<Value>) -> &[Node] {
+    let webhooks = configuration.document.node.get("webhooks");
+    webhooks.map_or(&[], Node::items)
+}
+
+/// The findings about a configuration: its shape, and the rules and the match conditions of its webhooks.
+pub(super) fn check(
+    configuration: &Object<Value>,
+    known: &Known,
+    profile: Profile,
+    version: Version,
+) -> Vec<Finding> {
+    let mut findings = shape::check(configuration);
+    let has_shape = !findings.iter().any(|found| found.refused);
+    for (n, webhook) in webhooks(configuration).iter().enumerate() {
+        match as_policy(configuration, webhook) {
+            Ok(policy) => findings.extend(of_webhook(n, &policy, (known, profile, version))),
+            Err(error) if has_shape => findings.push(finding(
+                configuration,
+                Severity::Error,
+                Rule::InvalidObject,
+                &format!("cannot read this webhook: {error}"),
+                configuration.place_of(webhook),
+            )),
+            // It is told what shape it does not have.
+            Err(_) => {}
+        }
+    }
+    findings
+}
+
+/// The findings about the webhook `n`, which is read as `policy`.
+fn of_webhook(
+    n: usize,
+    policy: &Object<ValidatingAdmissionPolicy>,
+    (known, profile, version): (&Known, Profile, Version),
+) -> Vec<Finding> {
+    let mut findings = policy::check_as(Subject::Webhook, policy, &[], known, profile).findings;
+    if !is_whole_in(version) {
+        findings.extend(versions::check(policy, version));
+    }
+    for found in &mut findings {
+        found.webhook.clone_from(&policy.value.metadata.name);
+        let field_ref = found.field_ref.take();
+        found.field_ref = field_ref.map(|field_ref| of_field(n, &field_ref));
+    }
+    findings
+}
+
+/// A policy with the rules, selectors and match conditions of a webhook, each at its place.
+fn as_policy(
+    configuration: &Object<Value>,
+    webhook: &Node,
+) -> Result<Object<ValidatingAdmissionPolicy>, serde_json::Error> {
+    let root = &configuration.document.node;
+    let own = |node: &Node, name: &str| node.entry(name).cloned();
+    let entry = |node| Entry::new(webhook.span.start..webhook.span.start, node);
+    let constraints = CONSTRAINTS.iter();
+    let constraints = constraints.filter_map(|(name, theirs)| Some((*name, own(webhook, theirs)?)));
+    let constraints = entry(Node::of_entries(webhook.span.clone(), constraints));
+    let spec = SPEC.iter();
+    let spec = spec.filter_map(|name| Some((*name, own(webhook, name)?)));
+    let spec = spec.chain([("matchConstraints", constraints)]);
+    let spec = entry(Node::of_entries(webhook.span.clone(), spec));
+    let entries = ["apiVersion", "kind"].into_iter();
+    let entries = entries.filter_map(|name| Some((name, own(root, name)?)));
+    let document = Node::of_entries(root.span.clone(), entries.chain([("spec", spec)]));
+    let mut value = document.to_json();
+    if let Value::Object(fields) = &mut value {
+        let name = webhook.get("name").and_then(Node::as_str);
+        fields.insert("kind".to_owned(), "ValidatingAdmissionPolicy".into());
+        fields.insert("metadata".to_owned(), json!({ "name": name }));
+    }
+    let value = decode::policy(value)?;
+    let document = configuration.document.with(document);
+    Ok(Object::new(document, &configuration.source, value))
+}
+
+/// The field of a webhook that a field of its policy stands for.
+fn of_field(n: usize, field_ref: &str) -> String {
+    let Some(field) = field_ref.strip_prefix("spec.") else {
+        return field_ref.to_owned();
+    };
+    let field = match field.strip_prefix("matchConstraints") {
+        None => field.to_owned(),
+        Some("") => "rules".to_owned(),
+        Some(constraint) => {
+            let constraint = constraint.trim_start_matches('.');
+            let renamed = CONSTRAINTS.iter().find_map(|(name, theirs)| {
+                let rest = constraint.strip_prefix(name)?;
+                Some(format!("{theirs}{rest}"))
+            });
+            renamed.unwrap_or_else(|| constraint.to_owned())
+        }
+    };
+    format!("webhooks[{n}].{field}")
+}

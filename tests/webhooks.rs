@@ -1,0 +1,236 @@
+//! `kubectl vap check` on configurations of webhooks: their match conditions are checked as those of a policy are.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by a panic"
+)]
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::{self, Options};
+
+/// A configuration with one webhook on `resource`, which has these match conditions.
+fn configuration(kind: &str, resource: (&str, &str), conditions: &[&str]) -> String {
+    let conditions = conditions.iter().enumerate();
+    let conditions: Vec<String> = conditions
+        .map(|(n, expression)| format!("  - name: c{n}\n    expression: {}\n", json!(expression)))
+        .collect();
+    let (group, resource) = resource;
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: {kind}\nmetadata: {{name: hooks}}\nwebhooks:\n\
+         - name: first.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  clientConfig: {{url: \
+         'https://example.com'}}\n- name: second.example.com\n  admissionReviewVersions: [v1]\n  sideEffects: None\n  \
+         clientConfig: {{url: 'https://example.com'}}\n  rules:\n  - apiGroups: [{group}]\n    apiVersions: [v1]\n    \
+         operations: [CREATE, DELETE]\n    resources: [{resource}]\n  matchConditions:\n{}",
+        conditions.concat()
+    )
+}
+
+fn report(manifest: &str) -> Value {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        ..Options::default()
+    };
+    let report = check::run(&options, &mut manifest.as_bytes()).unwrap();
+    serde_json::to_value(report).unwrap()
+}
+
+/// The findings that are no notes: rule, whether the API server refuses it, field, and what is marked.
+fn findings(manifest: &str) -> Vec<(String, bool, String, String)> {
+    let report = report(manifest);
+    let found = report["findings"].as_array().unwrap().iter();
+    let text = |found: &Value, name: &str| found[name].as_str().unwrap_or_default().to_owned();
+    let number =
+        |found: &Value, name: &str| usize::try_from(found[name].as_u64().unwrap()).unwrap();
+    let found = found.filter(|found| found["severity"] != "note");
+    found
+        .map(|found| {
+            assert_eq!(found["webhook"], "second.example.com", "{found}");
+            let line = manifest.lines().nth(number(found, "line") - 1).unwrap();
+            let marked = line.chars().skip(number(found, "column") - 1);
+            let marked = marked.take(number(found, "endColumn") - number(found, "column"));
+            (
+                text(found, "rule"),
+                found["refused"] == true,
+                text(found, "fieldRef"),
+                marked.collect(),
+            )
+        })
+        .collect()
+}
+
+#[track_caller]
+fn finds(resource: (&str, &str), conditions: &[&str], wanted: &[(&str, bool, &str, &str)]) {
+    for kind in [
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    ] {
+        let found = findings(&configuration(kind, resource, conditions));
+        let wanted = wanted.iter();
+        let wanted: Vec<_> = wanted
+            .map(|(rule, refused, field, marked)| {
+                let field = format!("webhooks[1].{field}");
+                ((*rule).to_owned(), *refused, field, (*marked).to_owned())
+            })
+            .collect();
+        assert_eq!(found, wanted, "{kind}");
+    }
+}
+
+#[test]
+fn sound_webhooks_have_no_findings() {
+    let sound = "request.operation == 'DELETE' || object.spec.replicas < 5";
+    finds(("apps", "deployments"), &[sound], &[]);
+    let manifest = configuration(
+        "ValidatingWebhookConfiguration",
+        ("apps", "deployments"),
+        &[sound],
+    );
+    assert_eq!(report(&manifest)["summary"]["webhooks"], 2);
+    assert_eq!(report(&manifest)["findings"], json!([]));
+}
+
+#[test]
+fn what_does_not_compile_is_refused() {
+    let field = "matchConditions[1].expression";
+    for (expression, rule, marked) in [
+        ("object.a ==", "syntax", ""),
+        (
+            "request.operaton == 'CREATE'",
+            "undefined-field",
+            "operaton",
+        ),
+        ("params.a == 'b'", "undeclared-reference", "params"),
+        ("variables.a", "undeclared-reference", "variables"),
+        ("'a'", "result-type", "'a'"),
+    ] {
+        let found = findings(&configuration(
+            "ValidatingWebhookConfiguration",
+            ("apps", "deployments"),
+            &["true", expression],
+        ));
+        let [(of, refused, at, text), ..] = &found[..] else {
+            panic!("{expression}: {found:#?}")
+        };
+        assert_eq!(
+            (of.as_str(), *refused, at.as_str()),
+            (rule, true, &*format!("webhooks[1].{field}"))
+        );
+        assert!(text.contains(marked), "{expression}: {text}");
+    }
+}
+
+/// Types are those of the kinds that the webhook's rules match; what may be absent has a request that shows it.
+#[test]
+fn types_and_absence_are_checked_by_the_rules() {
+    let field = "matchConditions[0].expression";
+    finds(
+        ("apps", "deployments"),
+        &["request.operation == 'DELETE' || object.spec.replica < 5"],
+        &[("undefined-field", false, field, ".replica")],
+    );
+    finds(
+        ("apps", "deployments"),
+        &["object.metadata.namespace != 'kube-system'"],
+        &[("absent-object", false, field, ".metadata")],
+    );
+    let manifest = configuration(
+        "ValidatingWebhookConfiguration",
+        ("apps", "deployments"),
+        &["object.metadata.namespace != 'kube-system'"],
+    );
+    let found = &report(&manifest)["findings"][0];
+    assert_eq!(
+        found["witness"]["request"]["operation"], "DELETE",
+        "{found}"
+    );
+    assert_eq!(found["consequence"]["id"], "denied");
+}
+
+#[test]
+fn rules_that_match_nothing_are_told() {
+    finds(
+        ("apps", "deployment"),
+        &["true"],
+        &[("unserved-resource", false, "rules[0]", "deployment")],
+    );
+    finds(
+        ("admissionregistration.k8s.io", "'*'"),
+        &["true"],
+        &[("exempt-resource", false, "rules[0]", "'*'")],
+    );
+    finds(
+        (
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations",
+        ),
+        &["true"],
+        &[(
+            "exempt-resource",
+            false,
+            "rules[0]",
+            "validatingwebhookconfigurations",
+        )],
+    );
+}
+
+/// Webhooks are asked about reviews, which policies are not.
+#[test]
+fn reviews_are_no_mistake() {
+    finds(("authentication.k8s.io", "tokenreviews"), &["true"], &[]);
+    finds(("'*'", "'*'"), &["true"], &[]);
+}
+
+/// What has not the shape of a configuration is refused, and the webhooks that can be read are checked.
+#[test]
+fn unlike_shapes_are_refused() {
+    for (webhooks, rule) in [
+        ("webhooks: 5", "invalid-object"),
+        ("webhooks: [5]", "invalid-object"),
+        (
+            "webhooks: [{name: a.b.c, matchConditions: 5}]",
+            "invalid-object",
+        ),
+        ("webhooks: [{nam: a.b.c}]", "unknown-field"),
+        ("webhook: []", "unknown-field"),
+        (
+            "webhooks: [{name: a.b.c, timeoutSeconds: 9999999999}]",
+            "invalid-object",
+        ),
+        (
+            "webhooks: [{name: a.b.c, clientConfig: {url: 'https://a.b', caBundle: 'no base64!'}}]",
+            "invalid-object",
+        ),
+        (
+            "webhooks: [{name: a.b.c, clientConfig: {url: 'https://a.b', caBundle: [1, 256]}}]",
+            "invalid-object",
+        ),
+        (
+            "webhooks: [{name: a.b.c, rules: [{resourceNames: [a]}]}]",
+            "unknown-field",
+        ),
+        (
+            "webhooks: [{name: a.b.c, reinvocationPolicy: Never}]",
+            "unknown-field",
+        ),
+    ] {
+        let manifest = format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: \
+             hooks}}\n{webhooks}\n"
+        );
+        let report = report(&manifest);
+        let found = report["findings"].as_array().unwrap();
+        let mut refused = found.iter().filter(|found| found["refused"] == true);
+        assert!(
+            refused.any(|found| found["rule"] == rule),
+            "{webhooks}: {found:#?}"
+        );
+    }
+    // Null is as good as left out.
+    let manifest = "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: \
+                    hooks}\nwebhooks: null\n";
+    assert_eq!(report(manifest)["findings"], json!([]));
+}
