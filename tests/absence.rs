@@ -1,5 +1,5 @@
-//! What `kubectl vap check` says of what may be absent: which expressions fail, and that each witness makes them
-//! fail.
+//! Findings of `kubectl vap check` about what may be absent: which expressions fail, and that each witness makes
+//! them fail.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,
@@ -19,20 +19,13 @@ use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuditAnnotationAction, AuthorizerList, Evaluation,
     EvaluationResult, Namespace, Object, ParamList, Surroundings, UserInfo,
 };
-use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::schema::{Gvk, Gvr};
+
+use crate::manifest;
 
 /// The findings about absence in `manifest`, and the whole report.
 pub(crate) fn absences(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        crds: crds.to_vec(),
-        profile: Profile::Truthful,
-        version: None,
-    };
-    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
-    let report = serde_json::to_value(report).unwrap();
-    let findings = report["findings"].as_array().unwrap().clone();
+    let findings = manifest::findings(manifest, crds);
     assert!(
         findings.iter().all(|found| found["severity"] != "error"),
         "{findings:#?}"
@@ -491,14 +484,7 @@ fn each_witness_of_the_own_policies_fails() {
 #[track_caller]
 fn proof(rule: &str, expression: &str) -> (Value, bool) {
     let spec = format!("  validations:\n  - expression: {}\n", json!(expression));
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let manifest = policy(DEPLOYMENT, "CREATE", &spec);
-    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
-    let report = serde_json::to_value(report).unwrap();
-    let findings = report["findings"].as_array().unwrap();
+    let findings = manifest::findings(&policy(DEPLOYMENT, "CREATE", &spec), &[]);
     let mut of_rule = findings.iter().filter(|found| found["rule"] == json!(rule));
     let found = of_rule.next().unwrap_or_else(|| panic!("{findings:#?}"));
     (

@@ -1,4 +1,4 @@
-//! What the help of `kubectl vap check` advises: that it is about the mistake, and that what it says compiles.
+//! Advice in the help of `kubectl vap check`: that it is about the mistake, and that what it says compiles.
 
 #![allow(
     clippy::indexing_slicing,
@@ -7,25 +7,17 @@
     reason = "a test fails by a panic"
 )]
 
-use std::io::Cursor;
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
-use vap_status_controller::cli::check::{self, Options};
 
 use crate::absence::{DEPLOYMENT, POD, policy};
+use crate::manifest;
 
 /// The findings about `manifest`: rule, message and help.
 fn findings(manifest: &str) -> Vec<(String, String, String)> {
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
-    let report = serde_json::to_value(report).unwrap();
     let text = |found: &Value, name: &str| found[name].as_str().unwrap_or_default().to_owned();
-    let found = report["findings"].as_array().unwrap().iter();
+    let found = manifest::findings(manifest, &[]);
     found
+        .iter()
         .filter(|found| found["severity"] != "note")
         .map(|found| {
             (
@@ -189,25 +181,8 @@ fn fields_that_are_elsewhere() {
 
 #[test]
 fn names_that_have_to_be_escaped() {
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "lims.ex.io"},
-        "spec": {
-            "group": "ex.io",
-            "scope": "Namespaced",
-            "names": {"plural": "lims", "singular": "lim", "kind": "Lim", "listKind": "LimList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "required": ["spec"],
-                "properties": {"spec": {
-                    "type": "object",
-                    "required": ["x-dash", "namespace"],
-                    "properties": {"x-dash": {"type": "string"}, "namespace": {"type": "string"}},
-                }},
-            }}}],
-        },
-    });
+    let crd =
+        manifest::crd(&json!({"x-dash": {"type": "string"}, "namespace": {"type": "string"}}));
     for (expression, advice) in [
         ("object.spec.x_dash == 'c'", "did you mean `x__dash__dash`?"),
         ("object.spec.namespace == 'c'", ""),

@@ -6,8 +6,12 @@
 
 #[path = "support/golden.rs"]
 mod golden;
+#[path = "support/manifest.rs"]
+mod manifest;
 #[path = "support/processor.rs"]
 mod processor;
+#[path = "support/random.rs"]
+mod random;
 
 mod absence;
 mod advice;

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::check_management::{directory, json, vap};
+use crate::random::Random;
 use vap_status_controller::cli::exit::Exit;
 
 /// A policy with the rest of its rule's fields, and of its validation's.
@@ -319,23 +320,6 @@ fn rules_are_explained_beneath_the_findings_once() {
     );
 }
 
-/// Numbers by a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Style {
     Plain,
@@ -375,7 +359,7 @@ const MISTAKES: [(&str, &str, &str); 6] = [
     ),
 ];
 
-/// What follows each mistake.
+/// The text behind each mistake.
 fn rest(token: &str) -> &'static str {
     match token {
         "objekt" | "objct" => ".spec.replicas > 1 && object.metadata.name != 'x'",

@@ -1,4 +1,4 @@
-//! What becomes of the findings of `kubectl vap check`: levels, comments, configuration, baseline.
+//! Management of the findings of `kubectl vap check`: levels, comments, configuration, baseline.
 #![allow(
     clippy::indexing_slicing,
     clippy::panic,

@@ -125,7 +125,7 @@ fn coverage_and_mutants_are_told() {
     );
 }
 
-/// What `init` writes passes, and has an allowed and a denied request for each validation.
+/// Probes that `init` writes pass, and have an allowed and a denied request for each validation.
 #[test]
 fn probes_are_made_for_policies() {
     let policy = "tests/cli_test/ways/policies.yaml";

@@ -1,4 +1,4 @@
-//! What `kubectl vap check` says of comparisons that the schemas decide, and of names that are almost right.
+//! Findings of `kubectl vap check` about comparisons that the schemas decide, and names that are almost right.
 
 #![allow(
     clippy::indexing_slicing,
@@ -7,27 +7,19 @@
     reason = "a test fails by a panic"
 )]
 
-use std::io::Cursor;
-use std::path::PathBuf;
-
 use serde_json::json;
-use vap_status_controller::cli::check::{self, Options};
 
 use crate::absence::{DEPLOYMENT, POD, policy};
+use crate::manifest;
 
 const SERVICE: (&str, &str, &str) = ("", "v1", "services");
 
 /// The findings about `manifest` of the two rules: severity, and message with the help.
 fn findings(manifest: &str) -> Vec<(String, String)> {
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
-    let report = serde_json::to_value(report).unwrap();
-    let found = report["findings"].as_array().unwrap().iter();
+    let found = manifest::findings(manifest, &[]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     found
+        .iter()
         .filter(|found| {
             found["rule"] == "impossible-value" || found["rule"] == "constant-condition"
         })
@@ -116,25 +108,7 @@ fn values_that_may_be() {
 
 #[test]
 fn enumerations_of_custom_resources() {
-    let crd = json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "lims.ex.io"},
-        "spec": {
-            "group": "ex.io",
-            "scope": "Namespaced",
-            "names": {"plural": "lims", "singular": "lim", "kind": "Lim", "listKind": "LimList"},
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object",
-                "required": ["spec"],
-                "properties": {"spec": {
-                    "type": "object",
-                    "required": ["mode"],
-                    "properties": {"mode": {"type": "string", "enum": ["fast", "slow"]}},
-                }},
-            }}}],
-        },
-    });
+    let crd = manifest::crd(&json!({"mode": {"type": "string", "enum": ["fast", "slow"]}}));
     for (value, meant) in [
         ("fastt", "did you mean `fast`?"),
         ("other", "always false"),

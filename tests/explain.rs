@@ -10,13 +10,12 @@
 )]
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use crate::golden::{self, PLAIN};
+use crate::manifest;
 use clap::Parser as _;
 use serde_json::Value;
 use vap_status_controller::cli::args::Args;
-use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::exit::Exit;
 use vap_status_controller::cli::{explain, run};
 use vap_status_controller::policy::rule::{Example, Rule};
@@ -88,11 +87,7 @@ fn a_rule_that_there_is_not() {
 
 /// The rules that a check of `file` finds.
 fn rules_of(file: &str) -> BTreeSet<Rule> {
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut file.as_bytes()).unwrap();
+    let report = manifest::report(file, &[]);
     report.findings.iter().map(|found| found.rule).collect()
 }
 

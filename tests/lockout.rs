@@ -1,4 +1,4 @@
-//! What `kubectl vap check` says of policies that deny what the cluster itself needs.
+//! Findings of `kubectl vap check` about policies that deny what the cluster itself needs.
 
 #![allow(
     clippy::indexing_slicing,
@@ -7,10 +7,7 @@
     reason = "a test fails by a panic"
 )]
 
-use std::io::Cursor;
-use std::path::PathBuf;
-
-use vap_status_controller::cli::check::{self, Options};
+use crate::manifest;
 
 /// A policy with the rest of its spec, and its binding.
 fn bound(group: &str, resource: &str, spec: &str, binding: &str) -> String {
@@ -28,19 +25,14 @@ const ASKS_FOR_LABEL: &str =
 
 /// The lock-outs: severity and message.
 fn lockouts(manifest: &str) -> Vec<(String, String)> {
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut Cursor::new(manifest.as_bytes())).unwrap();
-    let report = serde_json::to_value(report).unwrap();
-    let found = report["findings"].as_array().unwrap().iter();
+    let found = manifest::findings(manifest, &[]);
     assert!(
-        found.clone().all(|found| found["severity"] != "error"),
-        "{report:#}"
+        found.iter().all(|found| found["severity"] != "error"),
+        "{found:#?}"
     );
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     found
+        .into_iter()
         .filter(|found| found["rule"] == "lock-out")
         .map(|found| (text(&found["severity"]), text(&found["message"])))
         .collect()

@@ -11,11 +11,12 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
-use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::Place;
 use vap_status_controller::policy::rule::Rule;
+
+use crate::manifest;
+use crate::random::Random;
 
 const POLICIES: usize = 40;
 const VALIDATIONS: usize = 10;
@@ -42,19 +43,6 @@ const STYLES: [Style; 8] = [
     Style::FlowSingle,
     Style::FlowDouble,
 ];
-
-/// Numbers by a seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-}
 
 /// The words of an expression with one mistake, with the token that it is about and where that begins in
 /// its word.
@@ -219,11 +207,7 @@ fn findings_are_at_the_offending_token_in_all_styles() {
         text.push_str("---\n");
     }
 
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut text.as_bytes()).unwrap();
+    let report = manifest::report(&text, &[]);
     let mut styles = BTreeSet::new();
     for (policy, n, style, at, is_plain, token) in &wanted {
         let name = format!("p{policy}");

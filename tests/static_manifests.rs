@@ -1,4 +1,4 @@
-//! What `kubectl vap check --static` says of a directory of manifests that an API server loads when it starts.
+//! Findings of `kubectl vap check --static` about a directory of manifests that an API server loads when it starts.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,12 +1,12 @@
-//! What can hardly be meant is found, and what is meant is left alone.
+//! Findings about what can hardly be meant, and none about what is meant.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use serde_json::json;
-use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::policy::rule::Rule;
+
+use crate::manifest;
 
 /// The rules of this sort that a check of `policy` finds, with the severity and the text at the place.
 fn found(spec: &serde_json::Value) -> Vec<String> {
@@ -27,11 +27,7 @@ fn found(spec: &serde_json::Value) -> Vec<String> {
         "metadata": {"name": "p"}, "spec": spec,
     });
     let text = serde_json::to_string(&policy).unwrap();
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut text.as_bytes()).unwrap();
+    let report = manifest::report(&text, &[]);
     let of_rules = report
         .findings
         .iter()
@@ -349,11 +345,7 @@ fn bindings() {
         (file("", &rules("example.com", "things", "CREATE")), vec![]),
     ];
     for (text, expect) in cases {
-        let options = Options {
-            paths: vec![PathBuf::from("-")],
-            ..Options::default()
-        };
-        let report = check::run(&options, &mut text.as_bytes()).unwrap();
+        let report = manifest::report(&text, &[]);
         let of_binding = report
             .findings
             .iter()

@@ -1,11 +1,10 @@
 //! Lists that are written out are used as tuples: each element keeps its type, through macros and variables.
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use std::path::PathBuf;
-
 use serde_json::json;
 use vap_status_controller::cli::check::finding::Severity;
-use vap_status_controller::cli::check::{self, Options};
+
+use crate::manifest;
 
 /// The messages of the warnings about `expression`.
 fn warnings(expression: &str) -> Vec<String> {
@@ -20,12 +19,7 @@ fn warnings(expression: &str) -> Vec<String> {
             "validations": [{"expression": expression}],
         },
     });
-    let text = policy.to_string();
-    let options = Options {
-        paths: vec![PathBuf::from("-")],
-        ..Options::default()
-    };
-    let report = check::run(&options, &mut text.as_bytes()).unwrap();
+    let report = manifest::report(&policy.to_string(), &[]);
     let warnings = report
         .findings
         .into_iter()

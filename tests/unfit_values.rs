@@ -1,5 +1,5 @@
-//! What `kubectl vap check` says of values for which a call fails: texts that are converted, lists that are made and
-//! are too short, divisors that are 0. Each finding has its witness.
+//! Findings of `kubectl vap check` about values for which a call fails: texts that are converted, lists that are
+//! made and are too short, divisors that are 0. Each finding has its witness.
 
 use serde_json::json;
 

@@ -184,7 +184,7 @@ fn reviews_are_no_mistake() {
     finds(("'*'", "'*'"), &["true"], &[]);
 }
 
-/// What has not the shape of a configuration is refused, and the webhooks that can be read are checked.
+/// Anything without the shape of a configuration is refused, and the webhooks that can be read are checked.
 #[test]
 fn unlike_shapes_are_refused() {
     for (webhooks, rule) in [

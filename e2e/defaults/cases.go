@@ -177,19 +177,3 @@ func cases(out *json.Encoder, only string, seed uint64, count int) {
 		}
 	}
 }
-
-// convert gives a created object in another version.
-func (s subject) convert(input tree, other subject) (result tree, err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("panic: %v", broken)
-		}
-	}()
-	object, err := s.stored(input)
-	if err != nil {
-		return nil, err
-	}
-	s.strategy.PrepareForCreate(s.context(), object)
-	s.strategy.Canonicalize(object)
-	return other.external(object)
-}

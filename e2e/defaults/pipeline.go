@@ -88,13 +88,16 @@ func (s subject) plain(input tree) (tree, error) {
 	return s.encode(object)
 }
 
+// recovered makes an error of a panic of the function that defers it.
+func recovered(err *error) {
+	if broken := recover(); broken != nil {
+		*err = fmt.Errorf("panic: %v", broken)
+	}
+}
+
 // stored decodes, sets the defaults, and converts to the version of the storage.
 func (s subject) stored(input tree) (result runtime.Object, err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("panic: %v", broken)
-		}
-	}()
+	defer recovered(&err)
 	object, err := s.decode(input)
 	if err != nil {
 		return nil, err
@@ -122,28 +125,25 @@ func (s subject) context() context.Context {
 }
 
 // created is the input as the API server would store it, without the checks whether it is valid.
-func (s subject) created(input tree) (result tree, err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("panic: %v", broken)
-		}
-	}()
+func (s subject) created(input tree) (tree, error) {
+	return s.convert(input, s)
+}
+
+// convert is the input as the API server would store it, in the version of another subject of the kind.
+func (s subject) convert(input tree, other subject) (result tree, err error) {
+	defer recovered(&err)
 	object, err := s.stored(input)
 	if err != nil {
 		return nil, err
 	}
 	s.strategy.PrepareForCreate(s.context(), object)
 	s.strategy.Canonicalize(object)
-	return s.external(object)
+	return other.external(object)
 }
 
 // updated is the input as the API server would store it in the place of old.
 func (s subject) updated(input, old tree) (result tree, err error) {
-	defer func() {
-		if broken := recover(); broken != nil {
-			err = fmt.Errorf("panic: %v", broken)
-		}
-	}()
+	defer recovered(&err)
 	strategy, ok := s.strategy.(rest.RESTUpdateStrategy)
 	if !ok {
 		return nil, fmt.Errorf("no strategy for updates")

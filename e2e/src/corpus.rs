@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
-use crate::parity::documents::load_policies;
+use crate::documents::load_policies;
 
 /// The folder of the corpus of real policies.
 ///

@@ -1,5 +1,6 @@
 //! Code shared by the end-to-end tests, the demo and the benches.
 
+pub mod answer;
 pub mod builtin;
 #[expect(
     clippy::indexing_slicing,
@@ -13,6 +14,7 @@ pub mod controller;
 pub mod corpus;
 pub mod defaults;
 pub mod demo;
+pub mod documents;
 pub mod fault_proxy;
 pub mod kubernetes;
 pub mod live;

@@ -12,11 +12,11 @@
 
 use std::time::{Duration, Instant};
 
+use e2e::answer::Answer;
 use e2e::controller::{
     Controller, control_plane, grant_access_reviews, grant_params, install_probes, repository,
 };
 use http::Request;
-use http_body_util::BodyExt;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
@@ -104,24 +104,10 @@ impl Group {
     }
 }
 
-/// Answer of the API server to a dry run.
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    body: Value,
-    warnings: Vec<String>,
-}
-
-impl Answer {
-    fn message(&self) -> &str {
-        self.body["message"].as_str().unwrap_or_default()
-    }
-
-    /// Reports whether our policy denied the request.
-    fn is_denied(&self) -> bool {
-        self.message().contains("denied request: ")
-            || self.message().contains("failed to configure")
-    }
+/// Reports whether our policy denied the request.
+fn is_denied(answer: &Answer) -> bool {
+    let message = answer.message();
+    message.contains("denied request: ") || message.contains("failed to configure")
 }
 
 async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
@@ -140,20 +126,7 @@ async fn dry_run(client: &Client, group: &Group, sample: &Sample) -> Answer {
         .header("content-type", "application/json")
         .body(kube::client::Body::from(body.into_bytes()))
         .unwrap();
-    let response = client.send(request).await.unwrap();
-    let (head, body) = response.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    let warnings = head.headers.get_all("warning").iter().map(|value| {
-        // `299 - "text"`, with quotes and backslashes escaped.
-        let text = value.to_str().unwrap();
-        let text = text.strip_prefix("299 - ").unwrap();
-        serde_json::from_str(text).unwrap()
-    });
-    Answer {
-        status: head.status.as_u16(),
-        warnings: warnings.collect(),
-        body: serde_json::from_slice(&bytes).unwrap(),
-    }
+    Answer::to(client, request).await.unwrap()
 }
 
 /// Words of the API server about errors, of its own and of expressions.
@@ -169,7 +142,7 @@ const ERRORS: [&str; 7] = [
 
 /// Returns the expectation of a probe that follows from what the API server did.
 fn expectation(answer: &Answer) -> Value {
-    if !answer.is_denied() {
+    if !is_denied(answer) {
         assert!(answer.status < 300, "{answer:?}");
         return json!({"decision": "Allow", "warnings": answer.warnings});
     }
@@ -278,7 +251,7 @@ async fn enforced(client: &Client, group: &Group) {
         for sample in &group.requests {
             let answer = dry_run(client, group, sample).await;
             let is_settled = !answer.message().contains("not yet synced");
-            if is_settled && (answer.is_denied() || !answer.warnings.is_empty()) {
+            if is_settled && (is_denied(&answer) || !answer.warnings.is_empty()) {
                 return;
             }
         }
@@ -350,7 +323,7 @@ async fn probes_find_what_the_api_server_does() {
         let answers = settled(&client, group).await;
         n_denied += answers
             .iter()
-            .filter(|(_, answer)| answer.is_denied())
+            .filter(|(_, answer)| is_denied(answer))
             .count();
         let probe = probe(&client, group, &user, &answers).await;
         probes.create(&PostParams::default(), &probe).await.unwrap();

@@ -15,10 +15,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use e2e::answer::Answer;
 use e2e::controller::{control_plane, repository};
 use e2e::random::{Random, from_environment};
 use http::Request;
-use http_body_util::BodyExt as _;
 use kube::Client;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ const CONDITIONS: u64 = 6;
 /// The least that must be compared, so that none gets lost unnoticed.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
-/// What an API server makes up, or takes from its configuration.
+/// Fields that an API server makes up, or takes from its configuration.
 const MADE: [&str; 16] = [
     "uid",
     "creationTimestamp",
@@ -97,37 +97,12 @@ fn target(builtin: &Builtin, object: &Value) -> Target {
     }
 }
 
-/// An answer of the API server: status, body, warnings.
-#[derive(Clone, Debug, PartialEq)]
-struct Answer {
-    status: u16,
-    body: Value,
-    warnings: Vec<String>,
-}
-
-impl Answer {
-    fn message(&self) -> &str {
-        self.body["message"].as_str().unwrap_or_default()
-    }
-}
-
 async fn post(client: &Client, path: &str, object: &Value) -> Answer {
     let request = Request::post(path)
         .header("content-type", "application/json")
         .body(kube::client::Body::from(object.to_string().into_bytes()))
         .unwrap();
-    let response = client.send(request).await.unwrap();
-    let (head, body) = response.into_parts();
-    let bytes = body.collect().await.unwrap().to_bytes();
-    let warnings = head.headers.get_all("warning").iter().map(|value| {
-        let text = value.to_str().unwrap().strip_prefix("299 - ").unwrap();
-        serde_json::from_str(text).unwrap()
-    });
-    Answer {
-        status: head.status.as_u16(),
-        warnings: warnings.collect(),
-        body: serde_json::from_slice(&bytes).unwrap(),
-    }
+    Answer::to(client, request).await.unwrap()
 }
 
 async fn dry_run(client: &Client, target: &Target, object: &Value) -> Answer {

@@ -1,5 +1,5 @@
-//! What `kubectl vap check` says of common mistakes against a real API server: the request that a finding has as its
-//! witness is sent, and gets what the finding says.
+//! Findings of `kubectl vap check` about common mistakes, against a real API server: the request that a finding has
+//! as its witness is sent, and gets what the finding says.
 
 #![allow(
     clippy::indexing_slicing,
@@ -171,7 +171,7 @@ struct Sent {
     operation: String,
     resource: Resource,
     object: Value,
-    /// What else is known of the user.
+    /// Other attributes of the user.
     extra: Value,
     is_denied: bool,
     says: String,

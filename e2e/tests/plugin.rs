@@ -151,6 +151,28 @@ impl Bench {
         self.vap_by("admin", arguments)
     }
 
+    /// Permits ann to read policies, and nothing else.
+    fn let_ann_read_policies(&self) {
+        for command in [
+            "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies",
+            "create clusterrolebinding policies --clusterrole=policies --user=ann",
+        ] {
+            self.kubectl(&command.split(' ').collect::<Vec<_>>());
+        }
+    }
+
+    /// The output of a command of ann's, once the API server knows what she may read.
+    fn output_for_ann(&self, arguments: &[&str]) -> Output {
+        let deadline = Instant::now() + TIMEOUT;
+        loop {
+            let output = self.vap_by("ann", arguments);
+            if !output.stdout.is_empty() || Instant::now() > deadline {
+                return output;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
     /// The output of a command that ends with this status.
     #[track_caller]
     fn check(&self, arguments: &[&str], status: i32) -> String {
@@ -323,25 +345,9 @@ async fn what_cannot_be_read_of_a_cluster_is_said() {
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 
     // Policies may, and bindings may not.
-    let role =
-        "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
-    bench.kubectl(&role.split(' ').collect::<Vec<_>>());
-    bench.kubectl(&[
-        "create",
-        "clusterrolebinding",
-        "policies",
-        "--clusterrole=policies",
-        "--user=ann",
-    ]);
+    bench.let_ann_read_policies();
     let file = bench.file("p.yaml", &policy("of-file", "object.spec.size <= 5"));
-    let deadline = Instant::now() + TIMEOUT;
-    let report = loop {
-        let report = bench.vap_by("ann", &["check", "--live", "-o", "json"]);
-        if !report.stdout.is_empty() || Instant::now() > deadline {
-            break report;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    let report = bench.output_for_ann(&["check", "--live", "-o", "json"]);
     assert_eq!(report.status.code(), Some(2), "{report:?}");
     let report: Value = serde_json::from_slice(&report.stdout).unwrap();
     let server = bench.control_plane.url();
@@ -441,24 +447,8 @@ async fn status_judges_where_no_controller_has() {
     assert_eq!(bound["reason"], "NoBindings");
 
     // Who may not read bindings is told so.
-    let role =
-        "create clusterrole policies --verb=get,list,watch --resource=validatingadmissionpolicies";
-    bench.kubectl(&role.split(' ').collect::<Vec<_>>());
-    bench.kubectl(&[
-        "create",
-        "clusterrolebinding",
-        "policies",
-        "--clusterrole=policies",
-        "--user=ann",
-    ]);
-    let deadline = Instant::now() + TIMEOUT;
-    let output = loop {
-        let output = bench.vap_by("ann", &["status"]);
-        if !output.stdout.is_empty() || Instant::now() > deadline {
-            break output;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    };
+    bench.let_ann_read_policies();
+    let output = bench.output_for_ann(&["status"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(

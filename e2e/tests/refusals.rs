@@ -1,4 +1,4 @@
-//! What the API server refuses at create is what `kubectl vap check` calls refused, and nothing else.
+//! Refusals of the API server at create are what `kubectl vap check` calls refused, and nothing else.
 
 #![allow(
     clippy::print_stdout,

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::check::render::{BOLD, painted};
 use super::check::report::CheckReport;
-use super::check::suggestion::nearest;
 use super::error::CliError;
 use super::terminal::Terminal;
 use super::text::wrap;
+use crate::policy::nearest::nearest;
 use crate::policy::rule::{Entry, Example, Rule};
 
 /// The output of `kubectl vap explain -o json`.

@@ -17,6 +17,7 @@ pub mod eval;
 pub mod exit;
 pub mod explain;
 pub mod input;
+mod judge;
 mod live;
 pub mod names;
 mod parallel;

@@ -18,6 +18,7 @@ use super::connection::{self, Connected, innermost, one_line};
 use super::controller::{ControllerReport, LeaseFacts, Seen};
 use super::error::CliError;
 use super::exit::Exit;
+use super::judge;
 use super::live::objects::{self, Listed};
 use super::live::{self, Gap, Selection};
 use super::names;
@@ -131,7 +132,7 @@ async fn judged(
     }
     let mut policies = policies;
     policies.retain(|policy| unjudged.iter().any(|name| name == objects::name(policy)));
-    match live::judge(connected, policies.into_iter()).await {
+    match judge::judge(connected, policies.into_iter()).await {
         Ok((judged, gaps)) => {
             let mut report = report.judged(&judged);
             let fatal = gaps.iter().filter(|gap| gap.is_fatal);

@@ -39,12 +39,12 @@ pub(crate) struct CheckResult {
     addresses: u64,
     /// The documents of them that could not be had.
     missing: Vec<Missing>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CheckOutcome,
 }
 
 /// How a check ended.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum CheckOutcome {
     /// It ran to its end.
     Done {
         findings: Vec<CompileFinding>,
@@ -89,11 +89,11 @@ impl CheckResult {
     /// Reports whether its messages suggest resources in place of those that are not served.
     pub(crate) fn has_suggestions(&self) -> bool {
         match &self.outcome {
-            Outcome::Done { matched, .. }
-            | Outcome::Panicked {
+            CheckOutcome::Done { matched, .. }
+            | CheckOutcome::Panicked {
                 matched: Some(matched),
             } => !matched.unserved.is_empty(),
-            Outcome::Panicked { matched: None } => false,
+            CheckOutcome::Panicked { matched: None } => false,
         }
     }
 }
@@ -177,7 +177,7 @@ pub(crate) async fn check(
         checked,
     }) = examined.await?
     else {
-        let outcome = Outcome::Panicked { matched: None };
+        let outcome = CheckOutcome::Panicked { matched: None };
         return Ok(Some(result(BTreeSet::new(), Vec::new(), outcome)));
     };
     let (findings, n_expressions) = (compiled.findings().to_vec(), compiled.n_expressions());
@@ -204,14 +204,14 @@ pub(crate) async fn check(
     };
     let matched = Matched::from(matches);
     let outcome = match typed {
-        Some(typed) => Outcome::Done {
+        Some(typed) => CheckOutcome::Done {
             findings,
             n_expressions,
             matched,
             typed,
             waiting,
         },
-        None => Outcome::Panicked {
+        None => CheckOutcome::Panicked {
             matched: Some(matched),
         },
     };

@@ -16,7 +16,6 @@ use super::cluster_snapshot::ClusterSnapshot;
 use super::events::Events;
 use super::leadership::Leadership;
 use super::log_throttle::LogThrottle;
-use super::pace::Pace;
 use super::params::Params;
 use super::probe_runner::ProbeRunner;
 use super::queue::Queue;
@@ -24,6 +23,7 @@ use super::readiness::Readiness;
 use super::schemas::SchemaCache;
 use super::store::Store;
 use super::supervisor::Supervisor;
+use super::write_limiter::WriteLimiter;
 use crate::policy::analysis::Profile;
 use crate::probe::api::PolicyProbe;
 use crate::schema::{Gvk, Gvr};
@@ -78,7 +78,7 @@ pub(crate) struct Context {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) readiness: Readiness,
     pub(crate) log_throttle: LogThrottle,
-    pub(crate) pace: Pace,
+    pub(crate) write_limiter: WriteLimiter,
     pub(crate) events: Events,
     pub(crate) supervisor: Supervisor,
     pub(crate) leadership: Leadership,
@@ -120,7 +120,7 @@ impl Context {
             metrics,
             readiness: Readiness::default(),
             log_throttle: LogThrottle::default(),
-            pace: Pace::default(),
+            write_limiter: WriteLimiter::default(),
             events: Events::default(),
             now: Timestamp::now,
             snapshot: RwLock::default(),

@@ -27,7 +27,6 @@ mod lease;
 mod list_watch;
 mod log_throttle;
 mod observe;
-mod pace;
 mod packed;
 mod params;
 mod periodic_resync;
@@ -44,6 +43,7 @@ mod store;
 mod supervisor;
 mod unreadable;
 mod watch;
+mod write_limiter;
 
 #[cfg(test)]
 mod tests;

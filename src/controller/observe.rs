@@ -6,7 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::binding_state::{self, Bindings};
-use super::check::{CheckResult, Interrupted, Outcome, check};
+use super::check::{CheckOutcome, CheckResult, Interrupted, check};
 use super::cluster_snapshot::ClusterSnapshot;
 use super::context::Context;
 use super::crds::{self, Crds};
@@ -165,7 +165,7 @@ impl Facts {
         ready_requires: &'a BTreeSet<ConditionType>,
     ) -> Observed<'a> {
         let (compiled, matches, types) = match &self.result.outcome {
-            Outcome::Done {
+            CheckOutcome::Done {
                 findings,
                 n_expressions,
                 matched,
@@ -182,7 +182,7 @@ impl Facts {
                     waiting,
                 }),
             ),
-            Outcome::Panicked { matched } => (
+            CheckOutcome::Panicked { matched } => (
                 Checked::Panicked,
                 matched.as_ref().map_or(Checked::Panicked, Checked::Done),
                 Checked::Panicked,

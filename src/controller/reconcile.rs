@@ -105,8 +105,8 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             retries_with_backoff: false,
         });
     };
-    if !context.pace.may_write(name) {
-        if context.log_throttle.is_due("pace") {
+    if !context.write_limiter.may_write(name) {
+        if context.log_throttle.is_due("write_limiter") {
             tracing::warn!(
                 policy = name,
                 "the status was written 100 times in a minute, each time with other contents: does a second \

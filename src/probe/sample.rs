@@ -9,7 +9,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::api::Samples;
-use super::validation::Violation;
+use super::validation::{Violation, type_name};
 use crate::schema::Gvk;
 use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::escape::{escape, unescape};
@@ -359,17 +359,5 @@ fn wanted(kind: &DeclKind) -> &'static str {
         | DeclKind::Timestamp
         | DeclKind::Cel(_)
         | DeclKind::Unknown => "string",
-    }
-}
-
-fn type_name(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::Bool(_) => "boolean",
-        Json::Number(number) if number.is_f64() => "number",
-        Json::Number(_) => "integer",
-        Json::String(_) => "string",
-        Json::Array(_) => "array",
-        Json::Object(_) => "object",
     }
 }

@@ -283,7 +283,8 @@ fn prune_nulls(value: &mut Json, schema: &Json) {
     }
 }
 
-fn type_name(value: &Json) -> &'static str {
+/// The name that OpenAPI has for the type of a value.
+pub(super) fn type_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "boolean",

@@ -6,9 +6,9 @@
 
 use k8s_openapi::api::admissionregistration::v1::{ParamRef, ValidatingAdmissionPolicyBinding};
 
-use super::compute::{Lacks, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::rest_mapper::ApiResource;
 
@@ -82,11 +82,11 @@ fn problem(reference: &ParamRef, params: Option<&ApiResource>) -> Option<String>
 
 /// The condition `Bound`.
 pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
-    let verdict = |status, reason, message: String, lacks| Verdict {
+    let verdict = |status, reason, message: String, evidence| Verdict {
         status,
         reason,
         message,
-        lacks,
+        evidence,
     };
     let bindings = match state {
         BindingsState::Unread => {
@@ -94,7 +94,7 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::Pending,
                 "the bindings were not read yet".to_owned(),
-                Lacks::Evidence,
+                Evidence::Awaited,
             );
         }
         BindingsState::NotPermitted => {
@@ -104,7 +104,7 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
                 "vap-status-controller may not read bindings: grant `list` and `watch` on \
                  validatingadmissionpolicybindings to it"
                     .to_owned(),
-                Lacks::Nothing,
+                Evidence::Complete,
             );
         }
         BindingsState::Known(bindings) => bindings,
@@ -115,7 +115,7 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
             Reason::NoBindings,
             "no ValidatingAdmissionPolicyBinding refers to the policy; it is not enforced"
                 .to_owned(),
-            Lacks::Nothing,
+            Evidence::Complete,
         );
     }
     let broken: Vec<String> = bindings
@@ -138,7 +138,7 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
                 "the API server cannot use {}; {consequence}",
                 message::list(&broken)
             ),
-            Lacks::Nothing,
+            Evidence::Complete,
         );
     }
     let described: Vec<String> = bindings
@@ -164,7 +164,7 @@ pub(super) fn verdict(state: &BindingsState, fails_closed: bool) -> Verdict {
         ConditionStatus::True,
         Reason::BindingsFound,
         text,
-        Lacks::Nothing,
+        Evidence::Complete,
     )
 }
 

@@ -20,8 +20,10 @@ use super::condition::{self, ConditionStatus, ConditionType, Reason};
 pub(crate) use super::params::unserved;
 pub use super::params::{MissingParams, NotServed, ParamKindState, ParamsState, Sought};
 use super::probes::ProbesState;
+use super::ready::{ready, stalled, standing_stalled};
 use super::stalled::{self, Remedy};
 use super::type_checked::{type_checked, uncompiled};
+use super::verdict::{Evidence, Verdict};
 use super::warnings::Warning;
 use super::{bindings, message, params, probes, warnings};
 use crate::policy::analysis::{BEYOND, TypeCheck, UncheckedKind};
@@ -220,54 +222,6 @@ fn is_stalled_by_us(live: &[Condition]) -> bool {
     reason.is_some_and(|reason| reason.remedy() != Remedy::Elsewhere)
 }
 
-/// One condition before it is dated.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Verdict {
-    pub(super) status: ConditionStatus,
-    pub(super) reason: Reason,
-    pub(super) message: String,
-    pub(super) lacks: Lacks,
-}
-
-/// The part of a verdict that cannot be had now, so that it may change by waiting alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lacks {
-    /// Nothing.
-    Nothing,
-    /// Some detail: the status is right in any case.
-    Detail,
-    /// Evidence: the status may turn out to be another.
-    Evidence,
-    /// Evidence that does not come by waiting: what was known before says nothing of today.
-    Decision,
-}
-
-impl Verdict {
-    pub(super) fn new(status: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            reason,
-            message: message.into(),
-            lacks: Lacks::Nothing,
-        }
-    }
-
-    pub(super) fn lacking(mut self, lacks: Lacks) -> Self {
-        self.lacks = lacks;
-        self
-    }
-
-    pub(super) fn broken_off() -> Self {
-        Self::new(
-            ConditionStatus::Unknown,
-            Reason::InternalError,
-            "the check of this policy broke off on an error of vap-status-controller; its log has \
-             the details",
-        )
-        .lacking(Lacks::Evidence)
-    }
-}
-
 /// The status of a policy at `now`.
 #[must_use]
 pub fn compute(observed: &Observed<'_>, now: Timestamp) -> DesiredStatus {
@@ -368,10 +322,10 @@ fn standing(
     if last.observed_generation != Some(generation) || status == ConditionStatus::Unknown {
         return None;
     }
-    match verdict.lacks {
-        Lacks::Nothing | Lacks::Decision => return None,
-        Lacks::Detail if status != verdict.status => return None,
-        Lacks::Detail | Lacks::Evidence => {}
+    match verdict.evidence {
+        Evidence::Complete | Evidence::Lost => return None,
+        Evidence::WithoutDetail if status != verdict.status => return None,
+        Evidence::WithoutDetail | Evidence::Awaited => {}
     }
     let reason = Reason::from_name(&last.reason)?;
     Some(Verdict::new(status, reason, last.message.clone()))
@@ -485,7 +439,7 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
                 message::list(&undiscovered)
             );
             return Verdict::new(ConditionStatus::Unknown, Reason::DiscoveryIncomplete, text)
-                .lacking(Lacks::Evidence);
+                .with_evidence(Evidence::Awaited);
         }
         // What is not served may be served one day; what is exempt will never be asked about.
         let nothing_serves = || format!("nothing serves {}", message::list(&unserved));
@@ -526,94 +480,11 @@ fn resources_matched(observed: &Observed<'_>) -> Verdict {
     }
     let text = parts.join("; ");
     let verdict = Verdict::new(ConditionStatus::True, Reason::ResourcesServed, text);
-    verdict.lacking(if undiscovered.is_empty() {
-        Lacks::Nothing
+    verdict.with_evidence(if undiscovered.is_empty() {
+        Evidence::Complete
     } else {
-        Lacks::Detail
+        Evidence::WithoutDetail
     })
-}
-
-/// The condition `Ready`.
-///
-/// It is False with the first condition that counts and is False. It is Unknown while a condition
-/// that counts is not known *yet*. Where one cannot be known at all (`NoTypesToCheck`,
-/// `UnsupportedExpression`), waiting would be in vain, and nothing wrong was found: that is True,
-/// and the message says what is not known.
-fn ready(parts: &[(ConditionType, Verdict)], requires: &BTreeSet<ConditionType>) -> Verdict {
-    let counting = || parts.iter().filter(|(type_, _)| requires.contains(type_));
-    if let Some((_, failing)) =
-        counting().find(|(_, verdict)| verdict.status == ConditionStatus::False)
-    {
-        return Verdict::new(
-            ConditionStatus::False,
-            failing.reason,
-            failing.message.clone(),
-        );
-    }
-    let is_pending = |verdict: &Verdict| {
-        matches!(verdict.lacks, Lacks::Evidence | Lacks::Decision)
-            && verdict.status == ConditionStatus::Unknown
-    };
-    if let Some((type_, verdict)) = counting().find(|(_, verdict)| is_pending(verdict)) {
-        return Verdict::new(
-            ConditionStatus::Unknown,
-            Reason::Pending,
-            format!("{type_} is not known yet: {}", verdict.message),
-        );
-    }
-    let unknown: Vec<String> = counting()
-        .filter(|(_, verdict)| verdict.status == ConditionStatus::Unknown)
-        // That nobody wrote a probe is no gap of the checks.
-        .filter(|(_, verdict)| verdict.reason != Reason::NoProbes)
-        .map(|(type_, verdict)| format!("{type_} ({})", verdict.reason))
-        .collect();
-    let text = if unknown.is_empty() {
-        "nothing wrong was found".to_owned()
-    } else {
-        format!(
-            "nothing wrong was found; cannot be told: {}",
-            message::list(&unknown)
-        )
-    };
-    Verdict::new(ConditionStatus::True, Reason::Ready, text)
-}
-
-/// The condition `Stalled`, where it holds: the first condition that counts, is False and lasts.
-///
-/// `Ready` may be False for another reason that passes; it stays False all the same.
-fn stalled(parts: &[(ConditionType, Verdict)], observed: &Observed<'_>) -> Option<Verdict> {
-    let lasts = |verdict: &Verdict| match verdict.reason.remedy() {
-        Remedy::Edit => true,
-        Remedy::EditOrSchema => match (&observed.types, &observed.matches) {
-            (Checked::Done(types), Checked::Done(matches)) => {
-                !types.outcome.has_foreign_kinds
-                    && types.waiting.is_empty()
-                    && matches.incomplete.is_empty()
-            }
-            _ => false,
-        },
-        Remedy::Elsewhere => false,
-    };
-    let (_, lasting) = parts.iter().find(|(type_, verdict)| {
-        observed.ready_requires.contains(type_)
-            && verdict.status == ConditionStatus::False
-            && lasts(verdict)
-    })?;
-    Some(Verdict::new(
-        ConditionStatus::True,
-        lasting.reason,
-        lasting.message.clone(),
-    ))
-}
-
-/// `Stalled` because of warnings, as it was said of the same generation before.
-fn standing_stalled(live: &[Condition], generation: i64) -> Option<Verdict> {
-    let last = condition::find(live, ConditionType::Stalled)?;
-    let reason = Reason::from_name(&last.reason)?;
-    let stands = reason.remedy() == Remedy::EditOrSchema
-        && last.observed_generation == Some(generation)
-        && ConditionStatus::of(last) == ConditionStatus::True;
-    stands.then(|| Verdict::new(ConditionStatus::True, reason, last.message.clone()))
 }
 
 /// The warnings that type checking gave.

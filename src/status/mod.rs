@@ -11,8 +11,10 @@ pub mod lease;
 pub(crate) mod message;
 mod params;
 pub mod probes;
+mod ready;
 pub mod stalled;
 mod type_checked;
+mod verdict;
 pub mod warnings;
 
 #[cfg(test)]

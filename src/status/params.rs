@@ -9,9 +9,9 @@
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicyBinding;
 
-use super::compute::{Lacks, Verdict};
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::policy::admission::Selector;
 use crate::schema::Gvk;
 use crate::schema::rest_mapper::ApiResource;
@@ -248,26 +248,26 @@ pub(super) fn verdict(state: &ParamKindState, fails_closed: bool) -> Verdict {
             ),
         ),
     };
-    let lacks = match state {
-        ParamKindState::Undiscovered { .. } => Lacks::Evidence,
-        _ => Lacks::Nothing,
+    let evidence = match state {
+        ParamKindState::Undiscovered { .. } => Evidence::Awaited,
+        _ => Evidence::Complete,
     };
     Verdict {
         status,
         reason,
         message: text,
-        lacks,
+        evidence,
     }
 }
 
 /// The verdict about params of a kind that is served.
 fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
     let is_served = format!("paramKind {} is served", message::kind(gvk));
-    let verdict = |status, reason, text: &str, lacks| Verdict {
+    let verdict = |status, reason, text: &str, evidence| Verdict {
         status,
         reason,
         message: format!("{is_served}{text}"),
-        lacks,
+        evidence,
     };
     let (n_found, missing) = match params {
         ParamsState::NotReferred => {
@@ -275,7 +275,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::True,
                 Reason::ParamKindServed,
                 "; no binding refers to params of it",
-                Lacks::Nothing,
+                Evidence::Complete,
             );
         }
         ParamsState::Unread => {
@@ -283,7 +283,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::Pending,
                 "; the params were not read yet",
-                Lacks::Evidence,
+                Evidence::Awaited,
             );
         }
         ParamsState::Failed(reason) => {
@@ -292,7 +292,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::Pending,
                 &text,
-                Lacks::Evidence,
+                Evidence::Awaited,
             );
         }
         ParamsState::NotPermitted(text) => {
@@ -304,7 +304,7 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
                 &text,
-                Lacks::Nothing,
+                Evidence::Complete,
             );
         }
         ParamsState::BindingsNotPermitted => {
@@ -312,13 +312,13 @@ fn served(gvk: &Gvk, params: &ParamsState, fails_closed: bool) -> Verdict {
                 ConditionStatus::Unknown,
                 Reason::NotPermitted,
                 "; which params are meant cannot be told, as bindings may not be read (see Bound)",
-                Lacks::Nothing,
+                Evidence::Complete,
             );
         }
         ParamsState::Examined { n_found, missing } => (*n_found, missing),
     };
     let (status, reason, text) = examined(n_found, missing, fails_closed);
-    verdict(status, reason, &text, Lacks::Nothing)
+    verdict(status, reason, &text, Evidence::Complete)
 }
 
 /// The verdict about params that were looked for, and its text.

@@ -2,9 +2,9 @@
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::compute::{Lacks, Verdict};
 use super::condition::{self, ConditionStatus, ConditionType, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::probe::api::{CaseOutcome, CaseStatus, PolicyProbe, PolicyProbeStatus};
 
 /// The greatest length of a text in the status of a case, in bytes: there may be 256 cases.
@@ -46,7 +46,7 @@ pub(super) fn verdict(state: &ProbesState) -> Verdict {
             Reason::ProbesPending,
             "the probes were not read yet",
         )
-        .lacking(Lacks::Evidence),
+        .with_evidence(Evidence::Awaited),
         ProbesState::NotPermitted(text) => {
             Verdict::new(ConditionStatus::Unknown, Reason::NotPermitted, text.clone())
         }
@@ -103,7 +103,7 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
             Reason::ProbesPending,
             format!("{probe}: {problem}"),
         )
-        .lacking(Lacks::Decision);
+        .with_evidence(Evidence::Lost);
     }
     let pending = all(|probe| &probe.pending);
     if !pending.is_empty() {
@@ -117,10 +117,10 @@ fn of_known(probes: &[ProbeFacts]) -> Verdict {
                 describe(&pending)
             ),
         )
-        .lacking(if probes.iter().any(|probe| probe.is_transient) {
-            Lacks::Evidence
+        .with_evidence(if probes.iter().any(|probe| probe.is_transient) {
+            Evidence::Awaited
         } else {
-            Lacks::Decision
+            Evidence::Lost
         });
     }
     Verdict::new(

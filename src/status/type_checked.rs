@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::compute::{
-    Checked, Compiled, Lacks, Observed, Typed, TypedByWildcard, Types, Verdict, when_evaluated,
-    worst,
+    Checked, Compiled, Observed, Typed, TypedByWildcard, Types, when_evaluated, worst,
 };
 use super::condition::{ConditionStatus, Reason};
 use super::message;
+use super::verdict::{Evidence, Verdict};
 use crate::policy::analysis::BEYOND;
 use crate::policy::compile::{CompileFinding, CompileFindingKind};
 
@@ -103,10 +103,10 @@ pub(super) fn type_checked(observed: &Observed<'_>, uncompiled: &BTreeSet<&str>)
         )
     };
     let verdict = Verdict::new(status, reason, format!("{text}{not_checked}"));
-    verdict.lacking(match observed.matches {
-        _ if !waiting.is_empty() => Lacks::Evidence,
-        Checked::Done(matches) if !matches.incomplete.is_empty() => Lacks::Detail,
-        Checked::Done(_) | Checked::Panicked => Lacks::Nothing,
+    verdict.with_evidence(match observed.matches {
+        _ if !waiting.is_empty() => Evidence::Awaited,
+        Checked::Done(matches) if !matches.incomplete.is_empty() => Evidence::WithoutDetail,
+        Checked::Done(_) | Checked::Panicked => Evidence::Complete,
     })
 }
 

@@ -1,4 +1,4 @@
-//! What is known of values: constants, decoded objects, conditions that narrow them, alternatives.
+//! Values as far as they are known: constants, decoded objects, conditions that narrow them, alternatives.
 
 use super::*;
 

@@ -14,7 +14,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 
 use super::consequence::{self, Consequence};
 use super::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use super::expressions::{Checked, PolicyExpression, Role, TextLeft, Words, parse_all};
+use super::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words, parse_all};
 use super::fails_closed;
 use super::rule::Rule;
 use cel::checker::CheckedAst;
@@ -409,16 +409,16 @@ fn outcome(
     let trimmed = trimmed(expression, mode);
     let expression = trimmed.as_ref().map_or(expression, |trimmed| trimmed);
     match expression.check(env) {
-        Checked::Unparsed(found) => {
+        ExpressionCheck::Unparsed(found) => {
             let found = expression.in_words(found, words).clone();
             let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
-        Checked::Failed(_, found) => {
+        ExpressionCheck::Failed(_, found) => {
             let error = compile_error(found, &expression.text, text_left);
             (Err(error), None)
         }
-        Checked::Passed(checked) => {
+        ExpressionCheck::Passed(checked) => {
             let sound = check_result_type(expression.role, &checked)
                 .and_then(|type_| Ok((type_, plan(checked, env)?)));
             match sound {

@@ -93,7 +93,7 @@ impl TextLeft {
 }
 
 /// The outcome of checking an expression in an environment.
-pub(super) enum Checked<'a> {
+pub(super) enum ExpressionCheck<'a> {
     /// The text could not be parsed.
     Unparsed(&'a Diagnostics),
     /// Type errors, with the types as far as they are known.
@@ -158,19 +158,19 @@ impl PolicyExpression {
     /// Checks the expression in `env`: types first, literals after.
     ///
     /// Source: cel-go `cel/env.go`, `Env.Check`.
-    pub(super) fn check(&self, env: &Env) -> Checked<'_> {
+    pub(super) fn check(&self, env: &Env) -> ExpressionCheck<'_> {
         let ast = match &self.parsed {
             Ok(ast) => ast,
-            Err(found) => return Checked::Unparsed(found),
+            Err(found) => return ExpressionCheck::Unparsed(found),
         };
         let (checked, mut found) = checker::check(ast, &self.text, env);
         if found.is_empty() {
             ast_validators::validate(&checked, env, &self.text, &mut found);
         }
         if found.is_empty() {
-            Checked::Passed(checked)
+            ExpressionCheck::Passed(checked)
         } else {
-            Checked::Failed(checked, found)
+            ExpressionCheck::Failed(checked, found)
         }
     }
 }

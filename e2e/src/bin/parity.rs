@@ -9,10 +9,11 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::cases;
-use e2e::cases::coverage::{Coverage, Inputs};
+use e2e::documents;
+use e2e::parity::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, decl, documents, eval, five_kinds, pair, rules, share,
+    admit, bench, compile, decided, decl, eval, five_kinds, pair, rules, share,
     typecheck, witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;

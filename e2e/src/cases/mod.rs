@@ -8,10 +8,9 @@
 //! entries that are iterated over, lists of great lengths, quantities with great exponents.
 
 pub mod admit;
-pub mod coverage;
 pub mod crds;
 pub mod eval;
-mod expressions;
+pub(crate) mod expressions;
 mod mistakes;
 mod mutate;
 mod objects;

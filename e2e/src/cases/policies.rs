@@ -14,7 +14,7 @@ use super::choices::Choices;
 use super::expressions::{authorizer_type, make, material};
 use super::generator::Material;
 use super::{choices, eval, mutate, pick, pieces, policy_changes};
-use crate::parity::documents::load_documents;
+use crate::documents::load_documents;
 
 /// A kind that policies are about.
 pub(super) struct Subject {

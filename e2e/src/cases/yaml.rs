@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::yaml_pieces::{PIECES, SCALARS, WORDS};
 use crate::random::Random;
 
-/// What texts are made of.
+/// The parts of which texts are made.
 #[derive(Clone, Debug)]
 pub struct Source {
     /// Texts to begin with.

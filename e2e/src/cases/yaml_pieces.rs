@@ -1,4 +1,4 @@
-//! What generated texts of YAML are made of.
+//! Pieces of which generated texts of YAML are made.
 
 /// Scalars that look like something else, or are written oddly.
 pub(super) const SCALARS: &[&str] = &[

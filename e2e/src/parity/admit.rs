@@ -19,10 +19,10 @@ use vap_status_controller::policy::admission::{
 };
 use vap_status_controller::schema::{Gvk, Gvr, RestMapper};
 
-use super::documents;
 use super::guard::{Panic, guard};
 use super::schemas::Schemas;
 use super::write_line;
+use crate::documents;
 
 /// A request to admit, and the policy to admit it by.
 #[derive(Debug, Deserialize)]

@@ -16,7 +16,8 @@ use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::{CompileMode, compile as compile_policy};
 
 use super::schemas::Schemas;
-use super::{admit, compile, documents, eval, typecheck};
+use super::{admit, compile, eval, typecheck};
+use crate::documents;
 
 /// The subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

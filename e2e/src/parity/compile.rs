@@ -6,8 +6,8 @@ use serde::Serialize;
 use vap_status_controller::cel::cost::{CostEstimate, UnknownSizes};
 use vap_status_controller::policy::compile::{CompileMode, CompiledExpression, CompiledPolicy};
 
-use super::documents::PolicyDoc;
 use super::guard::{Panic, guard};
+use crate::documents::PolicyDoc;
 
 /// The output for a policy and a mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

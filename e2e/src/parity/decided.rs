@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use vap_status_controller::policy::admission::{Evaluation, EvaluationResult};
 
 use super::admit::{ReadyCase, each_case};
-use super::documents;
 use super::schemas::Schemas;
 use super::write_line;
+use crate::documents;
 
 /// A case of the corpus.
 #[derive(Debug, Deserialize)]

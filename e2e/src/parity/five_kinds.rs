@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::documents;
 use super::write_line;
+use crate::documents;
 
 /// Prints the policies of `paths`, each with rules that match five kinds of workloads, as documents of YAML.
 ///

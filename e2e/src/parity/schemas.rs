@@ -13,7 +13,7 @@ use vap_status_controller::schema::offline::Offline;
 use vap_status_controller::schema::resolver::SchemaSet;
 use vap_status_controller::schema::{Crd, GroupVersion, RestMapper};
 
-use super::documents;
+use crate::documents;
 
 /// The knowledge of the types of a cluster.
 #[derive(Debug)]

@@ -17,7 +17,8 @@ use vap_status_controller::policy::compile::CompileMode;
 
 use super::bench::What;
 use super::schemas::Schemas;
-use super::{admit, compile, documents, eval, pair, typecheck};
+use super::{admit, compile, eval, pair, typecheck};
+use crate::documents;
 
 /// The subject and the settings of a comparison.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use vap_status_controller::policy::compile::CompiledPolicy;
 use vap_status_controller::schema::Gvk;
 use vap_status_controller::status::warnings::warnings;
 
-use super::documents::PolicyDoc;
 use super::guard::{Panic, guard};
 use super::schemas::Schemas;
+use crate::documents::PolicyDoc;
 
 /// The output for a policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::policy::rule::Rule;
 
-use super::{documents, pair, write_line};
+use super::{pair, write_line};
+use crate::documents;
 
 /// A comparison.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What the API server refuses at create, beside what `kubectl vap check` says it refuses.
+//! Refusals of the API server at create, beside what `kubectl vap check` says it refuses.
 //!
 //! [`mutants`] makes policies, bindings and webhook configurations with mistakes from a seed; [`verdict`] asks a real API server about one,
 //! by a create with strict field validation, whose result is deleted again; [`ours`] are the findings of the check.

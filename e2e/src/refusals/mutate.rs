@@ -49,7 +49,7 @@ impl Sort {
 /// An object with a mistake, perhaps.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// What it is.
+    /// The sort of object.
     pub sort: Sort,
     /// The object.
     pub text: String,

@@ -9,7 +9,7 @@ use crate::cel::diagnostic::{Candidates, Hint};
 use crate::cel::types::{FieldTypes, Type};
 use crate::library::environment::base_env;
 use crate::policy::nearest::nearest_of;
-pub(in crate::cli) use crate::policy::nearest::{nearest, nearest_only};
+pub(super) use crate::policy::nearest::{nearest, nearest_only};
 use crate::schema::escape::unescape;
 
 /// For how many fields of a policy a similar one is looked for.

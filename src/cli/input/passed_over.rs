@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Place, SourceText};
-use crate::cli::check::suggestion::nearest;
+use crate::policy::nearest::nearest;
 
 /// The group of policies and bindings.
 const GROUP: &str = "admissionregistration.k8s.io";

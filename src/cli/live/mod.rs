@@ -9,7 +9,7 @@ mod params;
 mod plan;
 mod schemas;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -21,7 +21,6 @@ use self::objects::{Kind, Listed};
 pub(super) use self::params::Bound;
 pub(super) use self::plan::Plan;
 pub(super) use self::schemas::{Served, with_crds};
-use super::check::{self, known::Known};
 use super::connection::Connected;
 use super::error::CliError;
 use super::input::files::ReadFile;
@@ -31,7 +30,6 @@ use crate::cluster::error::Error;
 use crate::policy;
 use crate::policy::matching;
 use crate::schema::RestMapper;
-use crate::status::compute::DesiredStatus;
 
 /// Requests at once.
 const CONCURRENCY: usize = 6;
@@ -195,32 +193,6 @@ pub(super) async fn policies(
     }
 }
 
-/// The statuses of policies of the cluster as the controller would write them, by name, and what could not be read;
-/// a policy whose check broke off has none.
-///
-/// # Errors
-/// Where the cluster cannot be asked at all.
-pub(super) async fn judge(
-    connected: &Connected,
-    policies: impl Iterator<Item = Value>,
-) -> Result<(BTreeMap<String, DesiredStatus>, Vec<Gap>), CliError> {
-    let mut input = Input::default();
-    for policy in policies {
-        add(&mut input, Kind::Policy, policy);
-    }
-    let (asked, served) = read(connected, None, &mut input, &Input::default()).await?;
-    let known = Known::of_cluster(std::iter::empty(), served)?;
-    let mut judged = BTreeMap::new();
-    for policy in &input.policies {
-        if let (Some(name), Some(status)) =
-            (policy.name(), check::policy::status(&policy.value, &known))
-        {
-            judged.insert(name.to_owned(), status);
-        }
-    }
-    Ok((judged, asked.gaps))
-}
-
 /// Adds the bindings of the policies of `input`, and all where all policies are asked for; the answer are the
 /// policies that are in the cluster and not among the input.
 async fn bindings(
@@ -281,7 +253,7 @@ async fn bindings(
 }
 
 /// Adds an object to the input, as the text that `kubectl get -o yaml` shows.
-fn add(input: &mut Input, kind: Kind, mut object: Value) {
+pub(super) fn add(input: &mut Input, kind: Kind, mut object: Value) {
     let [_, _, singular] = kind.names();
     let name = format!("{singular}/{}", objects::name(&object));
     if let Some(Value::Object(metadata)) = object.get_mut("metadata") {

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::check::policy::finding;
-use crate::cli::check::suggestion::nearest;
 use crate::cli::input::{Object, Place};
+use crate::policy::nearest::nearest;
 use crate::policy::rule::Rule;
 use crate::probe::api::PolicyProbeSpec;
 use crate::probe::validation::{Validator, Violation};

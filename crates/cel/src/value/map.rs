@@ -1,14 +1,17 @@
 //! Maps: objects with named fields, maps of any keys, or entries made on access.
 
+mod entries;
+
 use std::any::Any;
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Hashed;
+use self::entries::Entries;
 use super::{EvalError, Traits, Value};
 use crate::types::Type;
+
+pub(crate) use self::entries::Key;
 
 /// A map whose values are made on access, such as an object with a schema, or variables that are
 /// evaluated when they are first read.
@@ -125,176 +128,6 @@ impl Drop for Fields {
         if self.0.iter().any(|(_, value)| value.is_nested()) {
             super::release(self.0.drain(..).map(|(_, value)| value).collect());
         }
-    }
-}
-
-/// Entries of any keys, in the order of insertion, dropped without recursion.
-#[derive(Clone, Debug, Default)]
-struct Entries {
-    entries: Vec<(Value, Value)>,
-    /// The places of the keys, if there are many.
-    index: Option<HashMap<Key, usize>>,
-}
-
-impl Drop for Entries {
-    fn drop(&mut self) {
-        if self
-            .entries
-            .iter()
-            .any(|(key, value)| key.is_nested() || value.is_nested())
-        {
-            super::release(
-                self.entries
-                    .drain(..)
-                    .flat_map(|(key, value)| [key, value])
-                    .collect(),
-            );
-        }
-    }
-}
-
-/// The identity of a key: Go's `==` on the values of upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    /// By its bits; zeros are one.
-    Double(u64),
-    String(Arc<str>),
-    Duration(i64),
-    Timestamp(i64, u32, i32),
-    Type(Arc<Type>),
-    /// A value that is equal to those of its type with the same text.
-    Opaque(&'static str, String),
-    /// A value that is equal to itself alone, by its place in memory.
-    Identity(usize),
-    /// A value that is not equal to itself.
-    Never,
-}
-
-impl Key {
-    /// # Errors
-    ///
-    /// That of Go, for byte sequences and what else holds a slice.
-    pub(crate) fn new(value: &Value) -> Result<Self, EvalError> {
-        Ok(match value {
-            Value::Null => Self::Null,
-            Value::Bool(value) => Self::Bool(*value),
-            Value::Int(value) => Self::Int(*value),
-            Value::Uint(value) => Self::Uint(*value),
-            Value::Double(value) if value.is_nan() => Self::Never,
-            Value::Double(value) => Self::Double((*value + 0.0).to_bits()),
-            Value::String(text) => Self::String(Arc::clone(text)),
-            Value::Duration(nanos) => Self::Duration(*nanos),
-            Value::Timestamp(at) => Self::Timestamp(at.seconds, at.nanos, at.offset_seconds),
-            Value::Type(of) => Self::Type(Arc::clone(of)),
-            Value::List(list) => Self::Identity(list.address()),
-            Value::Map(map) => Self::Identity(map.address()),
-            Value::Optional(optional) => match optional.get() {
-                Some(held) => Self::Identity(std::ptr::from_ref(held).addr()),
-                None => Self::Identity(0),
-            },
-            Value::Opaque(opaque) => match opaque.hashed() {
-                Hashed::ByAddress => Self::Identity(Arc::as_ptr(opaque).cast::<()>().addr()),
-                Hashed::ByText(text) => Self::Opaque(opaque.go_type(), text),
-                Hashed::Never => {
-                    return Err(EvalError::internal(&format!(
-                        "runtime error: hash of unhashable type {}",
-                        opaque.go_type()
-                    )));
-                }
-            },
-            Value::Error(_) => Self::Never,
-            Value::Bytes(_) => {
-                return Err(EvalError::internal(
-                    "runtime error: hash of unhashable type types.Bytes",
-                ));
-            }
-        })
-    }
-}
-
-/// Maps of more entries than these are indexed.
-const FEW: usize = 8;
-
-impl Entries {
-    fn position(&self, key: &Key) -> Option<usize> {
-        if *key == Key::Never {
-            return None;
-        }
-        match &self.index {
-            Some(index) => index.get(key).copied(),
-            None => self
-                .entries
-                .iter()
-                .position(|(other, _)| Key::new(other).is_ok_and(|other| other == *key)),
-        }
-    }
-
-    fn insert(&mut self, key: Value, value: Value) -> Result<(), EvalError> {
-        let identity = Key::new(&key)?;
-        match self.position(&identity) {
-            Some(at) => {
-                if let Some(entry) = self.entries.get_mut(at) {
-                    entry.1 = value;
-                }
-            }
-            None => {
-                let at = self.entries.len();
-                self.entries.push((key, value));
-                if let Some(index) = &mut self.index {
-                    index.insert(identity, at);
-                } else if at >= FEW {
-                    self.build_index()?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn build_index(&mut self) -> Result<(), EvalError> {
-        let mut index = HashMap::with_capacity(self.entries.len());
-        for (at, (key, _)) in self.entries.iter().enumerate() {
-            index.insert(Key::new(key)?, at);
-        }
-        self.index = Some(index);
-        Ok(())
-    }
-
-    fn remove(&mut self, key: &Value) -> Result<(), EvalError> {
-        if let Some(at) = self.position(&Key::new(key)?) {
-            self.entries.remove(at);
-            if self.index.take().is_some() {
-                self.build_index()?;
-            }
-        }
-        Ok(())
-    }
-
-    fn find(&self, key: &Value) -> Result<Option<&Value>, EvalError> {
-        if self.entries.is_empty() {
-            return Ok(None);
-        }
-        let found = |key: &Key| {
-            let at = self.position(key)?;
-            self.entries.get(at).map(|(_, value)| value)
-        };
-        if let Some(value) = found(&Key::new(key)?) {
-            return Ok(Some(value));
-        }
-        // Numbers find keys of another numeric type, if they are the same number.
-        let others = match key {
-            Value::Double(value) => [
-                super::compare::double_to_int(*value).map(Key::Int),
-                super::compare::double_to_uint(*value).map(Key::Uint),
-            ],
-            Value::Int(value) => [u64::try_from(*value).ok().map(Key::Uint), None],
-            Value::Uint(value) => [i64::try_from(*value).ok().map(Key::Int), None],
-            _ => [None, None],
-        };
-        Ok(others.iter().flatten().find_map(found))
     }
 }
 

@@ -13,6 +13,7 @@ mod tests;
 
 use cel::cost::factors::{LIST_CREATE_BASE_COST, STRUCT_CREATE_BASE_COST};
 use cel::cost::{Costs, RuntimeCost, StaticCost};
+use cel::value::Value;
 
 /// The cost of a question to the authorizer, in cost units: two fit into a call.
 pub const AUTHORIZER_CHECK_COST: u64 = 350_000;
@@ -97,11 +98,13 @@ pub(super) const SEARCHED: Costs = of_function(
     RuntimeCost::ByArgs(measured::searched),
 );
 
-/// A text is held against a format.
-pub(super) const VALIDATED: Costs = of_function(
-    StaticCost::Of(estimated::validate),
-    RuntimeCost::ByArgs(measured::validated),
-);
+/// A text is held against a format, whose library measures that.
+pub(super) const fn validated(measured: fn(&[Value]) -> u64) -> Costs {
+    of_function(
+        StaticCost::Of(estimated::validate),
+        RuntimeCost::ByArgs(measured),
+    )
+}
 
 /// An address is compared with a network.
 pub(super) const CONTAINS_IP: Costs = of_function(

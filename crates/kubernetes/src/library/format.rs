@@ -6,10 +6,11 @@ pub mod validation;
 pub use formats::Format;
 
 use super::args::{Result, opaque, strings, text};
-use super::costs::{NOMINAL, VALIDATED};
+use super::costs::{self, NOMINAL};
 use super::version::V1_31;
 use Sig::{List, Optional, String};
 use cel::cost::Costs;
+use cel::cost::measure::{matching_cost, size_at};
 use cel::decls::{Context, OverloadRow, Sig, Source};
 use cel::value::Value;
 
@@ -27,7 +28,7 @@ pub static ROWS: &[OverloadRow] = &[
         "format-validate",
         &[NAMED_FORMAT, String],
         Optional(&List(&String)),
-        VALIDATED,
+        costs::validated(validation_cost),
         SOURCE,
     )
     .evaluated_by(validate),
@@ -171,6 +172,16 @@ fn validate(_: &Context, args: &[Value]) -> Result {
     } else {
         Value::some(strings(messages))
     })
+}
+
+/// The cost of matching the text with the pattern that upstream takes the format's check to be.
+///
+/// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
+fn validation_cost(args: &[Value]) -> u64 {
+    match args.first().and_then(Value::downcast::<Format>) {
+        Some(format) => matching_cost(size_at(args, 1), format.pattern_len),
+        None => 1,
+    }
 }
 
 fn named(_: &Context, args: &[Value]) -> Result {

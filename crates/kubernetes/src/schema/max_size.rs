@@ -224,7 +224,7 @@ impl Around {
 mod tests {
     use super::*;
     use crate::schema::DeclField;
-    use cel::checker;
+    use cel::checker::{self, CheckedAst};
     use cel::cost::CostEstimate;
     use cel::decls::Variable;
     use cel::env::{Env, Library};
@@ -253,11 +253,8 @@ mod tests {
         estimate_of(expression, variables, |sizes| sizes)
     }
 
-    fn estimate_of<const N: usize>(
-        expression: &str,
-        variables: [(Arc<str>, Arc<DeclType>); N],
-        supposing: impl Fn(DeclaredSizes) -> DeclaredSizes,
-    ) -> CostEstimate {
+    /// The types of the parts of `expression`, in the standard library with these variables.
+    fn checked(expression: &str, variables: &[(Arc<str>, Arc<DeclType>)]) -> CheckedAst {
         let mut library = Library::default();
         for rows in stdlib::TABLES {
             library.add_overloads(rows);
@@ -269,6 +266,15 @@ mod tests {
         let ast = Arc::new(syntax::parse(expression).0.unwrap());
         let (checked, found) = checker::check(&ast, expression, &env);
         assert!(found.is_empty(), "{}", found.render(expression));
+        checked
+    }
+
+    fn estimate_of<const N: usize>(
+        expression: &str,
+        variables: [(Arc<str>, Arc<DeclType>); N],
+        supposing: impl Fn(DeclaredSizes) -> DeclaredSizes,
+    ) -> CostEstimate {
+        let checked = checked(expression, &variables);
         let sizes = supposing(DeclaredSizes::new(variables));
         estimate(&checked, &sizes, CostOptions::default())
     }
@@ -380,14 +386,6 @@ mod tests {
         ];
         let type_ = DeclType::object("A", fields);
         let variables: [(Arc<str>, Arc<DeclType>); 1] = [("a".into(), type_)];
-        let mut library = Library::default();
-        for rows in stdlib::TABLES {
-            library.add_overloads(rows);
-        }
-        let declared = variables.iter();
-        let env = Env::new(Arc::new(library)).extend(
-            declared.map(|(name, type_)| Variable::new(Arc::clone(name), type_.cel_type(name))),
-        );
         for expression in [
             "a.items.all(x, x.parts.all(y, y.contains(x.name)))",
             "a.items.map(x, x.name).exists(n, n in ['a', 'b'] && n.matches('a+'))",
@@ -397,9 +395,7 @@ mod tests {
             "(a.short + ['x']).all(x, a.items.exists(y, y.name == x)) ? 1 > 2 : a.short == []",
             "a.items.map(x, [x.name]).all(l, l.all(n, n.contains('a')))",
         ] {
-            let ast = Arc::new(syntax::parse(expression).0.unwrap());
-            let (checked, found) = checker::check(&ast, expression, &env);
-            assert!(found.is_empty(), "{}", found.render(expression));
+            let checked = checked(expression, &variables);
             let mut sizes = Vec::new();
             for n_bytes in [1, 100, 5_000, 1 << 20] {
                 for filled_from in 0..3 {

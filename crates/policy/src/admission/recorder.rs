@@ -140,34 +140,20 @@ fn show(value: &Value, out: &mut String, depth: usize) {
         }
         Value::List(list) => {
             out.push('[');
-            for (n, element) in list.iter().take(list.len()).enumerate() {
-                if n >= MAX_ELEMENTS {
-                    out.push_str(", …");
-                    break;
-                }
-                if n > 0 {
-                    out.push_str(", ");
-                }
+            show_each(list.iter().take(list.len()), out, |element, out| {
                 show(&element, out, depth + 1);
-            }
+            });
             out.push(']');
         }
         Value::Map(map) if map.source().is_some() => out.push_str("{…}"),
         Value::Map(map) => {
             out.push('{');
             let entries = map.entries().unwrap_or_default();
-            for (n, (key, value)) in entries.into_iter().enumerate() {
-                if n >= MAX_ELEMENTS {
-                    out.push_str(", …");
-                    break;
-                }
-                if n > 0 {
-                    out.push_str(", ");
-                }
+            show_each(entries, out, |(key, value), out| {
                 show(&key, out, depth + 1);
                 out.push_str(": ");
                 show(&value, out, depth + 1);
-            }
+            });
             out.push('}');
         }
         Value::Optional(optional) => match optional.get() {
@@ -182,5 +168,23 @@ fn show(value: &Value, out: &mut String, depth: usize) {
             let _ = write!(out, "error: {error}");
         }
         other => out.push_str(&other.to_go_string()),
+    }
+}
+
+/// Writes the first elements of a list or entries of a map with commas between them.
+fn show_each<T>(
+    parts: impl IntoIterator<Item = T>,
+    out: &mut String,
+    mut show: impl FnMut(T, &mut String),
+) {
+    for (n, part) in parts.into_iter().enumerate() {
+        if n >= MAX_ELEMENTS {
+            out.push_str(", …");
+            break;
+        }
+        if n > 0 {
+            out.push_str(", ");
+        }
+        show(part, out);
     }
 }

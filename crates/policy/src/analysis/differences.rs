@@ -8,7 +8,7 @@ use super::driver::{Driver, KindAnalysis};
 use super::upstream::KindContext;
 use super::{Profile, object_type};
 use crate::compile::CompiledPolicy;
-use crate::expressions::Checked;
+use crate::expressions::ExpressionCheck;
 use crate::matching;
 use crate::param_kind;
 use cel::ast::Expr;
@@ -257,7 +257,7 @@ pub fn differences(
             params: declared_params.as_ref(),
         };
         for (n, expression, checked) in kind.check_all() {
-            let Checked::Failed(checked, found) = checked else {
+            let ExpressionCheck::Failed(checked, found) = checked else {
                 continue;
             };
             if !policy.compiles(n) {

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::interpret::presence::presence;
 use super::interpret::value::{Const, Value};
-use super::interpret::{self, Facts, Issue, Outcome, Variable};
-use super::requests::{self, Context, Needs, roots};
+use super::interpret::{self, Facts, Interpretation, Issue, Variable};
+use super::requests::{self, Distinctions, RequestClass, roots};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
-use crate::expressions::{Checked, PolicyExpression, Role, TextLeft};
+use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft};
 use crate::matching::Target;
 use cel::ast::ExprId;
 use cel::checker::CheckedAst;
@@ -39,7 +39,7 @@ pub(super) struct Driver<'a> {
     policy: &'a CompiledPolicy,
     params: Option<&'a Type>,
     env: Env,
-    needs: Needs,
+    distinctions: Distinctions,
     budget: u32,
     text_left: TextLeft,
     keeps_traces: bool,
@@ -112,7 +112,7 @@ impl<'a> Driver<'a> {
             policy,
             params,
             env,
-            needs: Needs::of(policy),
+            distinctions: Distinctions::of(policy),
             budget: STEPS,
             text_left: TextLeft::default(),
             keeps_traces: false,
@@ -142,8 +142,8 @@ impl<'a> Driver<'a> {
             ..KindAnalysis::default()
         };
         let mut types = BTreeMap::new();
-        for context in requests::contexts(self.needs, targets) {
-            self.follow_requests(gvk, object, context, &mut types, &mut analysis);
+        for class in requests::classes(self.distinctions, targets) {
+            self.follow_requests(gvk, object, class, &mut types, &mut analysis);
         }
         analysis.find_null();
         self.check_refused(object, &types, &mut analysis);
@@ -158,22 +158,22 @@ impl<'a> Driver<'a> {
         self.budget = self.budget.saturating_sub(n_steps);
     }
 
-    /// Follows all expressions for the requests of `context`; keeps the types of the variables.
+    /// Follows all expressions for the requests of `class`; keeps the types of the variables.
     fn follow_requests(
         &mut self,
         gvk: &Gvk,
         object: &Type,
-        context: Context<'_>,
+        class: RequestClass<'_>,
         types: &mut BTreeMap<usize, Type>,
         analysis: &mut KindAnalysis,
     ) {
         let env = self.env.clone();
         let mut facts = Facts {
             env: &env,
-            roots: roots(gvk, object, self.params, context),
+            roots: roots(gvk, object, self.params, class),
             variables: HashMap::new(),
         };
-        let mut variables: HashMap<String, (usize, Option<Outcome>)> = HashMap::new();
+        let mut variables: HashMap<String, (usize, Option<Interpretation>)> = HashMap::new();
         for (n, variable) in expressions(self.policy, Role::Variable) {
             let name = variable.name.clone().unwrap_or_default();
             let outcome = self.follow(n, variable, &facts);
@@ -190,7 +190,7 @@ impl<'a> Driver<'a> {
             facts.variables.insert(name.clone(), variable);
             variables.insert(name, (n, outcome));
         }
-        let mut reached: Vec<(usize, Outcome)> = Vec::new();
+        let mut reached: Vec<(usize, Interpretation)> = Vec::new();
         // The API server gives match conditions no namespace.
         //
         // Source: `k8s.io/apiserver` `pkg/admission/plugin/webhook/matchconditions/matcher.go`, `Match`.
@@ -248,7 +248,7 @@ impl<'a> Driver<'a> {
         n: usize,
         expression: &PolicyExpression,
         facts: &Facts<'_>,
-    ) -> Option<Outcome> {
+    ) -> Option<Interpretation> {
         let ast = expression.parsed().ok()?;
         (self.policy.compiles(n) && self.budget > 0)
             .then(|| interpret::follow(ast, facts, &mut self.budget))
@@ -282,12 +282,14 @@ impl<'a> Driver<'a> {
         for (n, expression) in refused {
             self.take(expression.n_nodes());
             let mut found = match expression.check(&env) {
-                Checked::Unparsed(found) => found.clone(),
-                Checked::Failed(_, found) => found,
-                Checked::Passed(checked) => match unplanned(&checked, &env, &expression.text) {
-                    Some(found) => found,
-                    None => continue,
-                },
+                ExpressionCheck::Unparsed(found) => found.clone(),
+                ExpressionCheck::Failed(_, found) => found,
+                ExpressionCheck::Passed(checked) => {
+                    match unplanned(&checked, &env, &expression.text) {
+                        Some(found) => found,
+                        None => continue,
+                    }
+                }
             };
             found.retain(|finding| finding.code != Code::TooComplex);
             if !found.is_empty() {
@@ -323,7 +325,7 @@ fn expressions(
 }
 
 impl KindAnalysis {
-    fn add(&mut self, n: usize, outcome: Outcome) {
+    fn add(&mut self, n: usize, outcome: Interpretation) {
         self.present
             .extend(outcome.present.into_iter().map(|id| (n, id)));
         if !outcome.gave_up {

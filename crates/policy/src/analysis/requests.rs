@@ -15,28 +15,28 @@ use crate::matching::{Operations, Target};
 /// The most resources of one kind that are told apart.
 const MAX_RESOURCES: usize = 8;
 
-/// The needs of the expressions of a policy.
+/// The properties of requests that the expressions of a policy tell apart.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Needs {
+pub(super) struct Distinctions {
     operations: bool,
     resources: bool,
 }
 
-impl Needs {
+impl Distinctions {
     pub(super) fn of(policy: &CompiledPolicy) -> Self {
-        let mut needs = Self::default();
+        let mut distinctions = Self::default();
         for ast in policy.expressions().iter().filter_map(|e| e.parsed().ok()) {
             for (_, expr) in ast.iter() {
                 match expr {
-                    Expr::Ident(name) => needs.operations |= &**name == "oldObject",
-                    Expr::Literal(Literal::Null) => needs.operations = true,
-                    Expr::Select { field, .. } => needs.add_field(field),
-                    Expr::Literal(Literal::String(text)) => needs.add_field(text),
+                    Expr::Ident(name) => distinctions.operations |= &**name == "oldObject",
+                    Expr::Literal(Literal::Null) => distinctions.operations = true,
+                    Expr::Select { field, .. } => distinctions.add_field(field),
+                    Expr::Literal(Literal::String(text)) => distinctions.add_field(text),
                     _ => {}
                 }
             }
         }
-        needs
+        distinctions
     }
 
     fn add_field(&mut self, field: &str) {
@@ -48,19 +48,22 @@ impl Needs {
     }
 }
 
-/// Requests that are alike.
+/// A class of requests that are alike.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Context<'a> {
+pub(super) struct RequestClass<'a> {
     /// The operation; `None` where it does not matter.
     operation: Option<&'static str>,
     /// The resource; `None` where there are several and it does not matter.
     target: Option<&'a Target<'a>>,
 }
 
-/// The sorts of requests for objects of a kind, which `targets` hold, that `needs` tells apart.
-pub(super) fn contexts<'t>(needs: Needs, targets: &'t [&'t Target<'t>]) -> Vec<Context<'t>> {
-    let mut contexts = Vec::new();
-    let split: Vec<&[&Target<'_>]> = if needs.resources && targets.len() <= MAX_RESOURCES {
+/// The classes of requests for objects of a kind, which `targets` hold, that `distinctions` make.
+pub(super) fn classes<'t>(
+    distinctions: Distinctions,
+    targets: &'t [&'t Target<'t>],
+) -> Vec<RequestClass<'t>> {
+    let mut classes = Vec::new();
+    let split: Vec<&[&Target<'_>]> = if distinctions.resources && targets.len() <= MAX_RESOURCES {
         targets.chunks(1).collect()
     } else {
         vec![targets]
@@ -75,19 +78,19 @@ pub(super) fn contexts<'t>(needs: Needs, targets: &'t [&'t Target<'t>]) -> Vec<C
             part.iter().any(has)
         });
         let operations: Vec<_> = operations.collect();
-        if needs.operations || *operations == ["DELETE"] {
-            contexts.extend(operations.into_iter().map(|operation| Context {
+        if distinctions.operations || *operations == ["DELETE"] {
+            classes.extend(operations.into_iter().map(|operation| RequestClass {
                 operation: Some(operation),
                 target,
             }));
         } else {
-            contexts.push(Context {
+            classes.push(RequestClass {
                 operation: None,
                 target,
             });
         }
     }
-    contexts
+    classes
 }
 
 /// The type of objects of a kind without a schema: they have metadata, as all objects have, and may have
@@ -155,7 +158,7 @@ pub(super) fn roots(
     gvk: &Gvk,
     object: &Type,
     params: Option<&Type>,
-    context: Context<'_>,
+    class: RequestClass<'_>,
 ) -> Vec<(&'static str, Value)> {
     let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
     let mut known = vec![
@@ -175,13 +178,13 @@ pub(super) fn roots(
     }
     let subject = with_known(object, known);
     let null = || Value::constant(Const::Null);
-    let (new, old) = match context.operation {
+    let (new, old) = match class.operation {
         Some("CREATE" | "CONNECT") => (subject, null()),
         Some("DELETE") => (null(), subject),
         _ => (subject.clone(), subject),
     };
     let (request, namespace) = evaluated_types();
-    let is_namespaced = context.target.map(|target| target.resource.namespaced);
+    let is_namespaced = class.target.map(|target| target.resource.namespaced);
     // Requests for namespaces are themselves in a namespace, that of their name.
     let namespace = match is_namespaced {
         Some(false) if gvk.group.is_empty() && gvk.kind == "Namespace" => Value::unknown(),
@@ -194,7 +197,7 @@ pub(super) fn roots(
         ("object", new),
         ("oldObject", old),
         ("namespaceObject", namespace),
-        ("request", request_value(&request, gvk, context)),
+        ("request", request_value(&request, gvk, class)),
         ("authorizer", Value::plain(authorizer)),
         ("authorizer.requestResource", Value::plain(resource_check)),
     ];
@@ -202,7 +205,7 @@ pub(super) fn roots(
     roots
 }
 
-fn request_value(request: &Type, gvk: &Gvk, context: Context<'_>) -> Value {
+fn request_value(request: &Type, gvk: &Gvk, class: RequestClass<'_>) -> Value {
     let text = |text: &str| Value::constant(Const::Text(Arc::from(text)));
     let field = |name: &str| match request {
         Type::Struct(object) => object
@@ -224,10 +227,10 @@ fn request_value(request: &Type, gvk: &Gvk, context: Context<'_>) -> Value {
             with_known(&field("requestKind"), vec![("kind", text(&gvk.kind))]),
         ),
     ];
-    if let Some(operation) = context.operation {
+    if let Some(operation) = class.operation {
         known.push(("operation", text(operation)));
     }
-    if let Some(target) = context.target {
+    if let Some(target) = class.target {
         let gvr = &target.resource.gvr;
         let (resource, subresource) = gvr.resource.split_once('/').unwrap_or((&gvr.resource, ""));
         let resources = vec![

@@ -14,7 +14,7 @@ use kubernetes::schema::Gvk;
 use super::{TypeCheck, UncheckedKind};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env, variable_type_upstream};
-use crate::expressions::{Checked, PolicyExpression, Role, TextLeft, Words};
+use crate::expressions::{ExpressionCheck, PolicyExpression, Role, TextLeft, Words};
 use crate::finding::{ExpressionFindings, KindFindings};
 
 /// How many nodes are checked for one policy in the upstream profile, each for each kind. The kinds that are left
@@ -98,21 +98,22 @@ impl<'a> KindContext<'a> {
         &self,
         text_left: &'t TextLeft,
     ) -> impl Iterator<Item = (usize, Diagnostics)> + use<'a, 't> {
-        let findings = move |(n, expression, checked): (usize, &PolicyExpression, Checked<'_>)| {
-            Some((n, findings(expression, checked, text_left)?))
-        };
+        let findings =
+            move |(n, expression, checked): (usize, &PolicyExpression, ExpressionCheck<'_>)| {
+                Some((n, findings(expression, checked, text_left)?))
+            };
         self.check_all().into_iter().filter_map(findings)
     }
 
     /// Upstream's answer: variables silently, then validations and their messages.
-    pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, Checked<'a>)> {
+    pub(super) fn check_all(&self) -> Vec<(usize, &'a PolicyExpression, ExpressionCheck<'a>)> {
         let mut variables = VariableTypes::default();
         let mut env = self.env();
         env.set_variable("variables", variables.to_type());
         for (_, variable) in self.expressions().filter(|(_, e)| e.role == Role::Variable) {
             let type_ = match variable.check(&env) {
-                Checked::Passed(checked) => variable_type_upstream(&checked.output_type()),
-                Checked::Unparsed(_) | Checked::Failed(..) => Type::Dyn,
+                ExpressionCheck::Passed(checked) => variable_type_upstream(&checked.output_type()),
+                ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => Type::Dyn,
             };
             // The environment lets go of the variables, so that adding one copies none.
             env.set_variable("variables", Type::Dyn);
@@ -129,13 +130,13 @@ impl<'a> KindContext<'a> {
 /// Upstream's findings about the expression.
 fn findings(
     expression: &PolicyExpression,
-    checked: Checked<'_>,
+    checked: ExpressionCheck<'_>,
     text_left: &TextLeft,
 ) -> Option<Diagnostics> {
     let mut found = match checked {
-        Checked::Unparsed(found) => expression.in_words(found, Words::Upstream).clone(),
-        Checked::Failed(_, found) => found,
-        Checked::Passed(_) => return None,
+        ExpressionCheck::Unparsed(found) => expression.in_words(found, Words::Upstream).clone(),
+        ExpressionCheck::Failed(_, found) => found,
+        ExpressionCheck::Passed(_) => return None,
     };
     text_left.cut(&mut found, &expression.text);
     Some(found)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Costs, object_sizes};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
-use crate::expressions::{Checked, Role};
+use crate::expressions::{ExpressionCheck, Role};
 use cel::ast::{Ast, Comprehension, Expr, ExprId, Literal};
 use cel::checker::CheckedAst;
 use cel::types::Type;
@@ -62,8 +62,8 @@ pub(super) fn kind_costs(
         };
         *visits_left = left;
         let checked = match expression.check(&env) {
-            Checked::Passed(checked) => Some(checked),
-            Checked::Unparsed(_) | Checked::Failed(..) => None,
+            ExpressionCheck::Passed(checked) => Some(checked),
+            ExpressionCheck::Unparsed(_) | ExpressionCheck::Failed(..) => None,
         };
         if let (Some(slot), Some(checked)) = (costs.get_mut::<usize>(n), &checked) {
             *slot = estimated(checked, &known, visits_left);

@@ -56,13 +56,7 @@ pub(super) fn document(
     text: &str,
     start: usize,
 ) -> Result<(Option<(Nodes, NodeId)>, usize), ScanError> {
-    let mut parser = Parser {
-        scanner: Scanner::new(text, start),
-        nodes: Vec::new(),
-        anchors: HashMap::new(),
-        handles: Vec::new(),
-        last_end: start,
-    };
+    let mut parser = Parser::new(text, start);
     let root = parser.document()?;
     let end = parser.scanner.at();
     Ok((root.map(|root| (parser.nodes, root)), end))
@@ -73,13 +67,7 @@ type WithComments = (Option<(Nodes, NodeId)>, Vec<Range<usize>>);
 
 /// The first document of a text that begins at the byte `start`, with the comments before, in and behind it.
 pub(super) fn document_with_comments(text: &str, start: usize) -> Result<WithComments, ScanError> {
-    let mut parser = Parser {
-        scanner: Scanner::new(text, start),
-        nodes: Vec::new(),
-        anchors: HashMap::new(),
-        handles: Vec::new(),
-        last_end: start,
-    };
+    let mut parser = Parser::new(text, start);
     let root = parser.document()?;
     let comments = parser.scanner.take_comments();
     Ok((root.map(|root| (parser.nodes, root)), comments))
@@ -107,6 +95,16 @@ enum Position {
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, start: usize) -> Self {
+        Self {
+            scanner: Scanner::new(text, start),
+            nodes: Vec::new(),
+            anchors: HashMap::new(),
+            handles: Vec::new(),
+            last_end: start,
+        }
+    }
+
     fn next(&mut self) -> Result<&Token<'a>, ScanError> {
         Ok(&self.scanner.peek()?.token)
     }

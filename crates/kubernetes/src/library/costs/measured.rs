@@ -5,7 +5,6 @@
 //! Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `CostEstimator.CallCost`.
 
 use super::SELECTOR_REQUIREMENT_COST;
-use crate::library::format::Format;
 use cel::cost::factors::{LIST_CREATE_BASE_COST, STRING_TRAVERSAL_COST_FACTOR};
 use cel::cost::measure::{
     matching_cost, scaled, scaled_up, size_at, size_of, string_traversal_cost,
@@ -85,13 +84,6 @@ fn flat_cost(value: &Value) -> u64 {
 
 pub(super) fn searched(args: &[Value]) -> u64 {
     matching_cost(size_at(args, 0), size_at(args, 1))
-}
-
-pub(super) fn validated(args: &[Value]) -> u64 {
-    match args.first().and_then(Value::downcast::<Format>) {
-        Some(format) => matching_cost(size_at(args, 1), format.pattern_len),
-        None => 1,
-    }
 }
 
 /// The cost of comparing an address with a network.

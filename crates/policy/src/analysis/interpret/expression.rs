@@ -9,7 +9,7 @@ use cel::types::Type;
 
 use super::narrow::Narrowed;
 use super::value::{Const, Shape, Value};
-use super::{Facts, Issue, Outcome};
+use super::{Facts, Interpretation, Issue};
 
 /// The state of one walk.
 pub(super) struct Interpreter<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Interpreter<'a> {
     pub(super) narrowed: Vec<Narrowed>,
     /// The selections that fail in every request that comes to them, as far as the latest evaluation of each says.
     failed: Vec<ExprId>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: Interpretation,
 }
 
 /// The most entries of a map literal that are told apart.
@@ -66,7 +66,7 @@ impl<'a> Interpreter<'a> {
             n_conditions: 0,
             narrowed: Vec::new(),
             failed: Vec::new(),
-            outcome: Outcome {
+            outcome: Interpretation {
                 value: Value::unknown(),
                 issues: Vec::new(),
                 reads: Vec::new(),
@@ -83,7 +83,7 @@ impl<'a> Interpreter<'a> {
     }
 
     /// The outcome, and the steps that are left.
-    pub(super) fn run(mut self) -> (Outcome, u32) {
+    pub(super) fn run(mut self) -> (Interpretation, u32) {
         self.outcome.value = self.eval(self.ast.root());
         if self.outcome.gave_up {
             self.outcome.value = Value::unknown();

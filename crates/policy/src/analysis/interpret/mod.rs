@@ -69,9 +69,9 @@ pub(super) struct Issue {
     pub(super) hint: Option<Hint>,
 }
 
-/// The findings about an expression.
+/// The result of following an expression: its value, and the findings about it.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct Interpretation {
     pub(super) value: Value,
     pub(super) issues: Vec<Issue>,
     /// The variables that are read.
@@ -99,7 +99,7 @@ pub(super) struct Outcome {
 const MAX_STEPS: u32 = 50_000;
 
 /// Follows the evaluation of `ast`; takes its steps from `budget`.
-pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Outcome {
+pub(super) fn follow(ast: &Ast, facts: &Facts<'_>, budget: &mut u32) -> Interpretation {
     let steps = MAX_STEPS.min(*budget);
     let outcome = run_on_deep_stack(ast.depth() > SHALLOW_DEPTH, || {
         expression::Interpreter::new(ast, facts, steps).run()

@@ -18,7 +18,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// The writes of each policy that was written lately.
 #[derive(Debug, Default)]
-pub(crate) struct Pace(Mutex<Lately>);
+pub(crate) struct WriteLimiter(Mutex<Lately>);
 
 #[derive(Debug, Default)]
 struct Lately {
@@ -33,7 +33,7 @@ struct Writes {
     n: u32,
 }
 
-impl Pace {
+impl WriteLimiter {
     /// Reports whether the policy `name` may be written now; if so, counts the write.
     pub(crate) fn may_write(&self, name: &str) -> bool {
         let mut lately = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,14 +64,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_policy_is_written_so_often_and_others_are_not_held_up() {
-        let pace = Pace::default();
+        let write_limiter = WriteLimiter::default();
         for _ in 0..MAX_WRITES {
-            assert!(pace.may_write("a"));
+            assert!(write_limiter.may_write("a"));
         }
-        assert!(!pace.may_write("a"));
-        assert!(pace.may_write("b"));
+        assert!(!write_limiter.may_write("a"));
+        assert!(write_limiter.may_write("b"));
         tokio::time::advance(WINDOW).await;
-        assert!(pace.may_write("a"));
-        assert_eq!(pace.0.lock().unwrap().by_policy.len(), 1);
+        assert!(write_limiter.may_write("a"));
+        assert_eq!(write_limiter.0.lock().unwrap().by_policy.len(), 1);
     }
 }

@@ -1,5 +1,5 @@
 //! Coverage of inputs: overloads, sorts of syntax, features of schemas, forms of policies, outcomes of
-//! admissions. A set of inputs is a directory as [`super::write`] makes it, or single paths.
+//! admissions. A set of inputs is a directory as [`crate::cases::write`] makes it, or single paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,10 +10,10 @@ use vap_status_controller::cel::ast::{Expr, Literal};
 use vap_status_controller::cel::checker::{CheckedAst, Reference};
 use vap_status_controller::cel::syntax;
 
-use super::expressions::material;
-use crate::parity::documents::load_documents;
-use crate::parity::schemas::Schemas;
-use crate::parity::{admit, eval};
+use super::schemas::Schemas;
+use super::{admit, eval};
+use crate::cases::expressions::material;
+use crate::documents::load_documents;
 
 /// Names of macros, as expressions call them.
 const MACROS: [&str; 13] = [
@@ -428,8 +428,8 @@ pub const REQUIRED: &[(&str, &str)] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Counts, write};
     use super::*;
+    use crate::cases::{Counts, write};
 
     /// The seed of `./dev parity`.
     const SEED: u64 = 42;

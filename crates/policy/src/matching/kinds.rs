@@ -1,0 +1,105 @@
+//! Kinds of the resources that rules match: those that the analysis looks at, and those that upstream's type checker
+//! does.
+//!
+//! Source: `k8s.io/apiserver` `plugin/policy/validating/typechecking.go` (`typesToCheck`).
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use kubernetes::library::limits::MAX_TYPES_TO_CHECK;
+use kubernetes::schema::Gvk;
+use kubernetes::schema::rest_mapper::RestMapper;
+
+use super::{Target, list, rules, targets};
+
+/// The most kinds that are taken from wildcards. Where there are more, nothing is said of those: one that
+/// was not looked at may be the one that is meant.
+const MAX_WILDCARD_KINDS: usize = 400;
+
+/// The kinds of all resources that rules match by name, sorted.
+pub(crate) fn named_kinds(targets: &[Target<'_>]) -> Vec<Gvk> {
+    let named = targets.iter().filter(|target| !target.by_wildcard);
+    let kinds: BTreeSet<_> = named.map(|target| target.resource.gvk.clone()).collect();
+    kinds.into_iter().collect()
+}
+
+/// The kinds that rules match by wildcards only, and those among them that are too many.
+///
+/// The kinds of Kubernetes itself come first: of a cluster's own kinds there may be hundreds.
+pub(crate) fn wildcard_kinds(targets: &[Target<'_>]) -> (Vec<Gvk>, Vec<Gvk>) {
+    let named = named_kinds(targets);
+    let by_wildcard = targets.iter().map(|target| &target.resource.gvk);
+    let kinds: BTreeSet<_> = by_wildcard
+        .filter(|gvk| named.binary_search(gvk).is_err())
+        .cloned()
+        .collect();
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    let is_own = |gvk: &Gvk| gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io");
+    kinds.sort_by_key(is_own);
+    let rest = kinds.split_off(kinds.len().min(MAX_WILDCARD_KINDS));
+    kinds.sort();
+    (kinds, rest)
+}
+
+/// The kinds of all resources that rules match, by name or by wildcards, sorted; not more of the latter
+/// than can be checked.
+#[must_use]
+pub fn kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
+    let targets = targets(policy, mapper);
+    let mut kinds = named_kinds(&targets);
+    kinds.extend(wildcard_kinds(&targets).0);
+    kinds.sort();
+    kinds
+}
+
+/// How often resources are looked up for one policy: a rule can name a billion of groups, versions and
+/// resources in combination.
+const MAX_LOOKUPS: usize = 50_000;
+
+/// The kinds that upstream's type checker looks at, sorted.
+///
+/// A rule with a wildcard in its groups or versions is passed over, and so are resources with a `*` or
+/// a `/`. Once one rule has led to ten kinds, repeats counted, no further one is looked at.
+#[must_use]
+pub fn upstream_kinds(policy: &ValidatingAdmissionPolicy, mapper: &RestMapper) -> Vec<Gvk> {
+    let mut kinds = BTreeSet::new();
+    let mut n_lookups = 0;
+    for rule in rules(policy) {
+        let groups = sorted(list(rule.api_groups.as_ref()));
+        let versions = sorted(list(rule.api_versions.as_ref()));
+        if groups
+            .iter()
+            .chain(&versions)
+            .any(|value| value.contains('*'))
+        {
+            continue;
+        }
+        let mut resources = sorted(list(rule.resources.as_ref()));
+        resources.retain(|resource| !resource.contains(['*', '/']));
+        let mut n_kinds = 0;
+        for group in &groups {
+            for version in &versions {
+                for resource in &resources {
+                    n_lookups += 1;
+                    if n_lookups > MAX_LOOKUPS {
+                        return kinds.into_iter().collect();
+                    }
+                    for gvk in mapper.kinds_for(group, version, resource) {
+                        kinds.insert(gvk);
+                        n_kinds += 1;
+                        if n_kinds == MAX_TYPES_TO_CHECK {
+                            return kinds.into_iter().collect();
+                        }
+                    }
+                }
+            }
+        }
+    }
+    kinds.into_iter().collect()
+}
+
+fn sorted(values: &[String]) -> Vec<&str> {
+    let mut values: Vec<_> = values.iter().map(String::as_str).collect();
+    values.sort_unstable();
+    values
+}

@@ -1,0 +1,114 @@
+//! Resources that a rule names and nothing serves: the words of the rule, and the name that was probably meant.
+
+use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
+use kubernetes::schema::Gvk;
+use kubernetes::schema::rest_mapper::{ApiResource, RestMapper};
+
+use super::{UnservedResource, field_ref, list};
+use crate::nearest::nearest;
+
+/// For how many names that nothing serves one is looked for that is written almost alike.
+pub(super) const MAX_LOOKED_AT: usize = 20;
+
+/// The most values of a list that are told of a rule.
+const MAX_TOLD: usize = 10;
+
+/// The most bytes of one of them; no name of a group is longer.
+const MAX_TOLD_BYTES: usize = 253;
+
+fn shortened(value: &str) -> &str {
+    let ends = value.char_indices().map(|(at, c)| at + c.len_utf8());
+    let end = ends.take_while(|end| *end <= MAX_TOLD_BYTES).last();
+    value.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+/// The values of a list of a rule, joined.
+fn joined(values: &[String]) -> String {
+    let told = values.iter().take(MAX_TOLD);
+    let told: Vec<_> = told.map(|value| shortened(value)).collect();
+    match values.len().checked_sub(MAX_TOLD) {
+        Some(n_left @ 1..) => format!("{},… ({n_left} more)", told.join(",")),
+        _ => told.join(","),
+    }
+}
+
+pub(super) fn unserved(
+    n: usize,
+    rule: &NamedRuleWithOperations,
+    name: &str,
+    mapper: &RestMapper,
+    is_looked_at: bool,
+) -> UnservedResource {
+    let groups = list(rule.api_groups.as_ref());
+    let versions = joined(list(rule.api_versions.as_ref()));
+    let group_version = match joined(groups) {
+        core if core.is_empty() => versions,
+        groups => format!("{groups}/{versions}"),
+    };
+    let respelt = suggestion(groups, name, mapper);
+    let is_misspelt = respelt.as_ref().is_some_and(|(group, _)| group.is_none());
+    let suggestion = match respelt {
+        Some((Some(group), name)) => Some(format!("{group} {name}")),
+        Some((None, name)) => Some(name),
+        // In a group that is not known as a whole there may be such a resource.
+        None if is_looked_at => near(groups, name, mapper),
+        None => None,
+    };
+    let words = format!("{group_version} {name}");
+    // Served, and left out by the scope alone.
+    let suggestion = match (suggestion, rule.scope.as_deref()) {
+        (Some(same), Some("Cluster")) if same == words => Some("scope: Namespaced".to_owned()),
+        (Some(same), _) if same == words => Some("scope: Cluster".to_owned()),
+        (suggestion, _) => suggestion,
+    };
+    UnservedResource {
+        field_ref: field_ref(n),
+        index: n,
+        rule: words,
+        name: name.to_owned(),
+        is_misspelt,
+        suggestion,
+    }
+}
+
+/// The served resource of one of `groups` whose name is written almost as `name` is; a subresource of the same
+/// resource where it names one.
+fn near(groups: &[String], name: &str, mapper: &RestMapper) -> Option<String> {
+    let main = |name: &str| name.split_once('/').map(|(main, _)| main.to_owned());
+    let names = mapper
+        .resources
+        .iter()
+        .filter(|r| groups.contains(&r.gvr.group))
+        .map(|r| r.gvr.resource.as_str())
+        .filter(|known| main(known) == main(name));
+    nearest(name, names).map(str::to_owned)
+}
+
+/// The served resource that a rule probably means: another spelling first, one of another group after, with that
+/// group and its version.
+fn suggestion(
+    groups: &[String],
+    name: &str,
+    mapper: &RestMapper,
+) -> Option<(Option<String>, String)> {
+    let is_respelt = |resource: &ApiResource| {
+        resource.gvr.resource.eq_ignore_ascii_case(name)
+            || resource.gvk.kind.eq_ignore_ascii_case(name)
+            || resource.singular.eq_ignore_ascii_case(name)
+    };
+    let candidates = || {
+        mapper
+            .resources
+            .iter()
+            .filter(|r| !r.gvr.resource.contains('/'))
+    };
+    candidates()
+        .find(|r| is_respelt(r) && r.gvr.resource != name && groups.contains(&r.gvr.group))
+        .map(|r| (None, r.gvr.resource.clone()))
+        .or_else(|| {
+            candidates().find(|r| is_respelt(r)).map(|r| {
+                let gvk = Gvk::new(r.gvr.group.clone(), r.gvr.version.clone(), "");
+                (Some(gvk.api_version()), r.gvr.resource.clone())
+            })
+        })
+}

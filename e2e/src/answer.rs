@@ -1,0 +1,50 @@
+//! Answers of an API server to single requests: status, body, and the warnings, which kube's own calls leave out.
+
+use anyhow::{Context as _, Result};
+use http::Request;
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+/// An answer of the API server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The object, or the `Status` that says why there is none.
+    pub body: Value,
+    /// The texts of the warnings, in order.
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    /// The answer to a request, whatever its status.
+    ///
+    /// # Errors
+    /// When the request cannot be sent, or the answer is not of the form of an API server's.
+    pub async fn to(client: &Client, request: Request<Body>) -> Result<Self> {
+        let (head, body) = client.send(request).await?.into_parts();
+        let bytes = body.collect().await?.to_bytes();
+        let warnings = head.headers.get_all("warning").iter().map(|value| {
+            // `299 - "text"`, with quotes and backslashes escaped.
+            let text = value.to_str()?;
+            let text = text.strip_prefix("299 - ").context("a warning's code")?;
+            Ok(serde_json::from_str(text)?)
+        });
+        Ok(Self {
+            status: head.status.as_u16(),
+            warnings: warnings.collect::<Result<_>>()?,
+            body: serde_json::from_slice(&bytes)?,
+        })
+    }
+
+    /// The message of the `Status`; empty if the request succeeded.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        self.body
+            .get("message")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+}

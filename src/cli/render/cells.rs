@@ -1,0 +1,166 @@
+//! Cells and columns of tables: what they show of a policy or a condition, in which colour, and a line of them.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use crate::cli::age;
+use crate::cli::report::{ConditionReport, PolicyReport, State};
+use crate::cli::terminal::Terminal;
+use crate::cli::text::{clean, cut, width};
+
+/// Columns between two cells.
+pub(super) const GAP: usize = 2;
+/// The longest reason or foreign condition type shown, in columns.
+const MAX_WORD: usize = 40;
+
+/// A column of the table, all but the name.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) heading: String,
+    pub(super) cells: Vec<Cell>,
+    pub(super) width: usize,
+}
+
+impl Column {
+    /// As wide as its widest cell.
+    pub(super) fn new(heading: &str, cells: Vec<Cell>) -> Self {
+        let widest = cells
+            .iter()
+            .map(|cell| width(&cell.text))
+            .max()
+            .unwrap_or(0);
+        Self {
+            heading: heading.to_owned(),
+            cells,
+            width: widest.max(width(heading)),
+        }
+    }
+}
+
+/// The content of one place of the table, already harmless.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cell {
+    text: String,
+    paint: Paint,
+}
+
+/// The meaning of a cell, and so its colour.
+#[derive(Clone, Copy, Debug, Default)]
+enum Paint {
+    #[default]
+    Plain,
+    Good,
+    Bad,
+    Doubtful,
+}
+
+impl Cell {
+    /// A cell without a colour.
+    pub(super) fn plain(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            paint: Paint::Plain,
+        }
+    }
+
+    /// The text, with colour where the terminal has it.
+    pub(super) fn painted(&self, terminal: Terminal) -> String {
+        let code = match self.paint {
+            Paint::Plain => None,
+            Paint::Good => Some("32"),
+            Paint::Bad => Some("31"),
+            Paint::Doubtful => Some("33"),
+        };
+        match code {
+            Some(code) if terminal.color => format!("\u{1b}[{code}m{}\u{1b}[0m", self.text),
+            _ => self.text.clone(),
+        }
+    }
+}
+
+/// One line of the table, without white space at its end.
+pub(super) fn line(
+    out: &mut String,
+    name: &str,
+    name_width: usize,
+    cells: impl Iterator<Item = (Cell, usize)>,
+    terminal: Terminal,
+) {
+    let mut pending = name_width.saturating_sub(width(name));
+    out.push_str(name);
+    for (cell, column_width) in cells {
+        pending += GAP;
+        if !cell.text.is_empty() {
+            let _ = write!(out, "{:pending$}{}", "", cell.painted(terminal));
+            pending = 0;
+        }
+        pending += column_width.saturating_sub(width(&cell.text));
+    }
+    out.push('\n');
+}
+
+/// The cell below READY.
+pub(super) fn state_cell(policy: &PolicyReport) -> Cell {
+    match (policy.state, policy.ready()) {
+        (State::Stale, _) => Cell {
+            text: "Stale".to_owned(),
+            paint: Paint::Doubtful,
+        },
+        (_, Some(ready)) => condition_cell(ready),
+        (_, None) => Cell {
+            text: "-".to_owned(),
+            paint: Paint::Doubtful,
+        },
+    }
+}
+
+/// The status of a condition. True is the healthy side of every condition of ours.
+pub(super) fn condition_cell(condition: &ConditionReport) -> Cell {
+    let paint = match condition.status.as_str() {
+        "True" if condition.is_stalled() => Paint::Bad,
+        "True" => Paint::Good,
+        "False" => Paint::Bad,
+        _ => Paint::Doubtful,
+    };
+    Cell {
+        text: word(&condition.status),
+        paint,
+    }
+}
+
+/// A column of reasons.
+pub(super) fn reasons<'a>(
+    conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
+) -> Vec<Cell> {
+    let reason =
+        |it: Option<&ConditionReport>| it.map_or_else(|| "-".into(), |it| word(&it.reason));
+    conditions
+        .map(|condition| Cell::plain(&reason(condition)))
+        .collect()
+}
+
+/// A column of the times since the last transition.
+pub(super) fn ages<'a>(
+    conditions: impl Iterator<Item = Option<&'a ConditionReport>>,
+    now: Timestamp,
+) -> Vec<Cell> {
+    conditions
+        .map(|condition| Cell::plain(&age(condition.and_then(|it| it.last_transition_time), now)))
+        .collect()
+}
+
+/// A time as the age it means.
+pub(super) fn age(then: Option<Timestamp>, now: Timestamp) -> String {
+    then.map_or_else(|| "-".to_owned(), |then| age::since(then, now))
+}
+
+/// Makes one word of moderate length of `text`, which should be one already.
+pub(super) fn word(text: &str) -> String {
+    let text = cut(&clean(text), MAX_WORD);
+    if text.is_empty() {
+        "-".to_owned()
+    } else {
+        text
+    }
+}

@@ -1,0 +1,43 @@
+//! Checks of manifests that are written in tests.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use vap_status_controller::cli::check::report::CheckReport;
+use vap_status_controller::cli::check::{self, Options};
+
+/// The report about `manifest`, with the CRDs of files.
+pub(crate) fn report(manifest: &str, crds: &[PathBuf]) -> CheckReport {
+    let options = Options {
+        paths: vec![PathBuf::from("-")],
+        crds: crds.to_vec(),
+        ..Options::default()
+    };
+    check::run(&options, &mut manifest.as_bytes()).unwrap()
+}
+
+/// The findings of [`report`] as JSON.
+pub(crate) fn findings(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
+    let report = serde_json::to_value(report(manifest, crds)).unwrap();
+    report["findings"].as_array().unwrap().clone()
+}
+
+/// A CRD of the kind `Lim` in `ex.io/v1`, whose spec has these fields, all of them required.
+pub(crate) fn crd(fields: &Value) -> Value {
+    let required: Vec<&String> = fields.as_object().unwrap().keys().collect();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "lims.ex.io"},
+        "spec": {
+            "group": "ex.io",
+            "scope": "Namespaced",
+            "names": {"plural": "lims", "singular": "lim", "kind": "Lim", "listKind": "LimList"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "required": ["spec"],
+                "properties": {"spec": {"type": "object", "required": required, "properties": fields}},
+            }}}],
+        },
+    })
+}
