@@ -125,6 +125,47 @@ fn coverage_and_mutants_are_told() {
     );
 }
 
+/// Suites of others, of our own writing: what they say, and what of it probes do not.
+#[test]
+fn suites_of_others_become_probes() {
+    for (suite, file, counts) in [
+        ("kaptest", "suites/kaptest/kaptest.yaml", (7, 2, 0)),
+        ("kyverno", "suites/kyverno/kyverno-test.yaml", (4, 0, 0)),
+        ("gator", "suites/gator/suite.yaml", (6, 0, 0)),
+        ("kat", "suites/kat", (5, 0, 0)),
+    ] {
+        let options = test::convert::ConvertOptions {
+            suite: PathBuf::from("tests/cli_test").join(file),
+            with_policies: true,
+            ..test::convert::ConvertOptions::default()
+        };
+        let converted = test::convert::run(&options).unwrap();
+        let yaml = converted.yaml().unwrap();
+        compare(
+            &format!("suites/{suite}.txt"),
+            &(converted.complaints().join("\n") + "\n"),
+        );
+        assert_eq!(converted.exit(), Exit::Findings, "{suite}");
+        let stdin = Options {
+            paths: vec![PathBuf::from("-")],
+            ..Options::default()
+        };
+        let report = test::run(&stdin, &mut yaml.as_bytes()).unwrap();
+        let text = test::render::text(&report, PLAIN, false);
+        compare(&format!("suites/{suite}.test.txt"), &text);
+        let summary = report.summary;
+        let found = (summary.passed, summary.failed, summary.pending);
+        assert_eq!(found, counts, "{suite}: {text}");
+    }
+    let none = test::convert::ConvertOptions {
+        suite: PathBuf::from("tests/cli_test/suites/policy.yaml"),
+        ..test::convert::ConvertOptions::default()
+    };
+    let none = test::convert::run(&none).unwrap();
+    assert_eq!(none.exit(), Exit::WrongUse);
+    assert!(none.complaints()[0].contains("is no suite of kaptest"));
+}
+
 /// What `init` writes passes, and has an allowed and a denied request for each validation.
 #[test]
 fn probes_are_made_for_policies() {

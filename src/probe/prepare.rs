@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::api::Request;
+use super::api::{Request, Samples};
 use super::run::{Setting, admission_request, case_namespaces};
+use super::sample;
 use crate::defaulting;
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::Gvk;
@@ -19,6 +20,7 @@ use crate::schema::Gvk;
 /// Why the API server's doing is not known.
 pub(super) fn objects<'a>(
     request: &'a Request,
+    samples: Samples,
     setting: &Setting<'_>,
 ) -> Result<Cow<'a, Request>, String> {
     let raw = admission_request(request, setting.mapper)?;
@@ -54,10 +56,45 @@ pub(super) fn objects<'a>(
     let mut result = request.clone();
     result.object = prepared.object;
     result.old_object = prepared.old_object;
+    if samples == Samples::Partial {
+        for (sample, prepared) in [
+            (&request.object, &mut result.object),
+            (&request.old_object, &mut result.old_object),
+        ] {
+            if let (Some(sample), Some(prepared)) = (sample, prepared) {
+                for field in sample::missing(sample, &raw.gvk, setting.schemas) {
+                    leave_out(prepared, &field);
+                }
+            }
+        }
+    }
     // A name that the server makes is not the one of the request.
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
     Ok(Cow::Owned(result))
+}
+
+/// Takes a null out of an object: what a sample was cut down by has some value in the cluster, and never null.
+fn leave_out(object: &mut Value, field: &str) {
+    let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
+    let mut parent = object;
+    for part in parents.split('.').filter(|part| !part.is_empty()) {
+        let (name, indices) = part.split_once('[').unwrap_or((part, ""));
+        let Some(mut next) = parent.get_mut(name) else {
+            return;
+        };
+        for index in indices.split(['[', ']']).filter(|index| !index.is_empty()) {
+            let item = index.parse::<usize>().ok().and_then(|n| next.get_mut(n));
+            let Some(item) = item else { return };
+            next = item;
+        }
+        parent = next;
+    }
+    if let Some(fields) = parent.as_object_mut()
+        && fields.get(last).is_some_and(Value::is_null)
+    {
+        fields.remove(last);
+    }
 }
 
 /// Reports whether the kind is one of Kubernetes' own, by its group.

@@ -224,7 +224,7 @@ impl<'a> Prepared<'a> {
         if !faults.is_empty() {
             return invalid(case, faults);
         }
-        let prepared = prepare::objects(&case.request, setting);
+        let prepared = prepare::objects(&case.request, self.samples, setting);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
             prepare::convert(&prepared, request, setting)

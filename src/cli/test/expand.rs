@@ -266,7 +266,7 @@ impl Expander {
 }
 
 /// Fills a request with what an `AdmissionReview` says, but for what it says itself.
-fn of_review(request: &mut Map<String, Json>, reviewed: &Map<String, Json>) {
+pub(super) fn of_review(request: &mut Map<String, Json>, reviewed: &Map<String, Json>) {
     // The resource that the client named, and not the one that the webhook asked for.
     const FIELDS: [(&str, &[&str]); 10] = [
         ("operation", &["operation"]),

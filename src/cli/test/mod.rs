@@ -4,6 +4,7 @@
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
 mod cluster;
+pub mod convert;
 pub mod coverage;
 mod expand;
 pub mod github;
