@@ -317,7 +317,7 @@ pub enum TestCommand {
     ///
     /// The suite is the file of kaptest, Kyverno (kyverno-test.yaml) or gator (kind Suite), and for kat the directory
     /// of the policy. The probes go to standard output; what they cannot say is named on standard error with its
-    /// place. A template of Gatekeeper with the engine K8sNativeValidation becomes a policy.
+    /// place. A template of Gatekeeper with the engine `K8sNativeValidation` becomes a policy.
     Convert(ConvertArgs),
 }
 

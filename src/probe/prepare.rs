@@ -24,17 +24,19 @@ pub(super) fn objects<'a>(
     setting: &Setting<'_>,
 ) -> Result<Cow<'a, Request>, String> {
     let raw = admission_request(request, setting.mapper)?;
+    let is_status = raw.subresource == "status";
+    if raw.is_exempt() {
+        return Ok(Cow::Borrowed(request));
+    }
+    if !(raw.subresource.is_empty() || is_status) {
+        return Ok(of_subresource(request, &raw));
+    }
     let operation = match raw.operation {
         Operation::Create => defaulting::Operation::Create,
         Operation::Update => defaulting::Operation::Update,
         Operation::Delete => defaulting::Operation::Delete,
         Operation::Connect => return Ok(Cow::Borrowed(request)),
     };
-    let is_status = raw.subresource == "status";
-    // The objects of other subresources are what they are sent as.
-    if raw.is_exempt() || !(raw.subresource.is_empty() || is_status) {
-        return Ok(Cow::Borrowed(request));
-    }
     let custom = setting.schemas.custom(&raw.gvk);
     if custom.is_none() && !defaulting::has(&raw.gvk) && !is_kubernetes(&raw.gvk) {
         // In a cluster nothing more is known of the kind than its types.
@@ -72,6 +74,25 @@ pub(super) fn objects<'a>(
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
     Ok(Cow::Owned(result))
+}
+
+/// The request with the objects of its subresource; those of kinds that are not known are what they are sent as.
+fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, Request> {
+    let prepared = defaulting::subresource(&defaulting::SubresourceRequest {
+        gvk: &raw.gvk,
+        name: &raw.name,
+        namespace: &raw.namespace,
+        dry_run: request.dry_run,
+        object: request.object.as_ref(),
+        old_object: request.old_object.as_ref(),
+    });
+    let Some(prepared) = prepared else {
+        return Cow::Borrowed(request);
+    };
+    let mut result = request.clone();
+    result.object = prepared.object;
+    result.old_object = prepared.old_object;
+    Cow::Owned(result)
 }
 
 /// Takes a null out of an object: what a sample was cut down by has some value in the cluster, and never null.
@@ -126,6 +147,16 @@ pub(super) fn convert(
                 to.api_version()
             ));
         }
+        // Strategy None: the same object under another version.
+        let named = |object: Option<&Value>| {
+            let mut object = object?.clone();
+            if let Some(fields) = object.as_object_mut() {
+                fields.insert("apiVersion".to_owned(), to.api_version().into());
+            }
+            Some(Object::new(&object))
+        };
+        request.object = named(case.object.as_ref());
+        request.old_object = named(case.old_object.as_ref());
         return Ok(request);
     }
     if !defaulting::has(&request.gvk) || !request.subresource.is_empty() {

@@ -530,7 +530,7 @@ pub fn admission_request(
         namespace,
         object,
         old_object,
-        options: request.options.as_ref().map(Object::new),
+        options: options(request, operation).as_ref().map(Object::new),
         dry_run: request.dry_run,
         user_info: UserInfo {
             username: user.username,
@@ -543,6 +543,29 @@ pub fn admission_request(
                 .collect(),
         },
     })
+}
+
+/// The options of a request as the API server has them: of their kind, and with the dry run.
+///
+/// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/{create,update,delete}.go`.
+fn options(request: &Request, operation: Operation) -> Option<Value> {
+    let kind = match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+        Operation::Connect => return request.options.clone(),
+    };
+    let mut options = request.options.clone().unwrap_or_else(|| json!({}));
+    if let Some(fields) = options.as_object_mut() {
+        fields
+            .entry("apiVersion")
+            .or_insert_with(|| "meta.k8s.io/v1".into());
+        fields.entry("kind").or_insert_with(|| kind.into());
+        if request.dry_run {
+            fields.entry("dryRun").or_insert_with(|| json!(["All"]));
+        }
+    }
+    Some(options)
 }
 
 /// The user as the API server has it: one who is not authenticated has a name too, and who is has the groups that

@@ -95,7 +95,9 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
             report.skipped.push(name.to_owned());
             continue;
         }
-        for mutant in mutants::of_policy(compiled) {
+        let (mutants, n_alike) = mutants::of_policy(compiled);
+        report.alike += n_alike;
+        for mutant in mutants {
             // What breaks off on a mutant is noticed.
             let is_missed = panic::catch_unwind(AssertUnwindSafe(|| {
                 let admission = Admission::new(&mutant.policy);

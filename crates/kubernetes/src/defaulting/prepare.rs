@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, NOW, Typed, UID, custom, kind_rules, plugins};
+use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
 use crate::schema::Gvk;
 
 /// The end that a name gets which the API server makes.
@@ -195,6 +195,9 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
         }
         None => {
             object = Typed::read(request.gvk, &object)?.write()?;
+            if daemon_set::is(request.gvk) {
+                daemon_set::count(&mut object, old);
+            }
             kind_rules::resets_status(request.gvk)
         }
     };

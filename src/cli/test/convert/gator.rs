@@ -77,7 +77,8 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
         };
         let constraint = Source::read(&source.path(str_of(test, "constraint")))?;
         let binding = binding(&constraint, suite);
-        let name = str_of(&policy["metadata"], "name").to_owned();
+        let name = policy.pointer("/metadata/name").and_then(Json::as_str);
+        let name = name.unwrap_or_default().to_owned();
         if !suite.policies.contains(&policy) {
             suite.policies.push(policy);
         }
@@ -216,7 +217,7 @@ fn cases(
         return Err("other objects of the cluster are not seen by a policy".to_owned());
     }
     let path = source.path(str_of(case, "object"));
-    let (objects, problems) = source::objects(&[path.clone()]);
+    let (objects, problems) = source::objects(std::slice::from_ref(&path));
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem);
     }

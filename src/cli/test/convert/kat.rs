@@ -27,6 +27,9 @@ const PARTS: [&str; 9] = [
     ".gold.yaml",
 ];
 
+/// The names of files with policies and bindings, which may have more before them.
+const KINDS: [&str; 4] = ["policy", "policies", "binding", "bindings"];
+
 /// Reads the suite of a directory, or of the `tests` in it.
 pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
     let is_tests = path.file_name().is_some_and(|name| name == "tests");
@@ -40,7 +43,6 @@ pub(super) fn read(path: &Path, suite: &mut Suite) -> Result<(), String> {
     suite.files.retain(|file| {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let kind = name.strip_suffix(".yaml").or(name.strip_suffix(".yml"));
-        const KINDS: [&str; 4] = ["policy", "policies", "binding", "bindings"];
         kind.is_some_and(|kind| {
             KINDS
                 .iter()
@@ -176,7 +178,7 @@ impl Test<'_> {
             );
         }
         let mut request = self.request(suite)?;
-        let denies = self.name.contains(".deny.") || self.name.ends_with(".deny");
+        let denies = self.name.split('.').skip(1).any(|part| part == "deny");
         let mut expect = json!({"decision": if denies { "Deny" } else { "Allow" }});
         let mut set = |field: &str, value: Json| {
             if let Some(fields) = expect.as_object_mut() {

@@ -53,7 +53,7 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
             suite.note(source.place(field), text);
         }
     }
-    let setup = setup(source, paths("resources"), paths("paramResources"), suite)?;
+    let setup = setup(source, &paths("resources"), &paths("paramResources"), suite)?;
     for (n, result) in items(document, "results") {
         let place = source.place(&format!("results[{n}]"));
         let name = str_of(result, "policy");
@@ -94,13 +94,13 @@ pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
 
 fn setup(
     source: &Source,
-    resources: Vec<PathBuf>,
-    params: Vec<PathBuf>,
+    resources: &[PathBuf],
+    params: &[PathBuf],
     suite: &mut Suite,
 ) -> Result<Setup, String> {
     let document = &source.json;
-    let (resources, problems) = objects(&resources);
-    let (params, more) = objects(&params);
+    let (resources, problems) = objects(resources);
+    let (params, more) = objects(params);
     if let Some(problem) = problems.into_iter().chain(more).next() {
         return Err(problem);
     }
