@@ -260,37 +260,18 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
     changes(client, &target, &gadget, random, out).await;
 }
 
-/// Questions about the object of a subresource, whatever the answers.
+/// Questions about the object of a subresource, whatever the answers: few, as an API server cuts warnings off.
 fn questions(fields: &[&str]) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for object in ["object", "oldObject"] {
-        all.push(format!("{object} == null"));
-        for field in fields {
-            all.push(format!("{object}.{field}"));
-        }
-    }
-    for field in [
+    let of_object = fields.iter().map(|field| format!("object.{field}"));
+    let mut all: Vec<String> = of_object.collect();
+    for question in [
+        "oldObject == null",
         "request.options == null",
-        "request.options.kind == 'CreateOptions'",
         "request.kind.kind == 'Scale' && request.kind.group == 'autoscaling'",
-        "request.resource.resource == 'deployments'",
         "request.subResource == 'scale'",
         "request.namespace == 'default'",
     ] {
-        all.push(field.to_owned());
-    }
-    for field in [
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "managedFields",
-        "labels",
-        "generation",
-        "name",
-        "namespace",
-    ] {
-        all.push(format!("!has(object.metadata.{field})"));
-        all.push(format!("!has(oldObject.metadata.{field})"));
+        all.push(question.to_owned());
     }
     all
 }
@@ -358,6 +339,10 @@ async fn subresources(client: &Client, out: &mut Trials) {
         "kind == 'Scale'",
         "apiVersion == 'autoscaling/v1'",
         "metadata.resourceVersion == '7'",
+        "metadata.?uid.orValue('') == ''",
+        "metadata.?managedFields.hasValue()",
+        "metadata.?labels.hasValue()",
+        "metadata.?creationTimestamp.hasValue()",
     ]);
     for (target, name) in scaled {
         let (group, version) = (&*target.gvk.group, &*target.gvk.version);
@@ -396,6 +381,10 @@ async fn subresources(client: &Client, out: &mut Trials) {
             "metadata.name == 'changed-pod'",
             "deleteOptions.gracePeriodSeconds == 5",
             "deleteOptions.kind == 'DeleteOptions'",
+            "deleteOptions.dryRun == ['All']",
+            "metadata.?uid.hasValue()",
+            "metadata.?managedFields.hasValue()",
+            "metadata.?creationTimestamp.hasValue()",
         ]),
         "Warn",
     );
@@ -434,6 +423,9 @@ async fn subresources(client: &Client, out: &mut Trials) {
             "spec.boundObjectRef == null",
             "status.token == ''",
             "status.expirationTimestamp == null",
+            "metadata.?uid.hasValue()",
+            "metadata.?managedFields.hasValue()",
+            "metadata.?generation.hasValue()",
         ]),
         "Warn",
     );
@@ -459,7 +451,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
         });
     }
 
-    for (subresource, kind, query, object) in [
+    for (n, (subresource, kind, query, object)) in [
         (
             "exec",
             "PodExecOptions",
@@ -484,9 +476,16 @@ async fn subresources(client: &Client, out: &mut Trials) {
             "ports=80",
             json!({"ports": [80]}),
         ),
-    ] {
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("changed-pod-{n}");
+        let mut pod = pod.clone();
+        pod["metadata"]["name"] = json!(name);
+        create(client, "/api/v1/namespaces/default/pods", &pod).await;
         let policy = out.policy(
-            "changed-pod",
+            &name,
             &rule(&pods, &format!("pods/{subresource}"), "CONNECT"),
             &questions(&[
                 "kind.startsWith('Pod')",
@@ -508,10 +507,10 @@ async fn subresources(client: &Client, out: &mut Trials) {
         out.trials.push(Trial {
             policy,
             verb: "POST",
-            path: format!("/api/v1/namespaces/default/pods/changed-pod/{subresource}?{query}"),
+            path: format!("/api/v1/namespaces/default/pods/{name}/{subresource}?{query}"),
             body: Value::Null,
             case: json!({"name": format!("{subresource} {query}"), "request": {"operation": "CONNECT",
-                "resource": of_pods, "subResource": subresource, "name": "changed-pod", "namespace": "default",
+                "resource": of_pods, "subResource": subresource, "name": name, "namespace": "default",
                 "object": object}}),
             kind: subresource.to_owned(),
             may_fail_later: true,

@@ -2,13 +2,14 @@
 //!
 //! Source: `k8s.io/kubernetes` `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`,
 //! `scaleUpdatedObjectInfo`), `pkg/registry/core/pod/storage/eviction.go` (`propagateDryRun`),
-//! `pkg/registry/core/serviceaccount/storage/token.go` (`TokenREST.Create`), `pkg/apis/core/v1/defaults.go`
-//! (`SetDefaults_PodExecOptions`, `SetDefaults_PodAttachOptions`), `pkg/apis/authentication/v1/defaults.go`
+//! `pkg/registry/core/serviceaccount/storage/token.go` (`TokenREST.Create`),
+//! `pkg/apis/authentication/v1/defaults.go`
 //! (`SetDefaults_TokenRequestSpec`); `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/etcd.go`
 //! (`scaleFromCustomResource`).
 
 use serde_json::{Map, Value, json};
 
+use super::prepare::manage;
 use super::{NOW, Prepared, UID};
 use crate::schema::Gvk;
 
@@ -97,6 +98,11 @@ fn eviction(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
     let mut metadata = fields(object.get("metadata"));
     identify(&mut metadata, request);
+    // Of an object without fields nothing is managed.
+    let options = object.get("deleteOptions").and_then(Value::as_object);
+    if options.is_some_and(|options| !options.is_empty()) {
+        manage(&mut metadata, request.gvk);
+    }
     object.insert("metadata".to_owned(), Value::Object(metadata));
     if let Some(options) = object
         .get_mut("deleteOptions")
@@ -115,8 +121,11 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     identify(&mut metadata, request);
     metadata.entry("uid").or_insert_with(|| UID.into());
     metadata.insert("creationTimestamp".to_owned(), NOW.into());
-    object.insert("metadata".to_owned(), Value::Object(metadata));
     let mut spec = fields(object.get("spec"));
+    if !spec.is_empty() {
+        manage(&mut metadata, request.gvk);
+    }
+    object.insert("metadata".to_owned(), Value::Object(metadata));
     spec.entry("expirationSeconds")
         .or_insert_with(|| TOKEN_SECONDS.into());
     spec.entry("audiences").or_insert(Value::Null);
@@ -127,12 +136,9 @@ fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
     request.object.map(|_| Value::Object(object))
 }
 
-/// The options of what is attached to a container: output comes, unless it is refused.
+/// The options of what is attached to a container: switches that are off are absent.
 fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
     let mut object = fields(request.object);
-    for field in ["stdout", "stderr"] {
-        object.entry(field).or_insert(Value::Bool(true));
-    }
     object.retain(|_, value| *value != Value::Bool(false));
     if request.gvk.kind == "PodExecOptions" {
         object.entry("command").or_insert(Value::Null);
