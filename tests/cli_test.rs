@@ -94,6 +94,36 @@ fn samples_are_completed_and_converted() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
 }
 
+/// Events are served under two groups, with other fields: what is not converted here is not decided.
+#[test]
+fn events_of_the_other_group_are_pending() {
+    let report = report(&["tests/cli_test/events.yaml"]);
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 0, 2));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    let why: Vec<&str> = cases
+        .filter_map(|case| case.difference.as_deref())
+        .collect();
+    assert!(
+        why.iter()
+            .all(|why| why.starts_with("how the API server converts")),
+        "{why:?}"
+    );
+}
+
+/// Objects of subresources, and the options of requests, are those of the API server.
+#[test]
+fn subresources_and_options_are_completed() {
+    let report = report(&["tests/cli_test/subresources.yaml"]);
+    let text = test::render::text(&report, PLAIN, false);
+    let summary = report.summary;
+    assert_eq!(
+        (summary.passed, summary.failed, summary.pending),
+        (7, 0, 0),
+        "{text}"
+    );
+}
+
 #[test]
 fn cases_are_written_in_several_ways() {
     let report = report(&["tests/cli_test/ways"]);

@@ -232,8 +232,8 @@ pub(crate) async fn all_enforced(client: &Client, name: &str) {
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
-            "matchConstraints": {"resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"],
-                "operations": ["CREATE"], "resources": ["configmaps"]}]},
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["leases"]}]},
             "validations": [{"expression": format!("object.metadata.name != '{name}'"), "message": "last"}],
         },
     });
@@ -245,10 +245,10 @@ pub(crate) async fn all_enforced(client: &Client, name: &str) {
         "spec": {"policyName": name, "validationActions": ["Deny"]},
     });
     create(client, BINDINGS, &binding).await;
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let object = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        let path = "/api/v1/namespaces/default/configmaps?dryRun=All";
+        let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases?dryRun=All";
         let answer = post(client, path, &object).await;
         if answer.message().contains("denied request: last") {
             return;

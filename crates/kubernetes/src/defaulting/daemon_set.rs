@@ -1,4 +1,4 @@
-//! The template generation of a DaemonSet, which `apps/v1` has as an annotation.
+//! The template generation of a `DaemonSet`, which `apps/v1` has as an annotation.
 //!
 //! Source: `k8s.io/kubernetes` `pkg/apis/apps/v1/conversion.go` (`Convert_v1_DaemonSet_To_apps_DaemonSet`),
 //! `pkg/registry/apps/daemonset/strategy.go` (`PrepareForUpdate`).
@@ -9,7 +9,7 @@ use crate::schema::Gvk;
 
 const ANNOTATION: &str = "deprecated.daemonset.template.generation";
 
-/// Reports whether the kind is that of DaemonSets.
+/// Reports whether the kind is `DaemonSet`.
 pub(super) fn is(gvk: &Gvk) -> bool {
     gvk.group == "apps" && gvk.kind == "DaemonSet"
 }
