@@ -248,7 +248,18 @@ async fn prepare(client: &Client, builtin: &Builtin, request: &Value) {
     if let Some(old) = request.get("oldObject") {
         let create = json!({"operation": "CREATE", "object": old, "namespace": name});
         if let Some((_, path, body)) = sent(builtin, &create) {
-            post(client, path.trim_end_matches("?dryRun=All"), &body).await;
+            let path = path.trim_end_matches("?dryRun=All");
+            if post(client, path, &body).await.status == 409 {
+                // One of an earlier case, with other fields.
+                let name = old["metadata"]["name"].as_str().unwrap();
+                let named = format!("{path}/{name}");
+                if old["kind"] == "Namespace" {
+                    send(client, "PUT", &named, &body).await;
+                } else {
+                    send(client, "DELETE", &named, &Value::Null).await;
+                    post(client, path, &body).await;
+                }
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ const SUITES: [&str; 2] = ["testSuites", "vapTestSuites"];
 /// Reports whether a document has the form of a suite.
 pub(super) fn is_suite(document: &Json) -> bool {
     let has = |name: &&str| document.get(*name).is_some();
-    SUITES.iter().any(|name| has(name)) || has(&"mapTestSuites")
+    SUITES.iter().any(has) || has(&"mapTestSuites")
 }
 
 /// Reads a suite.
