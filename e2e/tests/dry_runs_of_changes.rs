@@ -5,6 +5,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
+    clippy::too_many_lines,
     clippy::unwrap_used,
     reason = "a test fails by a panic, and prints its figures"
 )]
@@ -49,7 +50,7 @@ struct Trial {
 #[derive(Default)]
 struct Trials {
     policies: Vec<Value>,
-    trials: Vec<Trial>,
+    sent: Vec<Trial>,
     /// What could not be sent, with the reason.
     skipped: Vec<String>,
 }
@@ -109,7 +110,7 @@ async fn changes(
     random: &mut Random,
     out: &mut Trials,
 ) {
-    let name = format!("changed-{}", out.trials.len());
+    let name = format!("changed-{}", out.sent.len());
     let mut written = object.clone();
     written["metadata"] = json!({"name": name, "labels": {"n": "0"}});
     create(client, &target.path, &written).await;
@@ -154,7 +155,7 @@ async fn changes(
         let rule = rule(&target.gvk, &target.resource, "UPDATE");
         let policy = out.policy(&name, &rule, &conditions, action(random));
         for (n, (old, object, _)) in sendable.into_iter().enumerate() {
-            out.trials.push(Trial {
+            out.sent.push(Trial {
                 policy: policy.clone(),
                 verb: "PUT",
                 path: dry.clone(),
@@ -184,12 +185,12 @@ async fn changes(
         let mut sent = options.clone();
         sent["apiVersion"] = json!("v1");
         sent["kind"] = json!("DeleteOptions");
-        let n = out.trials.len();
+        let n = out.sent.len();
         let mut request = json!({"operation": "DELETE", "oldObject": old, "dryRun": true});
         if options != &plain {
             request["options"] = options.clone();
         }
-        out.trials.push(Trial {
+        out.sent.push(Trial {
             policy: policy.clone(),
             verb: "DELETE",
             path: path.clone(),
@@ -232,7 +233,7 @@ async fn custom(client: &Client, random: &mut Random, out: &mut Trials) {
             let conditions = chosen(&known, random);
             let rule = rule(&matched, "widgets", "CREATE");
             let policy = out.policy(&name, &rule, &conditions, action(random));
-            out.trials.push(Trial {
+            out.sent.push(Trial {
                 policy,
                 verb: "POST",
                 path,
@@ -356,7 +357,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
         let mut whole = stored.clone();
         whole["spec"]["replicas"] = json!(5);
         for (n, object) in [&new, &whole].into_iter().enumerate() {
-            out.trials.push(Trial {
+            out.sent.push(Trial {
                 policy: policy.clone(),
                 verb: "PUT",
                 path: format!("{path}?dryRun=All"),
@@ -397,7 +398,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
     .into_iter()
     .enumerate()
     {
-        out.trials.push(Trial {
+        out.sent.push(Trial {
             policy: policy.clone(),
             verb: "POST",
             path: "/api/v1/namespaces/default/pods/changed-pod/eviction?dryRun=All".to_owned(),
@@ -439,7 +440,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
     {
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "metadata": {"name": "changed-account", "namespace": "default"}, "spec": spec});
-        out.trials.push(Trial {
+        out.sent.push(Trial {
             policy: policy.clone(),
             verb: "POST",
             path: "/api/v1/namespaces/default/serviceaccounts/changed-account/token?dryRun=All".to_owned(),
@@ -504,7 +505,7 @@ async fn subresources(client: &Client, out: &mut Trials) {
         let mut object = object;
         object["apiVersion"] = json!("v1");
         object["kind"] = json!(kind);
-        out.trials.push(Trial {
+        out.sent.push(Trial {
             policy,
             verb: "POST",
             path: format!("/api/v1/namespaces/default/pods/{name}/{subresource}?{query}"),
@@ -568,7 +569,7 @@ async fn probes_find_what_dry_runs_of_changes_get() {
 
     let mut cases: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
     let (mut n_denied, mut n_warned, mut n_sent) = (0, 0, 0);
-    for trial in &all.trials {
+    for trial in &all.sent {
         let mut answer: Answer = send(&client, trial.verb, &trial.path, &trial.body).await;
         if trial.may_fail_later && !answer.is_decided() {
             answer.status = 200;
@@ -611,7 +612,7 @@ async fn probes_find_what_dry_runs_of_changes_get() {
             CaseOutcome::Failed => differences.push(line),
         }
     }
-    let kinds: BTreeSet<&str> = all.trials.iter().map(|trial| trial.kind.as_str()).collect();
+    let kinds: BTreeSet<&str> = all.sent.iter().map(|trial| trial.kind.as_str()).collect();
     println!(
         "{n_sent} requests over {} policies and {} kinds, {n_denied} denied, {n_warned} warned of, {} pending, \
          {} decided otherwise; {} not sent, since the API server refuses them",

@@ -10,6 +10,7 @@
     clippy::indexing_slicing,
     clippy::panic,
     clippy::print_stdout,
+    clippy::too_many_lines,
     clippy::unwrap_used,
     reason = "a test fails by a panic, and prints its figures"
 )]
