@@ -85,6 +85,10 @@ record-rules *args:
 corpus *args:
     @./dev corpus {{args}}
 
+# suites and decisions of others before an API server, that `VAP_SUITES_DIR` and `VAP_DECISIONS` name
+suites *args:
+    @./dev suites {{args}}
+
 # tests on a real API server; builds the control plane when it is missing (8 minutes, once)
 e2e *args:
     @./dev e2e {{args}}

@@ -94,6 +94,36 @@ fn samples_are_completed_and_converted() {
     assert_eq!((summary.passed, summary.failed, summary.pending), (8, 0, 1));
 }
 
+/// Events are served under two groups, with other fields: what is not converted here is not decided.
+#[test]
+fn events_of_the_other_group_are_pending() {
+    let report = report(&["tests/cli_test/events.yaml"]);
+    let summary = report.summary;
+    assert_eq!((summary.passed, summary.failed, summary.pending), (2, 0, 2));
+    let cases = report.probes.iter().flat_map(|probe| &probe.cases);
+    let why: Vec<&str> = cases
+        .filter_map(|case| case.difference.as_deref())
+        .collect();
+    assert!(
+        why.iter()
+            .all(|why| why.starts_with("how the API server converts")),
+        "{why:?}"
+    );
+}
+
+/// Objects of subresources, and the options of requests, are those of the API server.
+#[test]
+fn subresources_and_options_are_completed() {
+    let report = report(&["tests/cli_test/subresources.yaml"]);
+    let text = test::render::text(&report, PLAIN, false);
+    let summary = report.summary;
+    assert_eq!(
+        (summary.passed, summary.failed, summary.pending),
+        (7, 0, 0),
+        "{text}"
+    );
+}
+
 #[test]
 fn cases_are_written_in_several_ways() {
     let report = report(&["tests/cli_test/ways"]);
@@ -123,6 +153,47 @@ fn coverage_and_mutants_are_told() {
             .iter()
             .all(|of| 0 < of.covered && of.covered <= of.total)
     );
+}
+
+/// Suites of others, of our own writing: what they say, and what of it probes do not.
+#[test]
+fn suites_of_others_become_probes() {
+    for (suite, file, counts) in [
+        ("kaptest", "suites/kaptest/kaptest.yaml", (7, 2, 0)),
+        ("kyverno", "suites/kyverno/kyverno-test.yaml", (4, 0, 0)),
+        ("gator", "suites/gator/suite.yaml", (6, 0, 0)),
+        ("kat", "suites/kat", (5, 0, 0)),
+    ] {
+        let options = test::convert::ConvertOptions {
+            suite: PathBuf::from("tests/cli_test").join(file),
+            with_policies: true,
+            ..test::convert::ConvertOptions::default()
+        };
+        let converted = test::convert::run(&options).unwrap();
+        let yaml = converted.yaml().unwrap();
+        compare(
+            &format!("suites/{suite}.txt"),
+            &(converted.complaints().join("\n") + "\n"),
+        );
+        assert_eq!(converted.exit(), Exit::Findings, "{suite}");
+        let stdin = Options {
+            paths: vec![PathBuf::from("-")],
+            ..Options::default()
+        };
+        let report = test::run(&stdin, &mut yaml.as_bytes()).unwrap();
+        let text = test::render::text(&report, PLAIN, false);
+        compare(&format!("suites/{suite}.test.txt"), &text);
+        let summary = report.summary;
+        let found = (summary.passed, summary.failed, summary.pending);
+        assert_eq!(found, counts, "{suite}: {text}");
+    }
+    let none = test::convert::ConvertOptions {
+        suite: PathBuf::from("tests/cli_test/suites/policy.yaml"),
+        ..test::convert::ConvertOptions::default()
+    };
+    let none = test::convert::run(&none).unwrap();
+    assert_eq!(none.exit(), Exit::WrongUse);
+    assert!(none.complaints()[0].contains("is no suite of kaptest"));
 }
 
 /// Probes that `init` writes pass, and have an allowed and a denied request for each validation.

@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// The object, or the `Status` that says why there is none.
+    /// The object, or the `Status` that says why there is none; a text where it is no JSON.
     pub body: Value,
     /// The texts of the warnings, in order.
     pub warnings: Vec<String>,
@@ -35,7 +35,8 @@ impl Answer {
         Ok(Self {
             status: head.status.as_u16(),
             warnings: warnings.collect::<Result<_>>()?,
-            body: serde_json::from_slice(&bytes)?,
+            body: serde_json::from_slice(&bytes)
+                .unwrap_or_else(|_| String::from_utf8_lossy(&bytes).into()),
         })
     }
 
@@ -46,5 +47,11 @@ impl Answer {
             .get("message")
             .and_then(Value::as_str)
             .unwrap_or_default()
+    }
+
+    /// Reports whether a policy denied the request, or nothing did.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        self.status < 300 || self.message().contains("ValidatingAdmissionPolicy '")
     }
 }

@@ -15,24 +15,24 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use e2e::answer::Answer;
 use e2e::controller::{control_plane, repository};
 use e2e::random::{Random, from_environment};
-use http::Request;
 use kube::Client;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 use vap_status_controller::cli::test::{self, Options};
 use vap_status_controller::probe::api::CaseOutcome;
-use vap_status_controller::schema::{Builtin, Gvk};
+use vap_status_controller::schema::Builtin;
 
-const TIMEOUT: Duration = Duration::from_secs(90);
+use dry_run::{BINDINGS, POLICIES, TIMEOUT, Target, dry_run, expectation, facts, post, target};
+
+#[path = "support/dry_run.rs"]
+mod dry_run;
 
 /// Requests for each policy.
 const REQUESTS: usize = 6;
 
 /// Policies for each object.
-const POLICIES: usize = 2;
+const PER_OBJECT: usize = 2;
 
 /// Conditions of each policy.
 const CONDITIONS: u64 = 6;
@@ -40,97 +40,8 @@ const CONDITIONS: u64 = 6;
 /// The least that must be compared, so that none gets lost unnoticed.
 const LEAST: (usize, usize, usize) = (300, 60, 40);
 
-/// Fields that an API server makes up, or takes from its configuration.
-const MADE: [&str; 16] = [
-    "uid",
-    "creationTimestamp",
-    "resourceVersion",
-    "managedFields",
-    "clusterIP",
-    "clusterIPs",
-    "ipFamilies",
-    "ipFamilyPolicy",
-    "nodePort",
-    "healthCheckNodePort",
-    "lastPhaseTransitionTime",
-    "batch.kubernetes.io/controller-uid",
-    "controller-uid",
-    "time",
-    "name",
-    "batch.kubernetes.io/job-name",
-];
-
 fn objects() -> Vec<Value> {
-    let text = std::fs::read_to_string(repository().join("e2e/admission/kinds.yaml")).unwrap();
-    serde_norway::Deserializer::from_str(&text)
-        .map(|document| Value::deserialize(document).unwrap())
-        .collect()
-}
-
-/// A kind's objects: where they are sent to.
-#[derive(Clone, Debug)]
-struct Target {
-    gvk: Gvk,
-    resource: String,
-    path: String,
-}
-
-fn target(builtin: &Builtin, object: &Value) -> Target {
-    let api_version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let gvk = Gvk::new(group, version, object["kind"].as_str().unwrap());
-    let served = builtin
-        .resources()
-        .iter()
-        .find(|served| served.gvk == gvk && !served.gvr.is_subresource())
-        .unwrap_or_else(|| panic!("{gvk:?}"));
-    let root = if group.is_empty() { "api" } else { "apis" };
-    let namespace = if served.namespaced {
-        "/namespaces/default"
-    } else {
-        ""
-    };
-    Target {
-        resource: String::from(&*served.gvr.resource),
-        path: format!("/{root}/{api_version}{namespace}/{}", served.gvr.resource),
-        gvk,
-    }
-}
-
-async fn post(client: &Client, path: &str, object: &Value) -> Answer {
-    let request = Request::post(path)
-        .header("content-type", "application/json")
-        .body(kube::client::Body::from(object.to_string().into_bytes()))
-        .unwrap();
-    Answer::to(client, request).await.unwrap()
-}
-
-async fn dry_run(client: &Client, target: &Target, object: &Value) -> Answer {
-    post(client, &format!("{}?dryRun=All", target.path), object).await
-}
-
-/// The places in an object with what is there, as an expression and a literal.
-fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            if !fields.keys().any(|name| MADE.contains(&name.as_str())) {
-                out.push(format!("size({expression}) == {}", fields.len()));
-            }
-            for (name, value) in fields {
-                if !MADE.contains(&name.as_str()) {
-                    facts(value, &format!("{expression}[{}]", json!(name)), out);
-                }
-            }
-        }
-        Value::Array(items) => {
-            out.push(format!("size({expression}) == {}", items.len()));
-            for (n, item) in items.iter().enumerate() {
-                facts(item, &format!("{expression}[{n}]"), out);
-            }
-        }
-        Value::Number(number) if number.is_f64() => {}
-        scalar => out.push(format!("{expression} == {scalar}")),
-    }
+    dry_run::documents(&repository().join("e2e/admission/kinds.yaml"))
 }
 
 /// A policy, with the requests that are made for it.
@@ -201,26 +112,6 @@ fn trial(n: usize, target: &Target, object: &Value, made: &Value, random: &mut R
     }
 }
 
-/// The expectation of a probe that follows from an answer.
-fn expectation(answer: &Answer, policy: &str) -> Value {
-    let ours = format!("ValidatingAdmissionPolicy '{policy}'");
-    // The API server warns of other things too.
-    let warnings: Vec<&String> = answer
-        .warnings
-        .iter()
-        .filter(|text| text.contains(&ours))
-        .collect();
-    if answer.status < 300 {
-        return json!({"decision": "Allow", "warnings": warnings});
-    }
-    let (_, cause) = answer
-        .message()
-        .split_once("denied request: ")
-        .unwrap_or_else(|| panic!("{policy}: {answer:?}"));
-    let cause = cause.to_owned();
-    json!({"decision": "Deny", "message": cause, "reason": answer.body["reason"], "warnings": warnings})
-}
-
 /// Waits until the API server asks a policy.
 async fn enforced(client: &Client, trial: &Trial) {
     let deadline = Instant::now() + TIMEOUT;
@@ -244,8 +135,6 @@ async fn probes_find_what_dry_runs_get() {
     let client = control_plane.client().await.unwrap();
     let builtin = Builtin::load().unwrap();
     let seed = from_environment("VAP_DRY_RUNS_SEED", 42).unwrap();
-    let policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
-    let bindings = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
     let mut trials = Vec::new();
     for (n, object) in objects().iter().enumerate() {
@@ -254,14 +143,14 @@ async fn probes_find_what_dry_runs_get() {
         named["metadata"] = json!({"name": "a", "labels": {"n": "0"}});
         let answer = dry_run(&client, &target, &named).await;
         assert_eq!(answer.status, 201, "{object}: {answer:?}");
-        for k in 0..POLICIES {
-            let number = n * POLICIES + k;
+        for k in 0..PER_OBJECT {
+            let number = n * PER_OBJECT + k;
             let mut random = Random::of(seed, "dry runs", u64::try_from(number).unwrap());
             trials.push(trial(number, &target, object, &answer.body, &mut random));
         }
     }
     for trial in &trials {
-        for (path, object) in [(policies, &trial.policy), (bindings, &trial.binding)] {
+        for (path, object) in [(POLICIES, &trial.policy), (BINDINGS, &trial.binding)] {
             let answer = post(&client, path, object).await;
             assert_eq!(answer.status, 201, "{object}: {answer:?}");
         }

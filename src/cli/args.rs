@@ -60,6 +60,7 @@ Examples:
   kubectl vap test policies/ -o junit > vap.xml
   kubectl vap test policies/ --coverage --mutants
   kubectl vap test init policy.yaml > probe.yaml
+  kubectl vap test convert kyverno-test.yaml > probe.yaml
 
 A probe, with params and a binding of its own:
   apiVersion: vap-status.dev/v1alpha1
@@ -335,6 +336,26 @@ pub enum TestCommand {
     /// evaluator has confirmed each of them. Validations for which none was found are named on standard
     /// error. The probes go to standard output.
     Init(InitArgs),
+    /// Write probes for a suite of kaptest, kat, the Kyverno CLI or gator
+    ///
+    /// The suite is the file of kaptest, Kyverno (kyverno-test.yaml) or gator (kind Suite), and for kat the directory
+    /// of the policy. The probes go to standard output; what they cannot say is named on standard error with its
+    /// place. A template of Gatekeeper with the engine `K8sNativeValidation` becomes a policy.
+    Convert(ConvertArgs),
+}
+
+/// `test convert`.
+#[derive(Debug, clap::Args)]
+pub struct ConvertArgs {
+    /// The suite
+    #[arg(value_name = "SUITE")]
+    pub suite: PathBuf,
+    /// A file or directory with CustomResourceDefinitions; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub crds: Vec<PathBuf>,
+    /// Write the files of the suite's policies and bindings too, so that the output can be tested by itself
+    #[arg(long)]
+    pub with_policies: bool,
 }
 
 /// `test init`.

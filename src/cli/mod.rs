@@ -34,8 +34,8 @@ use std::io::{self, Write};
 use crate::policy::rule::Rule;
 
 use args::{
-    Args, CheckArgs, CheckOutput, Command, ExplainArgs, ExplainOutput, InitArgs, TestArgs,
-    TestCommand, TestOutput,
+    Args, CheckArgs, CheckOutput, Command, ConvertArgs, ExplainArgs, ExplainOutput, InitArgs,
+    TestArgs, TestCommand, TestOutput,
 };
 use audit::args::{AuditArgs, AuditOutput};
 use check::command;
@@ -136,8 +136,10 @@ fn run_test(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Result<Exit, CliError> {
-    if let Some(TestCommand::Init(init)) = &args.command {
-        return run_init(init, out, err);
+    match &args.command {
+        Some(TestCommand::Init(init)) => return run_init(init, out, err),
+        Some(TestCommand::Convert(convert)) => return run_convert(convert, out, err),
+        None => {}
     }
     let options = test::Options {
         paths: args.paths.clone(),
@@ -231,6 +233,28 @@ fn run_diff(args: &DiffArgs, terminal: Terminal, out: &mut dyn Write) -> Result<
     };
     write(out, &text)?;
     Ok(report.exit())
+}
+
+/// `kubectl vap test convert`.
+fn run_convert(
+    args: &ConvertArgs,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Result<Exit, CliError> {
+    let converted = test::convert::run(&test::convert::ConvertOptions {
+        suite: args.suite.clone(),
+        crds: args.crds.clone(),
+        with_policies: args.with_policies,
+    })?;
+    let yaml = converted.yaml().map_err(|error| CliError::Format {
+        format: "yaml",
+        reason: error.to_string(),
+    })?;
+    write(out, &yaml)?;
+    for line in converted.complaints() {
+        let _ = writeln!(err, "{line}");
+    }
+    Ok(converted.exit())
 }
 
 /// `kubectl vap explain`.

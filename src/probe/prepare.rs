@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::api::Request;
+use super::api::{Request, Samples};
 use super::run::admission_request;
+use super::sample;
 use crate::defaulting;
 use crate::policy::admission::{AdmissionRequest, Object, Operation};
 use crate::schema::resolver::SchemaResolver;
@@ -20,21 +21,24 @@ use crate::schema::{Gvk, RestMapper};
 /// Why the API server's doing is not known.
 pub(crate) fn objects<'a>(
     request: &'a Request,
+    samples: Samples,
     mapper: &RestMapper,
     schemas: &dyn SchemaResolver,
 ) -> Result<Cow<'a, Request>, String> {
     let raw = admission_request(request, mapper)?;
+    let is_status = raw.subresource == "status";
+    if raw.is_exempt() {
+        return Ok(Cow::Borrowed(request));
+    }
+    if !(raw.subresource.is_empty() || is_status) {
+        return Ok(of_subresource(request, &raw));
+    }
     let operation = match raw.operation {
         Operation::Create => defaulting::Operation::Create,
         Operation::Update => defaulting::Operation::Update,
         Operation::Delete => defaulting::Operation::Delete,
         Operation::Connect => return Ok(Cow::Borrowed(request)),
     };
-    let is_status = raw.subresource == "status";
-    // The objects of other subresources are what they are sent as.
-    if raw.is_exempt() || !(raw.subresource.is_empty() || is_status) {
-        return Ok(Cow::Borrowed(request));
-    }
     let custom = schemas.custom(&raw.gvk);
     if custom.is_none() && !defaulting::has(&raw.gvk) && !is_kubernetes(&raw.gvk) {
         // In a cluster nothing more is known of the kind than its types.
@@ -56,10 +60,64 @@ pub(crate) fn objects<'a>(
     let mut result = request.clone();
     result.object = prepared.object;
     result.old_object = prepared.old_object;
+    if samples == Samples::Partial {
+        for (sample, prepared) in [
+            (&request.object, &mut result.object),
+            (&request.old_object, &mut result.old_object),
+        ] {
+            if let (Some(sample), Some(prepared)) = (sample, prepared) {
+                for field in sample::missing(sample, &raw.gvk, schemas) {
+                    leave_out(prepared, &field);
+                }
+            }
+        }
+    }
     // A name that the server makes is not the one of the request.
     result.name = Some(raw.name);
     result.namespace = Some(raw.namespace);
     Ok(Cow::Owned(result))
+}
+
+/// The request with the objects of its subresource; those of kinds that are not known are what they are sent as.
+fn of_subresource<'a>(request: &'a Request, raw: &AdmissionRequest) -> Cow<'a, Request> {
+    let prepared = defaulting::subresource(&defaulting::SubresourceRequest {
+        gvk: &raw.gvk,
+        name: &raw.name,
+        namespace: &raw.namespace,
+        dry_run: request.dry_run,
+        object: request.object.as_ref(),
+        old_object: request.old_object.as_ref(),
+    });
+    let Some(prepared) = prepared else {
+        return Cow::Borrowed(request);
+    };
+    let mut result = request.clone();
+    result.object = prepared.object;
+    result.old_object = prepared.old_object;
+    Cow::Owned(result)
+}
+
+/// Takes a null out of an object: what a sample was cut down by has some value in the cluster, and never null.
+fn leave_out(object: &mut Value, field: &str) {
+    let (parents, last) = field.rsplit_once('.').unwrap_or(("", field));
+    let mut parent = object;
+    for part in parents.split('.').filter(|part| !part.is_empty()) {
+        let (name, indices) = part.split_once('[').unwrap_or((part, ""));
+        let Some(mut next) = parent.get_mut(name) else {
+            return;
+        };
+        for index in indices.split(['[', ']']).filter(|index| !index.is_empty()) {
+            let item = index.parse::<usize>().ok().and_then(|n| next.get_mut(n));
+            let Some(item) = item else { return };
+            next = item;
+        }
+        parent = next;
+    }
+    if let Some(fields) = parent.as_object_mut()
+        && fields.get(last).is_some_and(Value::is_null)
+    {
+        fields.remove(last);
+    }
 }
 
 /// Reports whether the kind is one of Kubernetes' own, by its group.
@@ -91,6 +149,16 @@ pub(crate) fn convert(
                 to.api_version()
             ));
         }
+        // Strategy None: the same object under another version.
+        let named = |object: Option<&Value>| {
+            let mut object = object?.clone();
+            if let Some(fields) = object.as_object_mut() {
+                fields.insert("apiVersion".to_owned(), to.api_version().into());
+            }
+            Some(Object::new(&object))
+        };
+        request.object = named(case.object.as_ref());
+        request.old_object = named(case.old_object.as_ref());
         return Ok(request);
     }
     if !defaulting::has(&request.gvk) || !request.subresource.is_empty() {

@@ -253,7 +253,8 @@ impl<'a> Prepared<'a> {
         if !faults.is_empty() {
             return CaseRequest(Err(Box::new(invalid(case, faults))));
         }
-        let prepared = prepare::objects(&case.request, setting.mapper, setting.schemas);
+        let (mapper, schemas) = (setting.mapper, setting.schemas);
+        let prepared = prepare::objects(&case.request, self.samples, mapper, schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
             Ok((prepared.into_owned(), request))
@@ -576,7 +577,7 @@ pub fn admission_request(
         namespace,
         object,
         old_object,
-        options: request.options.as_ref().map(Object::new),
+        options: options(request, operation).as_ref().map(Object::new),
         dry_run: request.dry_run,
         user_info: user_info(request.user_info.clone()),
     })
@@ -593,6 +594,29 @@ pub fn user_info(given: Option<super::api::UserInfo>) -> UserInfo {
         groups: user.groups,
         extra: extra.map(|(key, values)| (key, Some(values))).collect(),
     }
+}
+
+/// The options of a request as the API server has them: of their kind, and with the dry run.
+///
+/// Source: `k8s.io/apiserver` `pkg/endpoints/handlers/{create,update,delete}.go`.
+fn options(request: &Request, operation: Operation) -> Option<Value> {
+    let kind = match operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+        Operation::Connect => return request.options.clone(),
+    };
+    let mut options = request.options.clone().unwrap_or_else(|| json!({}));
+    if let Some(fields) = options.as_object_mut() {
+        fields
+            .entry("apiVersion")
+            .or_insert_with(|| "meta.k8s.io/v1".into());
+        fields.entry("kind").or_insert_with(|| kind.into());
+        if request.dry_run {
+            fields.entry("dryRun").or_insert_with(|| json!(["All"]));
+        }
+    }
+    Some(options)
 }
 
 /// The user as the API server has it: one who is not authenticated has a name too, and who is has the groups that

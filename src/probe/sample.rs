@@ -18,6 +18,9 @@ use crate::schema::resolver::{Resolution, SchemaResolver};
 /// The most violations of one object that are told.
 const MAX_VIOLATIONS: usize = 10;
 
+/// Description of the violation that a required field is missing.
+pub const REQUIRED: &str = "is required";
+
 /// How deep objects are looked into.
 const MAX_DEPTH: usize = 128;
 
@@ -105,6 +108,7 @@ pub fn violations(
     };
     let mut walk = Walk {
         found: Vec::new(),
+        max: MAX_VIOLATIONS,
         is_whole: samples == Samples::Whole,
         is_own: is_own(&gvk.group),
     };
@@ -116,6 +120,24 @@ pub fn violations(
     walk.found
 }
 
+/// The places of required fields that `object` lacks, by which it is one cut down, at most 1,000 of them.
+#[must_use]
+pub fn missing(object: &Json, gvk: &Gvk, schemas: &dyn SchemaResolver) -> Vec<String> {
+    let (Resolution::Found(type_), Json::Object(fields)) = (schemas.resolve(gvk), object) else {
+        return Vec::new();
+    };
+    let mut walk = Walk {
+        found: Vec::new(),
+        max: 1_000,
+        is_whole: true,
+        is_own: is_own(&gvk.group),
+    };
+    walk.resource(fields, &type_, "", 0);
+    let found = walk.found.into_iter();
+    let missing = found.filter(|violation| violation.message == REQUIRED);
+    missing.map(|violation| violation.field_ref).collect()
+}
+
 fn is_own(group: &str) -> bool {
     let own = |name: &str| OWN_GROUPS.contains(&name);
     !group.contains('.') || group.strip_suffix(".k8s.io").is_some_and(own)
@@ -123,13 +145,14 @@ fn is_own(group: &str) -> bool {
 
 struct Walk {
     found: Vec<Violation>,
+    max: usize,
     is_whole: bool,
     is_own: bool,
 }
 
 impl Walk {
     fn add(&mut self, path: &str, message: String) {
-        if self.found.len() < MAX_VIOLATIONS {
+        if self.found.len() < self.max {
             self.found.push(Violation {
                 field_ref: path.to_owned(),
                 message,
@@ -255,13 +278,13 @@ impl Walk {
             let has_default = !self.is_own && (field.has_default || field.type_.has_default);
             let is_filled_in = has_default || field.type_.nullable;
             if field.required && !is_there && !is_filled_in && !is_of_resource && !is_zero {
-                self.add(&format!("{path}.{name}"), "is required".to_owned());
+                self.add(&format!("{path}.{name}"), REQUIRED.to_owned());
             }
         }
     }
 
     fn value(&mut self, value: &Json, type_: &DeclType, path: &str, depth: usize) {
-        if depth > MAX_DEPTH || self.found.len() >= MAX_VIOLATIONS || value.is_null() {
+        if depth > MAX_DEPTH || self.found.len() >= self.max || value.is_null() {
             return;
         }
         match (&type_.kind, value) {

@@ -19,7 +19,8 @@ pub(crate) fn report(manifest: &str, crds: &[PathBuf]) -> CheckReport {
 /// The findings of [`report`] as JSON.
 pub(crate) fn findings(manifest: &str, crds: &[PathBuf]) -> Vec<Value> {
     let report = serde_json::to_value(report(manifest, crds)).unwrap();
-    report["findings"].as_array().unwrap().clone()
+    let findings = report.get("findings").and_then(Value::as_array);
+    findings.unwrap().clone()
 }
 
 /// A CRD of the kind `Lim` in `ex.io/v1`, whose spec has these fields, all of them required.

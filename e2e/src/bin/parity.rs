@@ -13,8 +13,8 @@ use e2e::documents;
 use e2e::parity::coverage::{Coverage, Inputs};
 use e2e::parity::schemas::Schemas;
 use e2e::parity::{
-    admit, bench, compile, decided, decl, eval, five_kinds, pair, rules, share,
-    typecheck, witnesses, write_line, yaml,
+    admit, bench, compile, decided, decl, eval, five_kinds, pair, rules, share, typecheck,
+    witnesses, write_line, yaml,
 };
 use vap_status_controller::policy::analysis::Profile;
 use vap_status_controller::policy::compile::CompileMode;

@@ -13,6 +13,7 @@ fn one_of(choices: &mut Choices<'_>, values: &[Value]) -> Value {
 }
 
 /// A value of `schema`, which now and then breaks it.
+#[expect(clippy::too_many_lines, reason = "a table of values by type")]
 #[must_use]
 pub(crate) fn value(choices: &mut Choices<'_>, schema: &Value, depth: u32) -> Value {
     if choices.chance(2) || (is_true(schema, "nullable") && choices.chance(20)) {

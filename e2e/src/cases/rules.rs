@@ -452,6 +452,7 @@ fn scalar(schema: &Value, of: &str) -> String {
 }
 
 /// An expression that is a bool about the value `of` of `schema`.
+#[expect(clippy::too_many_lines, reason = "a table of forms by type")]
 fn boolean(choices: &mut Choices<'_>, schema: &Value, of: &str, depth: u32) -> Option<String> {
     let form = |forms: &[&str], choices: &mut Choices<'_>| {
         forms

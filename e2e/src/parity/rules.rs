@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use vap_status_controller::library::limits::RUNTIME_CEL_COST_BUDGET;
 use vap_status_controller::validation_rules::{FieldError, Validator, judge};
 
-use super::documents::load_documents;
 use super::guard::guard;
 use super::write_line;
 use crate::cases::{rule_objects, rules};
+use crate::documents::load_documents;
 
 /// A comparison.
 #[derive(Clone, Debug)]
@@ -148,7 +148,7 @@ impl RuleParity {
         self.definitions(&judged, &mut line, &mut left, out)?;
         self.objects(&definitions, &mut line, &mut left, out)?;
         if let Some(recorded) = &self.recorded {
-            self.recorded(recorded, &mut line, &mut left, out)?;
+            Self::recorded(recorded, &mut line, &mut left, out)?;
         }
         write_line(out, &line)?;
         Ok(line.recorded == line.same_recorded
@@ -264,7 +264,6 @@ impl RuleParity {
     }
 
     fn recorded(
-        &self,
         file: &Path,
         line: &mut RuleLine,
         left: &mut usize,
@@ -303,7 +302,7 @@ impl RuleParity {
     fn groups(&self, definitions: &[Value]) -> Vec<Value> {
         let versions = definitions
             .iter()
-            .filter_map(|definition| definition["spec"]["versions"].as_array());
+            .filter_map(|definition| definition.pointer("/spec/versions")?.as_array());
         let schemas: Vec<&Value> = versions
             .flatten()
             .filter_map(|version| version.pointer("/schema/openAPIV3Schema"))
@@ -319,14 +318,14 @@ impl RuleParity {
                 let mut choices = rule_objects::choices_of(self.seed, at);
                 at += 1;
                 let object = rule_objects::object(&mut choices, schema);
-                let mut case = json!({"object": object});
                 if choices.chance(60) {
-                    let mut old = object;
+                    let mut old = object.clone();
                     let percent = [0, 5, 15, 40].get(choices.below(4)).copied().unwrap_or(0);
                     rule_objects::change(&mut choices, &mut old, percent);
-                    case["old"] = old;
+                    objects.push(json!({"object": object, "old": old}));
+                } else {
+                    objects.push(json!({"object": object}));
                 }
-                objects.push(case);
             }
             groups.push(json!({"schema": schema, "objects": objects}));
         }

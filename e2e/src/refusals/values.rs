@@ -101,6 +101,7 @@ const EXPRESSIONS: [&str; 26] = [
 ];
 
 /// Values that are meant for a field.
+#[expect(clippy::too_many_lines, reason = "a table of values by field")]
 fn of(field: &str) -> Vec<Value> {
     let texts = |texts: &[&str]| texts.iter().copied().map(Value::from).collect::<Vec<_>>();
     let lists = |lists: &[&[&str]]| lists.iter().map(|list| json!(list)).collect::<Vec<_>>();

@@ -260,7 +260,7 @@ impl<'a> Auditor<'a> {
             object: Some(value.clone()),
             ..Request::default()
         };
-        let prepared = prepare::objects(&request, &known.mapper, known)?;
+        let prepared = prepare::objects(&request, Samples::Whole, &known.mapper, known)?;
         Ok(prepared.into_owned().object.map(Cow::Owned))
     }
 

@@ -5,7 +5,7 @@
 pub(super) enum Subject {
     /// A ValidatingAdmissionPolicy.
     Policy,
-    /// One webhook of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration.
+    /// One webhook of a `ValidatingWebhookConfiguration` or `MutatingWebhookConfiguration`.
     Webhook,
 }
 

@@ -19,7 +19,7 @@ use std::panic::{self, AssertUnwindSafe};
 use super::check::known::Known;
 use super::error::CliError;
 use crate::policy::admission::{AdmissionRequest, Object, ParamSource};
-use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request};
+use crate::probe::api::{Case, Expect, PolicyProbeSpec, Request, Samples};
 use crate::probe::prepare;
 use crate::probe::run::{self, CaseResult, Runner, Setting};
 use args::EvalArgs;
@@ -89,7 +89,7 @@ pub(super) fn run(args: &EvalArgs, stdin: &mut dyn Read) -> Result<EvalReport, C
 
 /// The request as the API server has it.
 fn prepared(request: &Request, known: &Known) -> Option<AdmissionRequest> {
-    let prepared = prepare::objects(request, &known.mapper, known);
+    let prepared = prepare::objects(request, Samples::Whole, &known.mapper, known);
     let request = prepared.as_deref().unwrap_or(request);
     run::admission_request(request, &known.mapper).ok()
 }

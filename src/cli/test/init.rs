@@ -76,22 +76,7 @@ impl InitReport {
     /// # Errors
     /// If they cannot be written as YAML, which does not depend on any input.
     pub fn yaml(&self) -> Result<String, serde_norway::Error> {
-        let mut out = String::new();
-        for probe in &self.probes {
-            if !out.is_empty() {
-                out.push_str("---\n");
-            }
-            let spec = probe.get("spec").cloned().unwrap_or_default();
-            // In the order in which people write it.
-            let written = Written {
-                api_version: API_VERSION,
-                kind: "PolicyProbe",
-                metadata: probe.get("metadata").cloned().unwrap_or_default(),
-                spec: serde_json::from_value(spec).unwrap_or_default(),
-            };
-            out.push_str(&serde_norway::to_string(&written)?);
-        }
-        Ok(out)
+        probes_yaml(&self.probes)
     }
 
     /// Input that could not be read, and the validations without a request, a line each.
@@ -132,6 +117,30 @@ impl InitReport {
             Exit::Findings
         }
     }
+}
+
+/// Probes as documents of YAML, each in the order in which people write it.
+pub(super) fn probes_yaml(probes: &[Json]) -> Result<String, serde_norway::Error> {
+    let mut out = String::new();
+    for probe in probes {
+        if !out.is_empty() {
+            out.push_str("---\n");
+        }
+        let spec = probe.get("spec").cloned().unwrap_or_default();
+        let Ok(spec) = serde_json::from_value(spec) else {
+            // One that the API server refuses is written all the same: `test` says what is wrong with it.
+            out.push_str(&serde_norway::to_string(probe)?);
+            continue;
+        };
+        let written = Written {
+            api_version: API_VERSION,
+            kind: "PolicyProbe",
+            metadata: probe.get("metadata").cloned().unwrap_or_default(),
+            spec,
+        };
+        out.push_str(&serde_norway::to_string(&written)?);
+    }
+    Ok(out)
 }
 
 /// Makes probes for all policies of the input.
@@ -181,7 +190,7 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<InitReport, Broken
 }
 
 /// `name`, or it with a number where it is taken.
-fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
+pub(super) fn unique(name: &str, names: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|n: usize| format!("{name}-{n}"));
     let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
     let free = candidates.find(|name| names.insert(name.clone()));

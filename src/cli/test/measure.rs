@@ -100,7 +100,8 @@ pub(super) fn mutants(cluster: &FileCluster<'_>, probes: &[Probe]) -> MutantRepo
             report.skipped.push(name.to_owned());
             continue;
         };
-        let mutants = mutants::of_policy(compiled);
+        let (mutants, n_alike) = mutants::of_policy(compiled);
+        report.alike += n_alike;
         let noticed = parallel::map(&mutants, |mutant| {
             // What breaks off on a mutant is noticed.
             panic::catch_unwind(AssertUnwindSafe(|| {

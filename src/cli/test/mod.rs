@@ -3,7 +3,9 @@
 //! Takes manifests, gives what each case came to. The evaluator is that of the controller; what exists is
 //! what the files hold, what is served is Kubernetes' own APIs and the CRDs of the input.
 
+mod alike;
 pub(super) mod cluster;
+pub mod convert;
 pub mod coverage;
 pub(super) mod expand;
 pub mod github;

@@ -1,13 +1,14 @@
 //! Mutants: policies that are changed in small ways, to see whether a case notices.
 //!
 //! Takes a policy, gives changed ones. A change of an expression is one of its text at a place, so that it can be shown;
-//! what does not compile is no mutant, and one that has the same tree as the policy decides alike.
+//! what does not compile is no mutant, and what provably decides alike ([`alike`]) is left out.
 
 use std::fmt::Write as _;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 
+use super::alike::{self, Alike};
 use crate::cel::ast::{Expr, Literal};
 use crate::cli::text::clean;
 use crate::policy::compile::CompiledPolicy;
@@ -27,14 +28,18 @@ pub(super) struct Mutant {
     pub(super) offset: usize,
     /// The change, in words.
     pub(super) change: String,
+    /// The rule and the operation that is left out of it, where that is the change.
+    pub(super) operation: Option<(usize, usize)>,
 }
 
 /// Outcome of the mutants of a run.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MutantReport {
-    /// How many there were.
+    /// How many there were, without those that provably decide alike.
     pub total: usize,
+    /// How many were left out, since they provably decide alike.
+    pub alike: usize,
     /// How many a case noticed.
     pub caught: usize,
     /// How many cases were evaluated for that.
@@ -64,8 +69,8 @@ pub struct Missed {
     pub change: String,
 }
 
-/// The mutants of a policy.
-pub(super) fn of_policy(compiled: &CompiledPolicy) -> Vec<Mutant> {
+/// The mutants of a policy, and how many changes were left out since they provably decide alike.
+pub(super) fn of_policy(compiled: &CompiledPolicy) -> (Vec<Mutant>, usize) {
     let policy = compiled.policy();
     let mut found = Vec::new();
     dropped(policy, &mut found);
@@ -79,6 +84,8 @@ pub(super) fn of_policy(compiled: &CompiledPolicy) -> Vec<Mutant> {
         }
         of_expression(policy, expression, &mut found);
     }
+    let known = Alike::new(compiled);
+    let mut n_alike = 0;
     found.retain(|mutant| {
         let of_mutant = CompiledPolicy::new(&mutant.policy);
         let n_before = (0..compiled.expressions().len())
@@ -87,21 +94,25 @@ pub(super) fn of_policy(compiled: &CompiledPolicy) -> Vec<Mutant> {
         let n_after = (0..of_mutant.expressions().len())
             .filter(|n| of_mutant.program(*n).is_none())
             .count();
-        n_after <= n_before
+        if n_after > n_before {
+            return false;
+        }
+        let is_alike = match mutant.operation {
+            Some((n, m)) => alike::operation(policy, n, m),
+            None => known.expression(&of_mutant, &mutant.field_ref),
+        };
+        n_alike += usize::from(is_alike);
+        !is_alike
     });
     found.truncate(MAX_MUTANTS);
-    found
+    (found, n_alike)
 }
 
 /// Policies without one validation, match condition, or operation.
 fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
     let Some(spec) = &policy.spec else { return };
     let validations = spec.validations.as_deref().unwrap_or_default();
-    for (n, validation) in validations.iter().enumerate() {
-        // To leave out what is true decides alike.
-        if validation.expression.trim() == "true" {
-            continue;
-        }
+    for n in 0..validations.len() {
         let mut changed = policy.clone();
         let of_it = changed
             .spec
@@ -117,6 +128,7 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
             field_ref: format!("spec.validations[{n}].expression"),
             offset: 0,
             change: "the validation is left out".to_owned(),
+            operation: None,
         });
     }
     let conditions = spec.match_conditions.as_deref().unwrap_or_default();
@@ -134,6 +146,7 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
             field_ref: format!("spec.matchConditions[{n}].expression"),
             offset: 0,
             change: "the match condition is left out".to_owned(),
+            operation: None,
         });
     }
     let constraints = spec.match_constraints.as_ref();
@@ -157,6 +170,7 @@ fn dropped(policy: &ValidatingAdmissionPolicy, found: &mut Vec<Mutant>) {
                 field_ref: format!("spec.matchConstraints.resourceRules[{n}].operations[{m}]"),
                 offset: 0,
                 change: format!("the operation {operation} is left out"),
+                operation: Some((n, m)),
             });
         }
     }
@@ -196,6 +210,7 @@ fn of_expression(
                 field_ref: expression.field_ref.clone(),
                 offset,
                 change: format!("`{from}` is `{to}`"),
+                operation: None,
             });
             if found.len() >= MAX_MUTANTS * 2 {
                 return;
@@ -275,10 +290,95 @@ pub fn text(report: &MutantReport) -> String {
         let name = clean(name);
         let _ = writeln!(out, "not changed: {name}, of whose cases one does not pass");
     }
+    let left_out = match report.alike {
+        0 => String::new(),
+        n => format!(", {n} left out that decide alike"),
+    };
     let _ = writeln!(
         out,
-        "mutants: {} of {} noticed",
+        "mutants: {} of {} noticed{left_out}",
         report.caught, report.total
     );
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// The changes of a policy in words, and how many were left out.
+    fn changes_of(spec: &serde_json::Value) -> (BTreeSet<String>, usize) {
+        let policy = json!({"metadata": {"name": "p"}, "spec": spec});
+        let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
+        let (found, n_alike) = of_policy(&CompiledPolicy::new(&policy));
+        let found = found.into_iter();
+        let words = found.map(|mutant| format!("{} {}", mutant.field_ref, mutant.change));
+        (words.collect(), n_alike)
+    }
+
+    #[test]
+    fn what_provably_decides_alike_is_left_out() {
+        let (found, n_alike) = changes_of(&json!({
+            "validations": [
+                // Each of the changes within the dead operand, and of the constants, decides alike.
+                {"expression": "1 < 2 || object.a == 3"},
+                {"expression": "false ? object.b == 1 : object.c == 2"},
+            ],
+        }));
+        let expected = [
+            "spec.validations[0].expression `1` is `2`",
+            "spec.validations[0].expression `<` is `>=`",
+            "spec.validations[0].expression `||` is `&&`",
+            "spec.validations[1].expression `2` is `3`",
+            "spec.validations[1].expression `==` is `!=`",
+            "spec.validations[1].expression `false` is `true`",
+            "spec.validations[1].expression the validation is left out",
+        ];
+        assert_eq!(found, expected.map(str::to_owned).into());
+        assert_eq!(n_alike, 7);
+    }
+
+    #[test]
+    fn a_variable_that_nothing_reads_is_not_changed() {
+        let of = |validation: &str| {
+            changes_of(&json!({
+                "variables": [
+                    {"name": "a", "expression": "object.x > 1"},
+                    {"name": "b", "expression": "variables.a && object.y"},
+                ],
+                "validations": [{"expression": validation}],
+            }))
+        };
+        let (found, n_alike) = of("object.z == 'q'");
+        assert_eq!((found.len(), n_alike), (2, 4), "{found:?}");
+        let (found, n_alike) = of("variables.b");
+        assert_eq!((found.len(), n_alike), (5, 0), "{found:?}");
+    }
+
+    #[test]
+    fn an_operation_that_is_there_twice_is_not_left_out() {
+        let rule = |operations: &[&str], resources: &[&str]| {
+            json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": operations,
+                "resources": resources})
+        };
+        let of = |rules: &[serde_json::Value]| {
+            let (found, n_alike) = changes_of(&json!({
+                "matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "object.a == 'q'"}],
+            }));
+            (found.len() - 2, n_alike)
+        };
+        assert_eq!(of(&[rule(&["CREATE", "UPDATE"], &["pods"])]), (2, 0));
+        assert_eq!(of(&[rule(&["CREATE", "*"], &["pods"])]), (1, 1));
+        assert_eq!(of(&[rule(&["CREATE", "CONNECT"], &["pods"])]), (1, 1));
+        assert_eq!(of(&[rule(&["CREATE", "CONNECT"], &["pods/exec"])]), (2, 0));
+        let both = [
+            rule(&["CREATE", "UPDATE"], &["pods"]),
+            rule(&["*"], &["pods"]),
+        ];
+        assert_eq!(of(&both), (1, 2));
+    }
 }

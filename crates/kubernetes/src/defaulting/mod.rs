@@ -8,6 +8,7 @@
 
 mod convert;
 mod custom;
+mod daemon_set;
 mod image;
 mod job;
 mod kind_rules;
@@ -16,6 +17,7 @@ mod prepare;
 mod quality;
 mod rules;
 mod secret;
+mod subresource;
 mod table;
 mod typed;
 
@@ -24,6 +26,7 @@ use serde_json::Value;
 pub use convert::convert;
 pub use custom::complete;
 pub use prepare::{Custom, Operation, Prepared, Request, prepare};
+pub use subresource::{SubresourceRequest, subresource};
 
 use crate::schema::Gvk;
 use table::{KindTable, Table};
@@ -109,10 +112,14 @@ impl Typed {
             return Err(Error::Field(path));
         }
         let shares_labels = value.as_object().is_some_and(job::shares_labels);
+        let generation = daemon_set::generation(&value).filter(|_| daemon_set::is(gvk));
         let given = ["stringData", "data"].map(|field| value.get(field).cloned());
         rules::apply(table, kind, &kind.rules, &mut value)?;
         if gvk.group.is_empty() && gvk.kind == "Secret" {
             secret::merge(&mut value, given);
+        }
+        if let Some(generation) = generation {
+            daemon_set::set(&mut value, generation);
         }
         Ok(Self {
             shares_labels,

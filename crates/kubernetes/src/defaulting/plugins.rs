@@ -1,4 +1,4 @@
-//! Fields that admission plugins set on creation which run by default and ask nobody.
+//! Fields that admission plugins set which run by default and ask nobody.
 //!
 //! Source: `k8s.io/kubernetes` `plugin/pkg/admission/defaulttolerationseconds/admission.go`,
 //! `plugin/pkg/admission/priority/admission.go` (without priority classes of the cluster),
@@ -40,6 +40,23 @@ pub(super) fn admit(gvk: &Gvk, object: &mut Value) {
         "PersistentVolumeClaim" => protect(object, "kubernetes.io/pvc-protection"),
         "PersistentVolume" => protect(object, "kubernetes.io/pv-protection"),
         _ => {}
+    }
+}
+
+/// Sets what plugins set on a compact object that takes the place of another.
+pub(super) fn update(gvk: &Gvk, object: &mut Value, old: &Value) {
+    if !gvk.group.is_empty() || gvk.kind != "Pod" {
+        return;
+    }
+    let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    tolerate(spec);
+    for field in ["priority", "preemptionPolicy"] {
+        let before = old.get("spec").and_then(|spec| spec.get(field));
+        if let Some(before) = before.filter(|_| !spec.contains_key(field)) {
+            spec.insert(field.to_owned(), before.clone());
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, NOW, Typed, UID, custom, kind_rules, plugins};
+use super::{Error, NOW, Typed, UID, custom, daemon_set, kind_rules, plugins};
 use crate::schema::Gvk;
 
 /// The end that a name gets which the API server makes.
@@ -194,7 +194,12 @@ fn updated(request: &Request<'_>, object: &Value, old: &Value) -> Result<Value, 
             custom.has_status
         }
         None => {
-            object = Typed::read(request.gvk, &object)?.write()?;
+            let mut typed = Typed::read(request.gvk, &object)?;
+            typed.change(|object| plugins::update(request.gvk, object, old));
+            object = typed.write()?;
+            if daemon_set::is(request.gvk) {
+                daemon_set::count(&mut object, old);
+            }
             kind_rules::resets_status(request.gvk)
         }
     };
@@ -288,7 +293,7 @@ fn identify(metadata: &mut Map<String, Value>, request: &Request<'_>) {
 }
 
 /// Says who manages the fields, as the API server does for each change.
-fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
+pub(super) fn manage(metadata: &mut Map<String, Value>, gvk: &Gvk) {
     metadata.insert(
         "managedFields".to_owned(),
         json!([{

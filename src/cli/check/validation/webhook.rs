@@ -7,7 +7,7 @@ use crate::cli::input::yaml::{Data, Node};
 use crate::library::url::Url;
 use crate::policy::rule::Rule;
 
-/// The versions of AdmissionReview that an API server can send.
+/// The versions of `AdmissionReview` that an API server can send.
 ///
 /// Source: `AcceptedAdmissionReviewVersions`.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];

@@ -1,0 +1,157 @@
+//! The objects of subresources as they are when policies are asked.
+//!
+//! Source: `k8s.io/kubernetes` `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`,
+//! `scaleUpdatedObjectInfo`), `pkg/registry/core/pod/storage/eviction.go` (`propagateDryRun`),
+//! `pkg/registry/core/serviceaccount/storage/token.go` (`TokenREST.Create`),
+//! `pkg/apis/authentication/v1/defaults.go`
+//! (`SetDefaults_TokenRequestSpec`); `k8s.io/apiextensions-apiserver` `pkg/registry/customresource/etcd.go`
+//! (`scaleFromCustomResource`).
+
+use serde_json::{Map, Value, json};
+
+use super::prepare::manage;
+use super::{NOW, Prepared, UID};
+use crate::schema::Gvk;
+
+/// How long a token is asked for that says nothing of it, in seconds.
+const TOKEN_SECONDS: i64 = 3600;
+
+/// A request for a subresource.
+#[derive(Clone, Copy, Debug)]
+pub struct SubresourceRequest<'a> {
+    /// The kind of its objects.
+    pub gvk: &'a Gvk,
+    /// The name in its path.
+    pub name: &'a str,
+    /// The namespace in its path.
+    pub namespace: &'a str,
+    /// True for a dry run.
+    pub dry_run: bool,
+    /// The object.
+    pub object: Option<&'a Value>,
+    /// The object as it was before.
+    pub old_object: Option<&'a Value>,
+}
+
+/// Makes of the objects of a subresource what the API server makes of them; `None` where the kind is none of those
+/// that are known, and objects are what they are sent as.
+#[must_use]
+pub fn subresource(request: &SubresourceRequest<'_>) -> Option<Prepared> {
+    let kind = (&*request.gvk.group, &*request.gvk.kind);
+    match kind {
+        ("autoscaling", "Scale") => Some(scale(request)),
+        ("policy", "Eviction") => Some(of_object(eviction(request))),
+        ("authentication.k8s.io", "TokenRequest") => Some(of_object(token(request))),
+        ("", "PodExecOptions" | "PodAttachOptions") => Some(of_object(streams(request))),
+        _ => None,
+    }
+}
+
+fn of_object(object: Option<Value>) -> Prepared {
+    Prepared {
+        object,
+        old_object: None,
+    }
+}
+
+fn fields(value: Option<&Value>) -> Map<String, Value> {
+    value
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default()
+}
+
+/// A Scale is made of the object that is scaled, of which the request changes the number alone.
+fn scale(request: &SubresourceRequest<'_>) -> Prepared {
+    let old = request.old_object.and_then(Value::as_object);
+    let given = |field: &str| fields(old.and_then(|old| old.get(field)));
+    let of_old = given("metadata");
+    let mut metadata = Map::new();
+    for (field, value) in [
+        ("name", request.name),
+        ("namespace", request.namespace),
+        ("uid", UID),
+        ("resourceVersion", "1"),
+        ("creationTimestamp", NOW),
+    ] {
+        let known = of_old.get(field).filter(|value| !value.is_null());
+        let value = known.cloned().unwrap_or_else(|| value.into());
+        metadata.insert(field.to_owned(), value);
+    }
+    let mut status = given("status");
+    status.entry("replicas").or_insert_with(|| 0.into());
+    let made = |object: Option<&Value>| {
+        let mut spec = fields(object.and_then(|object| object.get("spec")));
+        spec.retain(|name, value| name == "replicas" && *value != json!(0));
+        json!({
+            "apiVersion": request.gvk.api_version(), "kind": "Scale", "metadata": metadata, "spec": spec,
+            "status": status,
+        })
+    };
+    Prepared {
+        object: request.object.map(|object| made(Some(object))),
+        old_object: request.old_object.map(|object| made(Some(object))),
+    }
+}
+
+fn eviction(request: &SubresourceRequest<'_>) -> Option<Value> {
+    let mut object = fields(request.object);
+    let mut metadata = fields(object.get("metadata"));
+    identify(&mut metadata, request);
+    // Of an object without fields nothing is managed.
+    let options = object.get("deleteOptions").and_then(Value::as_object);
+    if options.is_some_and(|options| !options.is_empty()) {
+        manage(&mut metadata, request.gvk);
+    }
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    if let Some(options) = object
+        .get_mut("deleteOptions")
+        .and_then(Value::as_object_mut)
+        && request.dry_run
+        && !options.contains_key("dryRun")
+    {
+        options.insert("dryRun".to_owned(), json!(["All"]));
+    }
+    request.object.map(|_| Value::Object(object))
+}
+
+fn token(request: &SubresourceRequest<'_>) -> Option<Value> {
+    let mut object = fields(request.object);
+    let mut metadata = fields(object.get("metadata"));
+    identify(&mut metadata, request);
+    metadata.entry("uid").or_insert_with(|| UID.into());
+    metadata.insert("creationTimestamp".to_owned(), NOW.into());
+    let mut spec = fields(object.get("spec"));
+    if !spec.is_empty() {
+        manage(&mut metadata, request.gvk);
+    }
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    spec.entry("expirationSeconds")
+        .or_insert_with(|| TOKEN_SECONDS.into());
+    spec.entry("audiences").or_insert(Value::Null);
+    spec.entry("boundObjectRef").or_insert(Value::Null);
+    object.insert("spec".to_owned(), Value::Object(spec));
+    let status = json!({"token": "", "expirationTimestamp": null});
+    object.insert("status".to_owned(), status);
+    request.object.map(|_| Value::Object(object))
+}
+
+/// The options of what is attached to a container: switches that are off are absent.
+fn streams(request: &SubresourceRequest<'_>) -> Option<Value> {
+    let mut object = fields(request.object);
+    object.retain(|_, value| *value != Value::Bool(false));
+    if request.gvk.kind == "PodExecOptions" {
+        object.entry("command").or_insert(Value::Null);
+    }
+    request.object.map(|_| Value::Object(object))
+}
+
+/// The name and the namespace are those of the path where the object has none.
+fn identify(metadata: &mut Map<String, Value>, request: &SubresourceRequest<'_>) {
+    for (field, value) in [("name", request.name), ("namespace", request.namespace)] {
+        let is_there = metadata.get(field).and_then(Value::as_str);
+        if is_there.is_none_or(str::is_empty) && !value.is_empty() {
+            metadata.insert(field.to_owned(), value.into());
+        }
+    }
+}

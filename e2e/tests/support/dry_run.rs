@@ -1,0 +1,229 @@
+//! Requests to an API server, mostly dry runs, and probes that say what came of them.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::time::{Duration, Instant};
+
+use e2e::answer::Answer;
+use http::Request;
+use kube::Client;
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use vap_status_controller::schema::{Builtin, Gvk};
+
+/// How long to wait for the API server.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
+
+/// Where policies are.
+pub(crate) const POLICIES: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+
+/// Where bindings are.
+pub(crate) const BINDINGS: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+
+/// What an API server makes up, or takes from its configuration.
+const MADE: [&str; 16] = [
+    "uid",
+    "creationTimestamp",
+    "resourceVersion",
+    "managedFields",
+    "clusterIP",
+    "clusterIPs",
+    "ipFamilies",
+    "ipFamilyPolicy",
+    "nodePort",
+    "healthCheckNodePort",
+    "lastPhaseTransitionTime",
+    "batch.kubernetes.io/controller-uid",
+    "controller-uid",
+    "time",
+    "name",
+    "batch.kubernetes.io/job-name",
+];
+
+/// The documents of a file.
+pub(crate) fn documents(path: &std::path::Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_norway::Deserializer::from_str(&text)
+        .map(|document| Value::deserialize(document).unwrap())
+        .collect()
+}
+
+/// A kind's objects: where they are sent to.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) gvk: Gvk,
+    pub(crate) resource: String,
+    pub(crate) path: String,
+}
+
+/// The target of an object of a kind of Kubernetes' own.
+pub(crate) fn target(builtin: &Builtin, object: &Value) -> Target {
+    let gvk = gvk(object);
+    let served = builtin
+        .resources()
+        .iter()
+        .find(|served| served.gvk == gvk && !served.gvr.is_subresource())
+        .unwrap_or_else(|| panic!("{gvk:?}"));
+    target_of(gvk, &served.gvr.resource, served.namespaced)
+}
+
+/// The kind of an object.
+pub(crate) fn gvk(object: &Value) -> Gvk {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Gvk::new(group, version, object["kind"].as_str().unwrap())
+}
+
+/// The target of a resource.
+pub(crate) fn target_of(gvk: Gvk, resource: &str, namespaced: bool) -> Target {
+    let root = if gvk.group.is_empty() { "api" } else { "apis" };
+    let namespace = if namespaced {
+        "/namespaces/default"
+    } else {
+        ""
+    };
+    Target {
+        resource: resource.to_owned(),
+        path: format!("/{root}/{}{namespace}/{resource}", gvk.api_version()),
+        gvk,
+    }
+}
+
+/// Sends a request.
+pub(crate) async fn send(client: &Client, verb: &str, path: &str, body: &Value) -> Answer {
+    send_as(client, verb, path, body, &[]).await
+}
+
+/// Sends a request with more headers.
+pub(crate) async fn send_as(
+    client: &Client,
+    verb: &str,
+    path: &str,
+    body: &Value,
+    headers: &[(String, String)],
+) -> Answer {
+    let mut request = Request::builder()
+        .method(verb)
+        .uri(path)
+        .header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let body = if body.is_null() {
+        Vec::new()
+    } else {
+        body.to_string().into_bytes()
+    };
+    let request = request.body(kube::client::Body::from(body)).unwrap();
+    Answer::to(client, request).await.unwrap()
+}
+
+/// Creates an object.
+pub(crate) async fn post(client: &Client, path: &str, object: &Value) -> Answer {
+    send(client, "POST", path, object).await
+}
+
+/// Creates an object that must be taken.
+pub(crate) async fn create(client: &Client, path: &str, object: &Value) -> Value {
+    let answer = post(client, path, object).await;
+    assert_eq!(answer.status, 201, "{} of {object}", answer.message());
+    answer.body
+}
+
+/// The dry run of a creation.
+pub(crate) async fn dry_run(client: &Client, target: &Target, object: &Value) -> Answer {
+    post(client, &format!("{}?dryRun=All", target.path), object).await
+}
+
+/// The places in an object with what is there, as an expression and a literal.
+pub(crate) fn facts(value: &Value, expression: &str, out: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if !fields.keys().any(|name| MADE.contains(&name.as_str())) {
+                out.push(format!("size({expression}) == {}", fields.len()));
+            }
+            for (name, value) in fields {
+                if !MADE.contains(&name.as_str()) {
+                    facts(value, &format!("{expression}[{}]", json!(name)), out);
+                }
+            }
+        }
+        Value::Array(items) => {
+            out.push(format!("size({expression}) == {}", items.len()));
+            for (n, item) in items.iter().enumerate() {
+                facts(item, &format!("{expression}[{n}]"), out);
+            }
+        }
+        Value::Number(number) if number.is_f64() => {}
+        scalar => out.push(format!("{expression} == {scalar}")),
+    }
+}
+
+/// The expectation of a probe that follows from an answer.
+pub(crate) fn expectation(answer: &Answer, policy: &str) -> Value {
+    let ours = format!("ValidatingAdmissionPolicy '{policy}'");
+    // The API server warns of other things too.
+    let warnings: Vec<&String> = answer
+        .warnings
+        .iter()
+        .filter(|text| text.contains(&ours))
+        .collect();
+    let is_error = |text: &str| text.contains("' resulted in error: ");
+    let mut expect = json!({"warnings": warnings});
+    if warnings.iter().any(|text| is_error(text)) {
+        expect["error"] = json!({"pattern": "(?s)."});
+    }
+    if answer.status < 300 {
+        expect["decision"] = json!("Allow");
+        return expect;
+    }
+    let (_, cause) = answer
+        .message()
+        .split_once("denied request: ")
+        .unwrap_or_else(|| panic!("{policy}: {answer:?}"));
+    expect["decision"] = json!("Deny");
+    expect["message"] = json!(cause);
+    expect["reason"] = answer.body["reason"].clone();
+    if is_error(cause) {
+        expect["error"] = json!({"text": cause});
+    }
+    expect
+}
+
+/// Waits until the API server asks every policy and binding that was created before.
+///
+/// A policy that is created last is enforced last: policies and bindings are watched in the order of their creation,
+/// and each set is put in force as a whole.
+pub(crate) async fn all_enforced(client: &Client, name: &str) {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{"apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"],
+                "operations": ["CREATE"], "resources": ["leases"]}]},
+            "validations": [{"expression": format!("object.metadata.name != '{name}'"), "message": "last"}],
+        },
+    });
+    create(client, POLICIES, &policy).await;
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    });
+    create(client, BINDINGS, &binding).await;
+    let object = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}});
+    let deadline = Instant::now() + TIMEOUT;
+    loop {
+        let path = "/apis/coordination.k8s.io/v1/namespaces/default/leases?dryRun=All";
+        let answer = post(client, path, &object).await;
+        if answer.message().contains("denied request: last") {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{name}: {answer:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}

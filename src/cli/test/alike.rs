@@ -1,0 +1,325 @@
+//! Changes of a policy that provably decide alike, whatever the request: no case could notice them.
+//!
+//! Takes a policy and a changed one, and compares what is left of the changed expression once constants are folded.
+//! What is proved is exact in CEL, errors included; what is not proved counts as a change.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use k8s_openapi::api::admissionregistration::v1::{
+    NamedRuleWithOperations, ValidatingAdmissionPolicy,
+};
+
+use crate::cel::ast::{Ast, Expr, ExprId, Literal};
+use crate::policy::compile::CompiledPolicy;
+use crate::policy::expressions::{PolicyExpression, Role};
+
+/// The groups of Kubernetes' own in which only subresources are connected to.
+///
+/// Source: `k8s.io/kubernetes` `pkg/registry/core/{pod,service,node}`: what implements `rest.Connecter`.
+const OWN_GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
+
+/// The most nodes of an expression that is folded.
+const MAX_NODES: usize = 10_000;
+
+/// What is known of a policy whose changes are asked about.
+#[derive(Debug)]
+pub(super) struct Alike<'a> {
+    compiled: &'a CompiledPolicy,
+    /// The variables that some expression may evaluate.
+    live: BTreeSet<String>,
+}
+
+impl<'a> Alike<'a> {
+    pub(super) fn new(compiled: &'a CompiledPolicy) -> Self {
+        Self {
+            live: live_variables(compiled),
+            compiled,
+        }
+    }
+
+    /// Reports whether the policy provably decides alike with the expression at `field_ref` as it is in `changed`.
+    pub(super) fn expression(&self, changed: &CompiledPolicy, field_ref: &str) -> bool {
+        let at = |expressions: &'a [PolicyExpression]| {
+            expressions.iter().find(|it| it.field_ref == field_ref)
+        };
+        let Some(before) = at(self.compiled.expressions()) else {
+            return false;
+        };
+        if before.role == Role::Variable && is_dead(before, &self.live) {
+            return true;
+        }
+        let mut after = changed.expressions().iter();
+        let after = after.find(|it| it.field_ref == field_ref);
+        let (Ok(before), Some(Ok(after))) = (before.parsed(), after.map(|it| it.parsed())) else {
+            return false;
+        };
+        folded(before).is_some_and(|before| folded(after) == Some(before))
+    }
+}
+
+/// The name of a variable.
+fn variable_name(expression: &PolicyExpression) -> Option<&str> {
+    let name = expression.name.as_deref()?;
+    (expression.role == Role::Variable).then_some(name)
+}
+
+/// Reports whether a variable is one that nothing evaluates.
+fn is_dead(variable: &PolicyExpression, live: &BTreeSet<String>) -> bool {
+    variable_name(variable).is_some_and(|name| !live.contains(name))
+}
+
+/// The names of the variables that expressions other than dead variables read, where they are not folded away.
+fn live_variables(compiled: &CompiledPolicy) -> BTreeSet<String> {
+    let mut live = BTreeSet::new();
+    let mut reads = Vec::new();
+    for expression in compiled.expressions() {
+        let found = expression.parsed().ok().map(|ast| read(ast));
+        match (variable_name(expression), found) {
+            (Some(name), Some(found)) => reads.push((name.to_owned(), found)),
+            // What cannot be told is read.
+            (Some(name), None) => {
+                live.insert(name.to_owned());
+            }
+            (None, Some(found)) => live.extend(found),
+            (None, None) => {}
+        }
+    }
+    loop {
+        let n_before = live.len();
+        for (name, found) in &reads {
+            if live.contains(name) {
+                live.extend(found.iter().cloned());
+            }
+        }
+        if live.len() == n_before {
+            return live;
+        }
+    }
+}
+
+/// The variables that an expression reads.
+fn read(ast: &Ast) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (_, expr) in ast.iter() {
+        if let Expr::Select { operand, field, .. } = expr
+            && matches!(ast.expr(*operand), Expr::Ident(name) if &**name == "variables")
+        {
+            found.insert(field.to_string());
+        }
+    }
+    let mut names = ast.iter().map(|(_, expr)| expr);
+    let is_whole = names.any(|expr| matches!(expr, Expr::Ident(name) if &**name == "variables"))
+        && ast.iter().any(|(_, expr)| {
+            matches!(expr, Expr::Call { function, .. } if &**function == "_[_]" || &**function == "_?._")
+        });
+    if is_whole {
+        // A variable may be read by an index.
+        for (_, expr) in ast.iter() {
+            if let Expr::Literal(Literal::String(text)) = expr {
+                found.insert(text.to_string());
+            }
+        }
+    }
+    found
+}
+
+/// What is left of an expression once constants are folded, as a text that is equal for equal trees; `None` where it
+/// is too large.
+fn folded(ast: &Ast) -> Option<String> {
+    if ast.iter().count() > MAX_NODES {
+        return None;
+    }
+    let mut out = String::new();
+    write_folded(ast, ast.root(), &mut out);
+    Some(out)
+}
+
+/// The value that an expression always has.
+fn constant(ast: &Ast, id: ExprId) -> Option<Literal> {
+    let (function, args) = match ast.expr(id) {
+        Expr::Literal(literal) => return Some(literal.clone()),
+        Expr::Call {
+            function,
+            target: None,
+            args,
+        } => (&**function, &**args),
+        _ => return None,
+    };
+    let boolean = |id: &ExprId| match constant(ast, *id) {
+        Some(Literal::Bool(value)) => Some(value),
+        _ => None,
+    };
+    let value = match (function, args) {
+        // Either side decides, whatever the other comes to.
+        ("_&&_", [left, right]) => match (boolean(left), boolean(right)) {
+            (Some(false), _) | (_, Some(false)) => false,
+            (Some(true), Some(true)) => true,
+            _ => return None,
+        },
+        ("_||_", [left, right]) => match (boolean(left), boolean(right)) {
+            (Some(true), _) | (_, Some(true)) => true,
+            (Some(false), Some(false)) => false,
+            _ => return None,
+        },
+        ("!_", [operand]) => !boolean(operand)?,
+        ("_?_:_", [condition, then, otherwise]) => {
+            return constant(
+                ast,
+                if boolean(condition)? {
+                    *then
+                } else {
+                    *otherwise
+                },
+            );
+        }
+        (function, [left, right]) => {
+            let (left, right) = (constant(ast, *left)?, constant(ast, *right)?);
+            let order = match (&left, &right) {
+                (Literal::Int(left), Literal::Int(right)) => left.cmp(right),
+                (Literal::Uint(left), Literal::Uint(right)) => left.cmp(right),
+                (Literal::String(left), Literal::String(right)) => left.cmp(right),
+                (Literal::Bool(left), Literal::Bool(right)) => left.cmp(right),
+                _ => return None,
+            };
+            match function {
+                "_==_" => order.is_eq(),
+                "_!=_" => order.is_ne(),
+                "_<_" => order.is_lt(),
+                "_<=_" => order.is_le(),
+                "_>_" => order.is_gt(),
+                "_>=_" => order.is_ge(),
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    Some(Literal::Bool(value))
+}
+
+fn write_folded(ast: &Ast, id: ExprId, out: &mut String) {
+    if let Some(literal) = constant(ast, id) {
+        let _ = write!(out, "{literal:?}");
+        return;
+    }
+    let mut all = |name: &str, parts: &[ExprId]| {
+        let _ = write!(out, "({name:?}");
+        for part in parts {
+            out.push(' ');
+            write_folded(ast, *part, out);
+        }
+        out.push(')');
+    };
+    match ast.expr(id) {
+        Expr::Unspecified => all("unspecified", &[]),
+        Expr::Literal(literal) => {
+            let _ = write!(out, "{literal:?}");
+        }
+        Expr::Ident(name) => all(&format!("name {name}"), &[]),
+        Expr::Select {
+            operand,
+            field,
+            test_only,
+        } => all(&format!("select {field} {test_only}"), &[*operand]),
+        Expr::Call {
+            function,
+            target: None,
+            args,
+        } if &**function == "_?_:_" => {
+            // A condition that never changes leaves one branch.
+            match args.first().and_then(|condition| constant(ast, *condition)) {
+                Some(Literal::Bool(value)) => {
+                    if let Some(branch) = args.get(if value { 1 } else { 2 }) {
+                        write_folded(ast, *branch, out);
+                    }
+                }
+                _ => all(function, args),
+            }
+        }
+        Expr::Call {
+            function,
+            target,
+            args,
+        } => {
+            let parts: Vec<ExprId> = target.iter().chain(args).copied().collect();
+            all(&format!("call {function} {}", target.is_some()), &parts);
+        }
+        Expr::List {
+            elements,
+            optional_indices,
+        } => all(&format!("list {optional_indices:?}"), elements),
+        Expr::Map(entries) => {
+            let parts: Vec<ExprId> = entries
+                .iter()
+                .flat_map(|entry| [entry.key, entry.value])
+                .collect();
+            let optional: Vec<bool> = entries.iter().map(|entry| entry.optional).collect();
+            all(&format!("map {optional:?}"), &parts);
+        }
+        Expr::Struct { type_name, fields } => {
+            let parts: Vec<ExprId> = fields.iter().map(|field| field.value).collect();
+            let names: Vec<_> = fields.iter().map(|it| (&it.field, it.optional)).collect();
+            all(&format!("struct {type_name} {names:?}"), &parts);
+        }
+        Expr::Comprehension(fold) => {
+            let names = (&fold.iter_var, &fold.iter_var2, &fold.accu_var);
+            all(
+                &format!("fold {names:?}"),
+                &[
+                    fold.iter_range,
+                    fold.accu_init,
+                    fold.loop_condition,
+                    fold.loop_step,
+                    fold.result,
+                ],
+            );
+        }
+    }
+}
+
+/// Reports whether a policy provably decides alike without the operation at `m` of the rule at `n`.
+pub(super) fn operation(policy: &ValidatingAdmissionPolicy, n: usize, m: usize) -> bool {
+    let constraints = policy
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.match_constraints.as_ref());
+    let rules = constraints.and_then(|constraints| constraints.resource_rules.as_deref());
+    let rules = rules.unwrap_or_default();
+    let Some(rule) = rules.get(n) else {
+        return false;
+    };
+    let operations = rule.operations.as_deref().unwrap_or_default();
+    let Some(operation) = operations.get(m) else {
+        return false;
+    };
+    // A rule without operations is none that the API server takes.
+    if operations.len() == 1 {
+        return false;
+    }
+    let covers = |rule: &NamedRuleWithOperations, left_out: Option<usize>| {
+        let operations = rule.operations.as_deref().unwrap_or_default().iter();
+        let mut others = operations.enumerate().filter(|(k, _)| Some(*k) != left_out);
+        others.any(|(_, other)| other == operation || other == "*")
+    };
+    if covers(rule, Some(m)) {
+        return true;
+    }
+    let is_same = |other: &NamedRuleWithOperations| {
+        other.api_groups == rule.api_groups
+            && other.api_versions == rule.api_versions
+            && other.resources == rule.resources
+            && other.resource_names == rule.resource_names
+            && other.scope == rule.scope
+    };
+    let mut others = rules.iter().enumerate().filter(|(k, _)| *k != n);
+    if others.any(|(_, other)| is_same(other) && covers(other, None)) {
+        return true;
+    }
+    let groups = rule.api_groups.as_deref().unwrap_or_default();
+    let resources = rule.resources.as_deref().unwrap_or_default();
+    operation == "CONNECT"
+        && groups
+            .iter()
+            .all(|group| OWN_GROUPS.contains(&group.as_str()))
+        && resources.iter().all(|resource| !resource.contains('/'))
+}

@@ -1,0 +1,190 @@
+//! Suites of kaptest: objects by name, and what the expressions of a policy come to.
+//!
+//! kaptest evaluates expressions, and passes over match constraints and bindings; a probe asks as the API server
+//! does. A test whose policy does not match its object fails as a probe, and names the reason.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::source::{Found, Source, items, objects, str_of, texts};
+use super::{Bindings, Case, Suite};
+use crate::cli::input::{Input, Wanted};
+use crate::policy;
+
+/// The lists of tests of policies that validate, in the versions of the format.
+const SUITES: [&str; 2] = ["testSuites", "vapTestSuites"];
+
+/// Reports whether a document has the form of a suite.
+pub(super) fn is_suite(document: &Json) -> bool {
+    let has = |name: &&str| document.get(*name).is_some();
+    SUITES.iter().any(has) || has(&"mapTestSuites")
+}
+
+/// Reads a suite.
+pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
+    let document = &source.json;
+    let mut files = texts(document, "validatingAdmissionPolicies");
+    files.extend(texts(document, "policies"));
+    suite.files = files.iter().map(|file| source.path(file)).collect();
+    let resources = texts(document, "resources");
+    let resources: Vec<_> = resources.iter().map(|file| source.path(file)).collect();
+    let (resources, problems) = objects(&resources);
+    if let Some(problem) = problems.into_iter().next() {
+        return Err(problem);
+    }
+    let input = Input::load(&suite.files, Wanted::Policies, &mut std::io::empty());
+    if let Some(problem) = input.problems.first() {
+        return Err(problem.message.clone());
+    }
+    for (n, _) in items(document, "mapTestSuites") {
+        let place = source.place(&format!("mapTestSuites[{n}]"));
+        suite.missing(
+            place,
+            "probes are for policies that validate, not that mutate",
+        );
+    }
+    for list in SUITES {
+        for (n, of_policy) in items(document, list) {
+            let name = str_of(of_policy, "policy");
+            let place = |field: &str| source.place(&format!("{list}[{n}].{field}"));
+            let policy = input.policies.iter().find(|it| it.name() == Some(name));
+            let Some(policy) = policy else {
+                let text = format!("the policy `{name}` is not among the files of the suite");
+                suite.missing(place("policy"), text);
+                continue;
+            };
+            let has_params = policy::param_kind(&policy.value).is_some();
+            for (m, test) in items(of_policy, "tests") {
+                let place = place(&format!("tests[{m}]"));
+                match case(test, &place, &resources, has_params) {
+                    Ok((bindings, params, case)) => suite.add(name, bindings, params, case),
+                    Err(why) => suite.missing(place, why),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+type Drafted = (Bindings, Option<Vec<Json>>, Case);
+
+fn case(
+    test: &Json,
+    place: &str,
+    resources: &[Found],
+    has_params: bool,
+) -> Result<Drafted, String> {
+    let mut request = Map::new();
+    let mut names = Vec::new();
+    for field in ["object", "oldObject"] {
+        if let Some(reference) = test.get(field).filter(|it| it.is_object()) {
+            let found = lookup(resources, reference)?;
+            names.push(format!("{}/{}", found.kind(), found.name()));
+            request.insert(field.to_owned(), found.value.clone());
+        }
+    }
+    let operation = match (request.get("object"), request.get("oldObject")) {
+        (Some(_), None) => "CREATE",
+        (Some(_), Some(_)) => "UPDATE",
+        (None, Some(_)) => "DELETE",
+        (None, None) => return Err("a test has neither `object` nor `oldObject`".to_owned()),
+    };
+    request.insert("operation".to_owned(), json!(operation));
+    let object = request.get("object").or_else(|| request.get("oldObject"));
+    let namespace = object.and_then(|it| it.pointer("/metadata/namespace"));
+    let namespace = namespace.and_then(Json::as_str).unwrap_or_default();
+    let namespace = namespace.to_owned();
+    let object = resources
+        .iter()
+        .find(|it| it.kind() == "Namespace" && it.name() == namespace);
+    if let Some(object) = object.filter(|_| !namespace.is_empty()) {
+        request.insert("namespaceObject".to_owned(), object.value.clone());
+    }
+    if let Some(user) = test.get("userInfo").filter(|it| it.is_object()) {
+        request.insert("userInfo".to_owned(), user_info(user));
+    }
+    let param = test.get("param").filter(|it| it.is_object());
+    let binding = json!({"validationActions": ["Deny"]});
+    let (bindings, params) = match param {
+        None if has_params => (Bindings::Inline(vec![binding]), Some(Vec::new())),
+        None => (Bindings::Implied, None),
+        Some(reference) => {
+            let found = lookup(resources, reference)?;
+            let mut param = found.value.clone();
+            let mut of_param = found.namespace().to_owned();
+            if of_param.is_empty() {
+                // Where `kubectl apply` puts it, and where the API server looks for it.
+                of_param.clone_from(&namespace);
+                if of_param.is_empty() {
+                    "default".clone_into(&mut of_param);
+                }
+            }
+            if let Some(metadata) = param.get_mut("metadata").and_then(Json::as_object_mut) {
+                metadata.insert("namespace".to_owned(), json!(of_param));
+            }
+            let mut binding = binding;
+            if let Some(fields) = binding.as_object_mut() {
+                let param_ref = json!({
+                    "name": found.name(), "namespace": of_param, "parameterNotFoundAction": "Deny",
+                });
+                fields.insert("paramRef".to_owned(), param_ref);
+            }
+            (Bindings::Inline(vec![binding]), Some(vec![param]))
+        }
+    };
+    let expected = str_of(test, "expect");
+    let expect = match expected {
+        "admit" | "allow" => json!({"decision": "Allow"}),
+        "deny" => json!({"decision": "Deny"}),
+        "skip" => json!({"applies": false}),
+        "error" => json!({"error": {"pattern": "(?s)."}}),
+        other => return Err(format!("an expectation `{other}` is not known")),
+    };
+    let case = Case {
+        name: format!("{operation} {}: {expected}", names.join(", ")),
+        request,
+        expect,
+        may_not_apply: false,
+        place: place.to_owned(),
+    };
+    Ok((bindings, params, case))
+}
+
+fn lookup<'a>(resources: &'a [Found], reference: &Json) -> Result<&'a Found, String> {
+    let text = |name: &str| str_of(reference, name);
+    let fits = |found: &&Found| {
+        let (group, version) = found.group_version();
+        let is = |wanted: &str, given: &str| wanted.is_empty() || wanted == given;
+        found.name() == text("name")
+            && is(text("kind"), found.kind())
+            && is(text("group"), group)
+            && is(text("version"), version)
+    };
+    let mut fitting: Vec<&Found> = resources.iter().filter(fits).collect();
+    if fitting.iter().any(|it| it.namespace() == text("namespace")) {
+        fitting.retain(|it| it.namespace() == text("namespace"));
+    } else if !text("namespace").is_empty() {
+        fitting.clear();
+    }
+    fitting.first().copied().ok_or_else(|| {
+        let named = [text("kind"), text("namespace"), text("name")];
+        let named: Vec<&str> = named.into_iter().filter(|it| !it.is_empty()).collect();
+        format!("the resources of the suite have no {}", named.join(" "))
+    })
+}
+
+/// A user; kaptest calls its name `name`.
+fn user_info(user: &Json) -> Json {
+    let mut info = Map::new();
+    for (from, into) in [
+        ("name", "username"),
+        ("username", "username"),
+        ("uid", "uid"),
+        ("groups", "groups"),
+        ("extra", "extra"),
+    ] {
+        if let Some(value) = user.get(from).filter(|value| !value.is_null()) {
+            info.insert(into.to_owned(), value.clone());
+        }
+    }
+    Json::Object(info)
+}

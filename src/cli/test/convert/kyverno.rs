@@ -1,0 +1,217 @@
+//! Tests of the Kyverno CLI, as far as they are about ValidatingAdmissionPolicies.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::source::{Found, Source, items, objects, str_of, texts};
+use super::{Bindings, Case, Suite};
+use crate::cli::input::{Input, Wanted};
+use crate::policy;
+
+/// Fields of a test that are about policies of Kyverno's own.
+const FOREIGN: [&str; 5] = [
+    "exceptions",
+    "targetResources",
+    "context",
+    "checks",
+    "httpPayloads",
+];
+
+struct Setup {
+    resources: Vec<Found>,
+    params: Vec<Json>,
+    user: Option<Json>,
+    /// Namespaces by name, with their labels.
+    namespaces: Vec<(String, Json)>,
+}
+
+/// Reads a test.
+pub(super) fn read(source: &Source, suite: &mut Suite) -> Result<(), String> {
+    let document = &source.json;
+    let paths = |name: &str| -> Vec<PathBuf> {
+        let paths = texts(document, name);
+        let local = paths.iter().filter(|path| !path.contains("://"));
+        local.map(|path| source.path(path)).collect()
+    };
+    for name in ["policies", "resources"] {
+        for (n, path) in items(document, name) {
+            if path.as_str().is_some_and(|path| path.contains("://")) {
+                let place = source.place(&format!("{name}[{n}]"));
+                suite.missing(place, "files of other machines are not read");
+            }
+        }
+    }
+    let input = Input::load(&paths("policies"), Wanted::All, &mut std::io::empty());
+    if let Some(problem) = input.problems.first() {
+        return Err(format!("{}: {}", problem.file, problem.message));
+    }
+    suite.files = input.files.iter().map(PathBuf::from).collect();
+    for field in FOREIGN {
+        if document.get(field).is_some_and(|value| !value.is_null()) {
+            let text = format!("`{field}` is for policies of Kyverno's own");
+            suite.note(source.place(field), text);
+        }
+    }
+    let setup = setup(source, &paths("resources"), &paths("paramResources"), suite)?;
+    for (n, result) in items(document, "results") {
+        let place = source.place(&format!("results[{n}]"));
+        let name = str_of(result, "policy");
+        let policy = input.policies.iter().find(|it| it.name() == Some(name));
+        let Some(policy) = policy else {
+            let text = format!("`{name}` is no ValidatingAdmissionPolicy among the policies");
+            suite.missing(place, text);
+            continue;
+        };
+        let mut bindings = input.bindings.iter();
+        let bindings = if bindings.any(|it| it.value.spec.policy_name == name) {
+            Bindings::OfFiles
+        } else {
+            Bindings::Implied
+        };
+        let params = policy::param_kind(&policy.value).map(|_| setup.params.clone());
+        let expected = match str_of(result, "result") {
+            "" => str_of(result, "status"),
+            result => result,
+        };
+        let expect = match expected {
+            "pass" => json!({"decision": "Allow"}),
+            "fail" => json!({"decision": "Deny"}),
+            "skip" => json!({"applies": false}),
+            "error" => json!({"error": {"pattern": "(?s)."}}),
+            other => {
+                suite.missing(place, format!("a result `{other}` is none of a probe"));
+                continue;
+            }
+        };
+        for object in chosen(result, &setup.resources, &place, suite) {
+            let case = case(&object, expected, &expect, &setup, &place);
+            suite.add(name, bindings.clone(), params.clone(), case);
+        }
+    }
+    Ok(())
+}
+
+fn setup(
+    source: &Source,
+    resources: &[PathBuf],
+    params: &[PathBuf],
+    suite: &mut Suite,
+) -> Result<Setup, String> {
+    let document = &source.json;
+    let (resources, problems) = objects(resources);
+    let (params, more) = objects(params);
+    if let Some(problem) = problems.into_iter().chain(more).next() {
+        return Err(problem);
+    }
+    let params = params.into_iter().map(|param| {
+        let mut value = param.value;
+        if let Some(metadata) = value.get_mut("metadata").and_then(Json::as_object_mut) {
+            // Where `kubectl apply` puts it.
+            metadata
+                .entry("namespace")
+                .or_insert_with(|| json!("default"));
+        }
+        value
+    });
+    let mut user = None;
+    let name = str_of(document, "userinfo");
+    if !name.is_empty() {
+        let read = Source::read(&source.path(name))?.json;
+        user = read.get("userInfo").cloned();
+        for field in ["roles", "clusterRoles"] {
+            if read.get(field).is_some() {
+                let text = format!("`{field}` of a user is for policies of Kyverno's own");
+                suite.note(source.place("userinfo"), text);
+            }
+        }
+    }
+    let mut values = document.get("values").cloned().unwrap_or_default();
+    let name = str_of(document, "variables");
+    if !name.is_empty() {
+        values = Source::read(&source.path(name))?.json;
+    }
+    for field in ["globalValues", "policies", "subresources"] {
+        if values.get(field).is_some_and(|value| !value.is_null()) {
+            let text = format!("`{field}` of the values is for policies of Kyverno's own");
+            suite.note(source.place("variables"), text);
+        }
+    }
+    let namespaces = items(&values, "namespaceSelector").map(|(_, selector)| {
+        let labels = selector.get("labels").cloned().unwrap_or_default();
+        (str_of(selector, "name").to_owned(), labels)
+    });
+    Ok(Setup {
+        resources,
+        params: params.collect(),
+        user,
+        namespaces: namespaces.collect(),
+    })
+}
+
+/// The objects that a result is about.
+fn chosen(result: &Json, resources: &[Found], place: &str, suite: &mut Suite) -> Vec<Found> {
+    let kind = str_of(result, "kind");
+    let is_of_kind = |found: &&Found| kind.is_empty() || found.kind() == kind;
+    let mut names = texts(result, "resources");
+    if names.is_empty() && !str_of(result, "resource").is_empty() {
+        names.push(str_of(result, "resource").to_owned());
+    }
+    for (_, spec) in items(result, "resourceSpecs") {
+        let name = str_of(spec, "name");
+        match str_of(spec, "namespace") {
+            "" => names.push(name.to_owned()),
+            namespace => names.push(format!("{namespace}/{name}")),
+        }
+    }
+    if names.is_empty() {
+        return resources.iter().filter(is_of_kind).cloned().collect();
+    }
+    let mut found = Vec::new();
+    for full in names {
+        let mut parts = full.rsplit('/');
+        let name = parts.next().unwrap_or_default();
+        let namespace = parts.next().unwrap_or(str_of(result, "namespace"));
+        let fits = |found: &&Found| {
+            is_of_kind(found)
+                && found.name() == name
+                && (namespace.is_empty() || found.namespace() == namespace)
+        };
+        match resources.iter().find(fits) {
+            Some(object) => found.push(object.clone()),
+            None => suite.missing(
+                place.to_owned(),
+                format!("the resources have no {kind} {full}"),
+            ),
+        }
+    }
+    found
+}
+
+fn case(object: &Found, expected: &str, expect: &Json, setup: &Setup, place: &str) -> Case {
+    let mut request = Map::new();
+    request.insert("object".to_owned(), object.value.clone());
+    if let Some(user) = &setup.user {
+        request.insert("userInfo".to_owned(), user.clone());
+    }
+    let namespace = match object.namespace() {
+        "" => "default",
+        namespace => namespace,
+    };
+    let of_namespace = setup.namespaces.iter().find(|(name, _)| name == namespace);
+    if let Some((name, labels)) = of_namespace.filter(|_| object.kind() != "Namespace") {
+        let mut labels = labels.as_object().cloned().unwrap_or_default();
+        labels.insert("kubernetes.io/metadata.name".to_owned(), json!(name));
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels},
+        });
+        request.insert("namespaceObject".to_owned(), namespace);
+    }
+    Case {
+        name: format!("{} {}: {expected}", object.kind(), object.name()),
+        request,
+        expect: expect.clone(),
+        may_not_apply: false,
+        place: place.to_owned(),
+    }
+}

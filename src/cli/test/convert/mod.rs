@@ -1,0 +1,425 @@
+//! `kubectl vap test convert`: suites of kaptest, kat, the Kyverno CLI and gator, as probes (ADR 26).
+//!
+//! Takes the path of a suite, gives probes in the form of the CRD, the policies that a suite only describes, and a
+//! list, with places, of what probes cannot say. What the formats say is in a module for each; what a suite leaves
+//! open and a probe must say (whether the policy applies, whether samples are whole) is found by running the cases.
+
+mod gator;
+mod kaptest;
+mod kat;
+mod kyverno;
+mod source;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value as Json, json};
+
+use super::init::{probes_yaml, unique};
+use super::report::{CaseReport, TestReport};
+use super::{Broken, Options};
+use crate::cli::check::known::Known;
+use crate::cli::exit::Exit;
+use crate::cli::input::{Input, Wanted};
+use crate::cli::text::clean;
+use crate::probe::api::CaseOutcome;
+use crate::probe::sample::REQUIRED;
+use crate::probe::validation::API_VERSION;
+use crate::schema::Gvk;
+use source::Source;
+
+/// Options of a conversion.
+#[derive(Clone, Debug, Default)]
+pub struct ConvertOptions {
+    /// The suite: a file, or for kat a directory.
+    pub suite: PathBuf,
+    /// Files and directories of CRDs.
+    pub crds: Vec<PathBuf>,
+    /// True to write the files of policies and bindings too.
+    pub with_policies: bool,
+}
+
+/// A converted suite.
+#[derive(Clone, Debug, Default)]
+pub struct Converted {
+    /// The probes.
+    pub probes: Vec<Json>,
+    /// The policies that the suite describes in another form.
+    pub policies: Vec<Json>,
+    /// The texts of the files with the policies and bindings of the suite, where they are asked for.
+    pub texts: Vec<String>,
+    /// The files with the policies and bindings of the suite.
+    pub files: Vec<PathBuf>,
+    /// What probes do not say, each with its place.
+    pub left_out: Vec<Note>,
+    /// The reason why the suite cannot be read.
+    pub problem: Option<String>,
+}
+
+/// Something of a suite that its probes do not say.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Note {
+    /// The file, and the line where it is known.
+    pub place: String,
+    /// Description.
+    pub text: String,
+    /// True where a case is missing, false where it only says less or more than the suite.
+    pub is_missing: bool,
+}
+
+impl Converted {
+    /// Everything as documents of YAML.
+    ///
+    /// # Errors
+    /// If they cannot be written as YAML, which does not depend on any input.
+    pub fn yaml(&self) -> Result<String, serde_norway::Error> {
+        let mut documents: Vec<String> = self.texts.clone();
+        for policy in &self.policies {
+            documents.push(serde_norway::to_string(policy)?);
+        }
+        if !self.probes.is_empty() {
+            documents.push(probes_yaml(&self.probes)?);
+        }
+        Ok(documents.join("---\n"))
+    }
+
+    /// What is left out, a line each.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        let notes = self.left_out.iter().map(|note| {
+            let level = if note.is_missing { "warning" } else { "note" };
+            format!("{level}: {}: {}", clean(&note.place), clean(&note.text))
+        });
+        let problem = self.problem.iter();
+        let problem = problem.map(|text| format!("error: {}", clean(text)));
+        problem.chain(notes).collect()
+    }
+
+    /// 0 where each case of the suite is among the probes, 1 where one is missing.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        if self.problem.is_some() {
+            Exit::WrongUse
+        } else if self.left_out.iter().any(|note| note.is_missing) || self.probes.is_empty() {
+            Exit::Findings
+        } else {
+            Exit::Clean
+        }
+    }
+}
+
+/// A suite as it is read.
+#[derive(Debug, Default)]
+struct Suite {
+    drafts: Vec<Draft>,
+    policies: Vec<Json>,
+    files: Vec<PathBuf>,
+    notes: Vec<Note>,
+}
+
+/// A probe in the making.
+#[derive(Clone, Debug, Default)]
+struct Draft {
+    policy: String,
+    bindings: Bindings,
+    /// The params, where the suite names them.
+    params: Option<Vec<Json>>,
+    cases: Vec<Case>,
+    is_partial: bool,
+}
+
+/// The bindings of a draft.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum Bindings {
+    /// Those of the files.
+    #[default]
+    OfFiles,
+    /// One that denies and matches all.
+    Implied,
+    /// Their specs.
+    Inline(Vec<Json>),
+}
+
+/// A case in the making.
+#[derive(Clone, Debug)]
+struct Case {
+    name: String,
+    request: Map<String, Json>,
+    expect: Json,
+    /// True where the suite is content with a policy that does not apply.
+    may_not_apply: bool,
+    place: String,
+}
+
+impl Suite {
+    fn missing(&mut self, place: String, text: impl Into<String>) {
+        self.notes.push(Note {
+            place,
+            text: text.into(),
+            is_missing: true,
+        });
+    }
+
+    fn note(&mut self, place: String, text: impl Into<String>) {
+        self.notes.push(Note {
+            place,
+            text: text.into(),
+            is_missing: false,
+        });
+    }
+
+    /// Adds a case to the probe of its policy, bindings and params.
+    fn add(&mut self, policy: &str, bindings: Bindings, params: Option<Vec<Json>>, case: Case) {
+        let fits = |draft: &&mut Draft| {
+            draft.policy == policy && draft.bindings == bindings && draft.params == params
+        };
+        if let Some(draft) = self.drafts.iter_mut().find(fits) {
+            draft.cases.push(case);
+            return;
+        }
+        self.drafts.push(Draft {
+            policy: policy.to_owned(),
+            bindings,
+            params,
+            cases: vec![case],
+            is_partial: false,
+        });
+    }
+
+    fn probes(&self, adjust: impl Fn(&Case) -> Json) -> Vec<Json> {
+        let mut names = BTreeSet::new();
+        let of_draft = |draft: &Draft| {
+            let mut names_of_cases = BTreeSet::new();
+            let cases = draft.cases.iter().map(|case| {
+                let short: String = case.name.chars().take(200).collect();
+                let name = unique(&short, &mut names_of_cases);
+                json!({"name": name, "request": case.request, "expect": adjust(case)})
+            });
+            let mut spec = json!({"policyName": draft.policy, "cases": cases.collect::<Vec<_>>()});
+            if let Some(fields) = spec.as_object_mut() {
+                match &draft.bindings {
+                    Bindings::OfFiles => {}
+                    Bindings::Implied => {
+                        fields.insert("bindings".to_owned(), json!("Implied"));
+                    }
+                    Bindings::Inline(specs) => {
+                        fields.insert("bindings".to_owned(), json!("Inline"));
+                        fields.insert("inlineBindings".to_owned(), json!(specs));
+                    }
+                }
+                if let Some(params) = &draft.params {
+                    fields.insert("params".to_owned(), json!("Inline"));
+                    if !params.is_empty() {
+                        fields.insert("inlineParams".to_owned(), json!(params));
+                    }
+                }
+                if draft.is_partial {
+                    fields.insert("samples".to_owned(), json!("Partial"));
+                }
+            }
+            json!({
+                "apiVersion": API_VERSION,
+                "kind": "PolicyProbe",
+                "metadata": {"name": unique(&draft.policy, &mut names)},
+                "spec": spec,
+            })
+        };
+        self.drafts.iter().map(of_draft).collect()
+    }
+}
+
+/// Converts a suite.
+///
+/// # Errors
+/// Where this build is broken.
+pub fn run(options: &ConvertOptions) -> Result<Converted, Broken> {
+    let mut suite = match read(&options.suite) {
+        Ok(suite) => suite,
+        Err(problem) => {
+            return Ok(Converted {
+                problem: Some(problem),
+                ..Converted::default()
+            });
+        }
+    };
+    guess_resources(&mut suite, &options.crds)?;
+    complete(&mut suite, &options.crds)?;
+    let mut texts = Vec::new();
+    if options.with_policies {
+        for file in &suite.files {
+            let mut text = source::text(file).map_err(Broken)?;
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
+            texts.push(text);
+        }
+    }
+    suite.notes.sort();
+    suite.notes.dedup();
+    Ok(Converted {
+        probes: suite.probes(|case| case.expect.clone()),
+        policies: suite.policies,
+        texts,
+        files: suite.files,
+        left_out: suite.notes,
+        problem: None,
+    })
+}
+
+/// Reads a suite by its form.
+fn read(path: &Path) -> Result<Suite, String> {
+    let mut suite = Suite::default();
+    if path.is_dir() {
+        kat::read(path, &mut suite)?;
+        return Ok(suite);
+    }
+    let source = Source::read(path)?;
+    let text = |name: &str| source.json.get(name).and_then(Json::as_str);
+    let api_version = text("apiVersion").unwrap_or_default();
+    match text("kind") {
+        Some("Suite") if api_version.starts_with("test.gatekeeper.sh/") => {
+            gator::read(&source, &mut suite)?;
+        }
+        Some("Test") if api_version.starts_with("cli.kyverno.io/") => {
+            kyverno::read(&source, &mut suite)?;
+        }
+        None if kaptest::is_suite(&source.json) => kaptest::read(&source, &mut suite)?,
+        None if source.json.get("results").is_some() && source.json.get("policies").is_some() => {
+            kyverno::read(&source, &mut suite)?;
+        }
+        _ => {
+            return Err(format!(
+                "{} is no suite of kaptest, kat (name its directory), the Kyverno CLI or gator",
+                path.display()
+            ));
+        }
+    }
+    Ok(suite)
+}
+
+/// Names the resource of objects whose kind is not known, as upstream guesses it.
+fn guess_resources(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
+    let mut input = Input::load(&suite.files, Wanted::Policies, &mut std::io::empty());
+    let given = Input::load(crds, Wanted::Crds, &mut std::io::empty());
+    let crds = std::mem::take(&mut input.crds).into_iter();
+    let crds = crds.chain(given.crds).map(|crd| crd.value);
+    let policies = input.policies.iter().map(|policy| &policy.value);
+    let known = Known::new(crds, policies).map_err(|error| Broken(error.to_string()))?;
+    let mut notes = Vec::new();
+    for case in suite.drafts.iter_mut().flat_map(|draft| &mut draft.cases) {
+        let object = [case.request.get("object"), case.request.get("oldObject")];
+        let Some(object) = object.into_iter().flatten().next() else {
+            continue;
+        };
+        let text = |name: &str| object.get(name).and_then(Json::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let gvk = Gvk::new(group, version, kind);
+        if case.request.contains_key("resource")
+            || kind.is_empty()
+            || known.mapper.resources_of_kind(&gvk).next().is_some()
+        {
+            continue;
+        }
+        let resource = plural(kind);
+        notes.push(Note {
+            place: case.place.clone(),
+            text: format!(
+                "nothing is known of {api_version} {kind}, whose resource is taken to be {resource}; \
+                 name its CustomResourceDefinition with --crds"
+            ),
+            is_missing: false,
+        });
+        let resource = json!({"group": group, "version": version, "resource": resource});
+        case.request.insert("resource".to_owned(), resource);
+    }
+    suite.notes.extend(notes);
+    Ok(())
+}
+
+/// Source: `k8s.io/apimachinery` `pkg/api/meta/restmapper.go`, `UnsafeGuessKindToResource`.
+fn plural(kind: &str) -> String {
+    let singular = kind.to_lowercase();
+    if singular.ends_with('s') {
+        return format!("{singular}es");
+    }
+    match singular.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{singular}s"),
+    }
+}
+
+/// Says what suites leave open: whether samples are whole, and whether the policy applies to what is allowed.
+fn complete(suite: &mut Suite, crds: &[PathBuf]) -> Result<(), Broken> {
+    let report = tried(suite, crds, |case| case.expect.clone())?;
+    let of_probe = by_probe(&report);
+    let names = names(suite);
+    for (draft, name) in suite.drafts.iter_mut().zip(&names) {
+        let cases = of_probe.get(name.as_str()).copied().unwrap_or_default();
+        let faults = || cases.iter().flat_map(|case| &case.invalid);
+        draft.is_partial =
+            faults().next().is_some() && faults().any(|fault| fault.message == REQUIRED);
+    }
+    let does_not_apply = json!({"applies": false});
+    let report = tried(suite, crds, |case| {
+        if case.may_not_apply {
+            does_not_apply.clone()
+        } else {
+            case.expect.clone()
+        }
+    })?;
+    let of_probe = by_probe(&report);
+    let mut notes = Vec::new();
+    for (draft, name) in suite.drafts.iter_mut().zip(&names) {
+        let results = of_probe.get(name.as_str()).copied().unwrap_or_default();
+        for (case, result) in draft.cases.iter_mut().zip(results) {
+            if case.may_not_apply
+                && result.outcome == CaseOutcome::Passed
+                && let Some(fields) = case.expect.as_object_mut()
+            {
+                fields.insert("applies".to_owned(), json!(false));
+                let why = result.explanation.as_deref().unwrap_or_default();
+                notes.push(Note {
+                    place: case.place.clone(),
+                    text: format!("allowed because the policy does not apply: {why}"),
+                    is_missing: false,
+                });
+            }
+        }
+    }
+    suite.notes.extend(notes);
+    Ok(())
+}
+
+fn names(suite: &Suite) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let drafts = suite.drafts.iter();
+    drafts
+        .map(|draft| unique(&draft.policy, &mut names))
+        .collect()
+}
+
+fn by_probe(report: &TestReport) -> BTreeMap<&str, &[CaseReport]> {
+    let probes = report.probes.iter();
+    probes
+        .map(|probe| (probe.name.as_str(), probe.cases.as_slice()))
+        .collect()
+}
+
+/// The report of the probes with what `adjust` expects.
+fn tried(
+    suite: &Suite,
+    crds: &[PathBuf],
+    adjust: impl Fn(&Case) -> Json,
+) -> Result<TestReport, Broken> {
+    let documents = suite.policies.iter().cloned().chain(suite.probes(adjust));
+    let documents: Vec<String> = documents.map(|document| document.to_string()).collect();
+    let mut paths = suite.files.clone();
+    paths.push(PathBuf::from("-"));
+    let options = Options {
+        paths,
+        crds: crds.to_vec(),
+        ..Options::default()
+    };
+    super::run(&options, &mut documents.join("\n---\n").as_bytes())
+}

@@ -1,0 +1,129 @@
+//! The files of a suite: the suite itself, with the places of what it says, and the objects of the files it names.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value as Json;
+
+use crate::cli::input::files::{self, ReadFile, Reading};
+use crate::cli::input::yaml::{self, Copies, Node};
+use crate::cli::input::{Input, SourceText, Wanted};
+
+/// A file of one document.
+pub(super) struct Source {
+    /// As JSON.
+    pub(super) json: Json,
+    folder: PathBuf,
+    text: SourceText,
+    node: Node,
+}
+
+impl Source {
+    /// Reads a file.
+    pub(super) fn read(path: &Path) -> Result<Self, String> {
+        let name = path.display().to_string();
+        let source = SourceText::new(name.clone(), text(path)?);
+        let read = yaml::read(source.text(), &mut Copies::default());
+        let node = read.map_err(|error| format!("{name}: {error}"))?;
+        let node = node.ok_or_else(|| format!("{name} is empty"))?;
+        Ok(Self {
+            json: node.to_json(),
+            folder: path.parent().map(Path::to_owned).unwrap_or_default(),
+            text: source,
+            node,
+        })
+    }
+
+    /// The place of a field: the file and the line.
+    pub(super) fn place(&self, field: &str) -> String {
+        let node = self.node.nearest(field);
+        let place = self.text.place(node.span.start);
+        format!("{}:{}", self.text.name, place.line)
+    }
+
+    /// A path as the suite means it.
+    pub(super) fn path(&self, relative: &str) -> PathBuf {
+        self.folder.join(relative)
+    }
+}
+
+/// The text of a file.
+pub(super) fn text(path: &Path) -> Result<String, String> {
+    let mut found = Err(format!("cannot read {}: it is a directory", path.display()));
+    if path.is_dir() {
+        return found;
+    }
+    let mut each = |file: ReadFile| {
+        let name = file.name;
+        found = file
+            .text
+            .map_err(|why| format!("cannot read {name}: {why}"));
+    };
+    let paths = [path.to_owned()];
+    files::read_all(
+        &paths,
+        &mut std::io::empty(),
+        &Reading::default(),
+        &mut each,
+    );
+    found
+}
+
+/// An object of a file that a suite names.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The object.
+    pub(super) value: Json,
+}
+
+impl Found {
+    fn text(&self, pointer: &str) -> &str {
+        let value = self.value.pointer(pointer).and_then(Json::as_str);
+        value.unwrap_or_default()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        self.text("/metadata/name")
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        self.text("/metadata/namespace")
+    }
+
+    pub(super) fn kind(&self) -> &str {
+        self.text("/kind")
+    }
+
+    pub(super) fn group_version(&self) -> (&str, &str) {
+        let api_version = self.text("/apiVersion");
+        api_version.split_once('/').unwrap_or(("", api_version))
+    }
+}
+
+/// The objects of files that are neither policies nor bindings, in their order, and what could not be read.
+pub(super) fn objects(paths: &[PathBuf]) -> (Vec<Found>, Vec<String>) {
+    let input = Input::load(paths, Wanted::All, &mut std::io::empty());
+    let problems = input.problems.iter();
+    let problems = problems.map(|problem| format!("{}: {}", problem.file, problem.message));
+    let others = input.others.into_iter().chain(input.namespaces);
+    let found = others.map(|object| Found {
+        value: object.value,
+    });
+    (found.collect(), problems.collect())
+}
+
+/// The text of a field.
+pub(super) fn str_of<'a>(value: &'a Json, name: &str) -> &'a str {
+    value.get(name).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The items of a field, with their numbers.
+pub(super) fn items<'a>(value: &'a Json, name: &str) -> impl Iterator<Item = (usize, &'a Json)> {
+    let items = value.get(name).and_then(Json::as_array);
+    items.into_iter().flatten().enumerate()
+}
+
+/// The texts of a list.
+pub(super) fn texts(value: &Json, name: &str) -> Vec<String> {
+    let texts = items(value, name).filter_map(|(_, text)| text.as_str());
+    texts.map(str::to_owned).collect()
+}
