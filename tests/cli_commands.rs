@@ -384,7 +384,7 @@ fn lists_are_their_items() {
     }
 }
 
-/// What cannot be read is named, and costs nothing but itself.
+/// An object that cannot be read is named, and costs nothing but itself.
 #[test]
 fn hostile_objects_are_named() {
     let deep = format!("{}1{}", "[".repeat(2_000), "]".repeat(2_000));

@@ -21,7 +21,7 @@ fn of_spec(schema: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": schema}})
 }
 
-/// What is refused of a definition whose `spec` is of `schema`: of each error the path below `spec`, and the reason.
+/// The refusals of a definition whose `spec` is of `schema`: of each error the path below `spec`, and the reason.
 #[track_caller]
 fn refused(schema: &Value, expect: &[(&str, &str)]) {
     let verdict = judge(&definition(&of_spec(schema)));

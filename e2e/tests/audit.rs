@@ -116,7 +116,7 @@ impl Bench {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What the API server says of creating a manifest: nothing where it allows it.
+    /// Answer of the API server to creating a manifest; empty where it allows it.
     fn dry_run(&self, manifest: &str) -> String {
         let path = self.file("dry-run.yaml", manifest);
         let output = self.kubectl(&["create", "--dry-run=server", "-f", path.to_str().unwrap()]);

@@ -52,7 +52,7 @@ struct Trial {
 struct Trials {
     policies: Vec<Value>,
     sent: Vec<Trial>,
-    /// What could not be sent, with the reason.
+    /// Trials that could not be sent, with the reason.
     skipped: Vec<String>,
 }
 

@@ -73,7 +73,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a suite states of a case, held against what an API server does.
+/// Comparison of the statement of a suite about a case with the answer of an API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Verdict {
     /// The API server does what the suite states, and so says the probe.
@@ -280,7 +280,7 @@ fn user(request: &Value) -> Vec<(String, String)> {
     headers
 }
 
-/// Whether `answer` is what a case expects.
+/// Reports whether `answer` is what a case expects.
 fn is_met(expect: &Value, answer: &Answer, policy: &str) -> bool {
     let is_ours = answer.message().contains(&format!("'{policy}'"));
     let is_error = is_ours

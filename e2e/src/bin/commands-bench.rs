@@ -41,7 +41,7 @@ struct Args {
     seed: u64,
 }
 
-/// What a run took.
+/// Result and resources of a run.
 struct Run {
     report: Value,
     seconds: f64,

@@ -22,7 +22,7 @@ pub(crate) const POLICIES: &str =
 pub(crate) const BINDINGS: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
 
-/// What an API server makes up, or takes from its configuration.
+/// Fields that an API server makes up, or takes from its configuration.
 const MADE: [&str; 16] = [
     "uid",
     "creationTimestamp",

@@ -22,7 +22,7 @@ const OWN_GROUPS: [&str; 5] = ["", "apps", "batch", "autoscaling", "policy"];
 /// The most nodes of an expression that is folded.
 const MAX_NODES: usize = 10_000;
 
-/// What is known of a policy whose changes are asked about.
+/// Facts about a policy whose changes are asked about.
 #[derive(Debug)]
 pub(super) struct Alike<'a> {
     compiled: &'a CompiledPolicy,
@@ -124,7 +124,7 @@ fn read(ast: &Ast) -> BTreeSet<String> {
     found
 }
 
-/// What is left of an expression once constants are folded, as a text that is equal for equal trees; `None` where it
+/// The expression once its constants are folded, as a text that is equal for equal trees; `None` where it
 /// is too large.
 fn folded(ast: &Ast) -> Option<String> {
     if ast.iter().count() > MAX_NODES {

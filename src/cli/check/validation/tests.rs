@@ -86,7 +86,12 @@ fn leaves(rows: &[Row], path: &str) -> Vec<Row> {
 fn each_row_is_violated_by_a_case() {
     let cases = cases();
     for kind in [Of::Policy, Of::Binding, Of::Webhooks] {
-        let leaves = leaves(kind.rows(), "");
+        let mut leaves = leaves(kind.rows(), "");
+        if kind == Of::Webhooks {
+            // Rules and selectors have the rows of policies.
+            let is_shared = |field: &str| field.contains("rules[].") || field.contains("Selector.");
+            leaves.retain(|leaf| !is_shared(leaf.field));
+        }
         let mut is_violated = vec![false; leaves.len()];
         for (_, object, _) in cases.iter().filter(|(of, ..)| *of == kind) {
             read(kind, object, |node| {

@@ -275,7 +275,7 @@ fn request(object: &Found, place: &str, suite: &mut Suite) -> Result<Map<String,
     Ok(request)
 }
 
-/// What an assertion expects, and whether a policy that does not apply may do.
+/// The expectation of an assertion, and whether a policy that does not apply may do.
 fn expectation(assertion: &Json, place: &str, suite: &mut Suite) -> Result<(Json, bool), String> {
     let message = assertion.get("message").and_then(Json::as_str);
     let violations = assertion.get("violations").cloned().unwrap_or_default();

@@ -269,7 +269,7 @@ impl Test<'_> {
         Ok(request)
     }
 
-    /// What the API server has of a CONNECT: the options of the subresource are its object.
+    /// The object of a CONNECT as the API server has it: the options of the subresource are its object.
     fn connect(&self, request: &mut Map<String, Json>, suite: &mut Suite) {
         let is_connect = request.get("operation") == Some(&json!("CONNECT"));
         if !is_connect || request.contains_key("object") {

@@ -50,7 +50,7 @@ pub struct Converted {
     pub texts: Vec<String>,
     /// The files with the policies and bindings of the suite.
     pub files: Vec<PathBuf>,
-    /// What probes do not say, each with its place.
+    /// Statements that probes cannot make, each with its place.
     pub left_out: Vec<Note>,
     /// The reason why the suite cannot be read.
     pub problem: Option<String>,
@@ -83,7 +83,7 @@ impl Converted {
         Ok(documents.join("---\n"))
     }
 
-    /// What is left out, a line each.
+    /// The omissions, a line each.
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         let notes = self.left_out.iter().map(|note| {
