@@ -10,13 +10,16 @@ use crate::manifest;
 
 /// The rules of this sort that a check of `policy` finds, with the severity and the text at the place.
 fn found(spec: &serde_json::Value) -> Vec<String> {
-    const RULES: [Rule; 10] = [
+    const RULES: [Rule; 13] = [
         Rule::ConstantCondition,
+        Rule::ContradictorySelector,
         Rule::DuplicateVariable,
         Rule::FailingCall,
         Rule::ImpossibleGroup,
         Rule::ImpossibleOperation,
         Rule::ImpossibleValue,
+        Rule::LockOut,
+        Rule::ShadowedVariable,
         Rule::TextOrder,
         Rule::UnlikeTypes,
         Rule::UnusedVariable,
@@ -311,6 +314,88 @@ fn variables() {
 }
 
 #[test]
+fn variables_of_macros_that_hide_others() {
+    let cases: &[(&str, &[&str])] = &[
+        (
+            "object.spec.template.spec.containers.all(object, object.image != '')",
+            &["note shadowed-variable at ("],
+        ),
+        (
+            "object.spec.template.spec.containers.exists(request, request.image == '')",
+            &["note shadowed-variable at ("],
+        ),
+        (
+            "object.spec.template.spec.containers.all(c, c.image != '')",
+            &[],
+        ),
+        // Without a paramKind there are no params that could be hidden.
+        (
+            "object.spec.template.spec.containers.all(params, params.image != '')",
+            &[],
+        ),
+    ];
+    check_all(cases, |expression| {
+        spec(&["apps"], &["deployments"], &["CREATE"], expression)
+    });
+}
+
+#[test]
+fn selectors_that_select_nothing() {
+    let of = |selector: serde_json::Value| {
+        let mut spec = spec(
+            &["apps"],
+            &["deployments"],
+            &["CREATE"],
+            "object.metadata.name != ''",
+        );
+        let constraints = spec.get_mut("matchConstraints").unwrap();
+        let constraints = constraints.as_object_mut().unwrap();
+        constraints.insert("namespaceSelector".to_owned(), selector);
+        found(&spec)
+            .iter()
+            .map(|found| found.split(" at ").next().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let both = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]});
+    assert_eq!(of(both), ["warning contradictory-selector"]);
+    let one = json!({"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]});
+    assert_eq!(of(one), [""; 0]);
+}
+
+/// Params of a CRD that cannot be installed while it is not there.
+#[test]
+fn params_that_keep_their_own_crd_out() {
+    let of = |group: &str, operations: &[&str], more: serde_json::Value| {
+        let resources = ["customresourcedefinitions"];
+        let mut spec = spec(
+            &["apiextensions.k8s.io"],
+            &resources,
+            operations,
+            "object.metadata.name != ''",
+        );
+        let fields = spec.as_object_mut().unwrap();
+        fields.insert(
+            "paramKind".to_owned(),
+            json!({"apiVersion": group, "kind": "Limit"}),
+        );
+        for (name, value) in more.as_object().unwrap() {
+            fields.insert(name.clone(), value.clone());
+        }
+        found(&spec)
+            .iter()
+            .filter(|found| found.contains("lock-out"))
+            .count()
+    };
+    assert_eq!(of("ex.io/v1", &["CREATE"], json!({})), 1);
+    assert_eq!(of("ex.io/v1", &["UPDATE"], json!({})), 0);
+    assert_eq!(of("v1", &["CREATE"], json!({})), 0);
+    assert_eq!(
+        of("ex.io/v1", &["CREATE"], json!({"failurePolicy": "Ignore"})),
+        0
+    );
+}
+
+#[test]
 fn bindings() {
     let file = |param_kind: &str, binding: &str| {
         format!(
@@ -342,6 +427,14 @@ fn bindings() {
         ),
         (file("", &rules("apps", "deployments", "'*'")), vec![]),
         (file("", &rules("'*'", "'*/*'", "CREATE")), vec![]),
+        (
+            file(
+                "",
+                "matchResources: {objectSelector: {matchLabels: {a: b}, matchExpressions: [{key: a, operator: NotIn, \
+                 values: [b]}]}}",
+            ),
+            vec!["contradictory-selector"],
+        ),
         (file("", &rules("example.com", "things", "CREATE")), vec![]),
     ];
     for (text, expect) in cases {

@@ -100,6 +100,17 @@ rules! {
         "a condition is always true, or always false",
         expression("size(object.metadata.name) >= 0", "size(object.metadata.name) > 0"),
         "Read the condition again: no request decides it. `||` for `&&`, a bound that every size meets, and literals left over from a trial are the usual causes.";
+    ContradictorySelector "contradictory-selector":
+        "the requirements of a selector exclude each other, so that it selects nothing",
+        spec(
+            "matchConstraints:\n  objectSelector:\n    matchLabels: {team: a}\n    matchExpressions:\n    \
+             - {key: team, operator: NotIn, values: [a]}\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
+            "matchConstraints:\n  objectSelector:\n    matchExpressions:\n    \
+             - {key: team, operator: NotIn, values: [a]}\n  resourceRules:\n  - apiGroups: [apps]\n    apiVersions: [v1]\n    \
+             operations: [CREATE]\n    resources: [deployments]\nvalidations:\n- expression: object.metadata.name != 'a'",
+        ),
+        "Remove one of the requirements: an object is selected where it meets all of them.";
     CostLimit "cost-limit":
         "a rule of a CustomResourceDefinition may cost more than the API server allows",
         file(
@@ -274,7 +285,7 @@ rules! {
         words("An expression has more than 100,000 characters, or nests deeper than 250."),
         "Split the expression into variables or validations.";
     LockOut "lock-out":
-        "under a binding with Deny, the policy denies requests that the cluster itself needs",
+        "the policy denies requests that the cluster itself needs, or the one that installs the CRD of its own params",
         words("A policy with the rule `*/*` is bound with Deny, and asks every object for a label that leases and nodes do not have."),
         "Name the resources that are meant instead of `*`, or leave out what the cluster's own parts do: by a matchCondition \
          such as `!('system:nodes' in request.userInfo.groups)` or `!request.userInfo.username.startsWith('system:')`, or by a \
@@ -364,6 +375,13 @@ rules! {
         expression("object.metadata.name", "object.metadata.name != ''"),
         "Make a validation and a match condition a bool, a messageExpression a string, and a valueExpression a string \
          or null.";
+    ShadowedVariable "shadowed-variable":
+        "the variable of a macro has the name of one that every expression has",
+        expression(
+            "object.spec.template.spec.containers.all(object, object.image != '')",
+            "object.spec.template.spec.containers.all(c, c.image != '')",
+        ),
+        "Give the variable of the macro a name of its own: within the macro the request's cannot be read.";
     StaleBaseline "stale-baseline":
         "a finding of the baseline that there is no more",
         words("A policy has been mended since `--write-baseline`, and `--baseline` still lists its finding."),

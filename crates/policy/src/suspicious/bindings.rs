@@ -7,7 +7,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::Suspicion;
+use super::{Suspicion, selectors};
 use crate::compile::CompiledPolicy;
 use crate::matching;
 use crate::rule::Rule;
@@ -26,7 +26,9 @@ pub fn find_in_binding(
         ignored_params(policy, binding),
         disjoint_rules(policy, binding, mapper),
     ];
-    found.into_iter().flatten().collect()
+    let resources = binding.spec.match_resources.iter();
+    let selectors = resources.flat_map(|of| selectors::find(of, "spec.matchResources"));
+    found.into_iter().flatten().chain(selectors).collect()
 }
 
 /// A paramRef that nothing reads.

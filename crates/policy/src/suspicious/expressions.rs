@@ -19,6 +19,16 @@ use crate::nearest::{is_respelt, nearest};
 use crate::param_kind;
 use crate::rule::Rule;
 
+/// The variables of every expression.
+const ROOTS: [&str; 6] = [
+    "authorizer",
+    "namespaceObject",
+    "object",
+    "oldObject",
+    "request",
+    "variables",
+];
+
 /// The most calls of literals that are evaluated for one policy.
 const MAX_CALLS: usize = 200;
 
@@ -41,6 +51,7 @@ pub(super) fn find(
         }),
         names: Names::of(resources),
         mapper,
+        has_params,
         calls_left: MAX_CALLS,
     };
     let mut found = Vec::new();
@@ -94,6 +105,7 @@ struct Search<'m> {
     env: Env,
     names: Names,
     mapper: &'m RestMapper,
+    has_params: bool,
     calls_left: usize,
 }
 
@@ -152,7 +164,24 @@ impl Search<'_> {
             .or_else(|| size(ast, id))
             .or_else(|| self.impossible(ast, id, expr))
             .or_else(|| text_order(ast, id))
+            .or_else(|| self.shadowed(expr))
             .or_else(|| self.failing(ast, id, expr))
+    }
+
+    /// A macro whose variable hides one that the request has.
+    fn shadowed(&self, expr: &Expr) -> Option<Found> {
+        let Expr::Comprehension(fold) = expr else {
+            return None;
+        };
+        let mut names = std::iter::once(&fold.iter_var).chain(&fold.iter_var2);
+        let name = names
+            .find(|name| ROOTS.contains(&&***name) || self.has_params && &***name == "params")?;
+        Some((
+            Rule::ShadowedVariable,
+            format!("within this macro `{name}` is its own variable, and not that of the request"),
+            Some("give the macro's variable a name of its own".to_owned()),
+            true,
+        ))
     }
 
     /// A comparison of a name of the request with one that no request has.

@@ -12,6 +12,7 @@ mod bounds;
 mod expressions;
 mod path;
 mod rules;
+mod selectors;
 mod variables;
 
 use cel::source::Location;

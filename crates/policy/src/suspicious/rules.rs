@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use k8s_openapi::api::admissionregistration::v1::NamedRuleWithOperations;
 use kubernetes::schema::rest_mapper::RestMapper;
 
-use super::Suspicion;
+use super::{Suspicion, selectors};
 use crate::compile::CompiledPolicy;
-use crate::matching::Operations;
+use crate::matching::{self, Operations};
 use crate::rule::Rule;
 use cel::ast::{Expr, Literal};
 
@@ -33,7 +33,50 @@ pub(super) fn find(policy: &CompiledPolicy, mapper: &RestMapper) -> Vec<Suspicio
         found.extend(operations(rule, &field_ref).take(MAX_FOUND));
     }
     ways_around(policy, rules, &mut found);
+    found.extend(selectors::find(constraints, "spec.matchConstraints"));
+    found.extend(own_params(policy, mapper));
     found
+}
+
+/// A policy about `CustomResourceDefinitions` whose params are of one: it keeps that from being installed.
+///
+/// Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/generic/policy_dispatcher.go`, `Dispatch` (a paramKind that is
+/// not there counts before bindings and match conditions do).
+fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Suspicion> {
+    let policy = policy.policy();
+    let gvk = crate::param_kind(policy)?;
+    let is_custom = gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io");
+    let constraints = policy.spec.as_ref()?.match_constraints.as_ref()?;
+    let has_labels = constraints
+        .object_selector
+        .as_ref()
+        .is_some_and(|selector| {
+            selector.match_labels.iter().flatten().next().is_some()
+                || selector.match_expressions.iter().flatten().next().is_some()
+        });
+    // A rule about certain names may leave the one out.
+    let mut excluded = constraints.exclude_resource_rules.iter().flatten();
+    let has_exceptions = excluded.any(|rule| rule.resource_names.iter().flatten().next().is_some());
+    if !is_custom || has_labels || has_exceptions || !crate::fails_closed(policy) {
+        return None;
+    }
+    let targets = matching::targets(policy, mapper);
+    let mut definitions = targets.iter().filter(|target| {
+        let gvr = &target.resource.gvr;
+        gvr.group == "apiextensions.k8s.io" && gvr.resource == "customresourcedefinitions"
+    });
+    definitions.any(|target| target.operations.names().any(|name| name == "CREATE")).then(|| Suspicion {
+        rule: Rule::LockOut,
+        field_ref: "spec.paramKind".to_owned(),
+        location: None,
+        message: format!(
+            "as long as there is no CRD of {} {}, each request that the rules match is denied, and so is that which creates the CRD",
+            gvk.api_version(),
+            gvk.kind
+        ),
+        mend: Some("leave the CRD out by an excludeResourceRule with its name in resourceNames".to_owned()),
+        is_harmless: false,
+    })
 }
 
 /// The groups that are served. Few policies name one that must be looked for.

@@ -1,0 +1,130 @@
+//! Selectors of labels that select nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::api::admissionregistration::v1::MatchResources;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+use super::Suspicion;
+use crate::rule::Rule;
+
+/// The demands of a selector on one label.
+#[derive(Debug, Default)]
+struct Demands<'a> {
+    /// The values that it may have; `None` where any will do.
+    allowed: Option<BTreeSet<&'a str>>,
+    /// The values that it must not have.
+    refused: BTreeSet<&'a str>,
+    is_there: bool,
+    is_absent: bool,
+}
+
+impl<'a> Demands<'a> {
+    fn allow(&mut self, values: impl Iterator<Item = &'a str>) {
+        let values: BTreeSet<&str> = values.collect();
+        self.is_there = true;
+        self.allowed = Some(match self.allowed.take() {
+            Some(known) => known.intersection(&values).copied().collect(),
+            None => values,
+        });
+    }
+
+    fn can_be_met(&self) -> bool {
+        let has_value = self
+            .allowed
+            .as_ref()
+            .is_none_or(|allowed| !allowed.is_subset(&self.refused));
+        has_value && !(self.is_there && self.is_absent)
+    }
+}
+
+/// Finds the selectors of `resources`, the field `field_ref`, whose requirements exclude each other.
+///
+/// Source: `k8s.io/apimachinery` `pkg/labels/selector.go`, `Requirement.Matches`.
+pub(super) fn find(resources: &MatchResources, field_ref: &str) -> Vec<Suspicion> {
+    let selectors = [
+        (
+            "namespaceSelector",
+            "namespace",
+            &resources.namespace_selector,
+        ),
+        ("objectSelector", "object", &resources.object_selector),
+    ];
+    let found = selectors.into_iter().filter_map(|(field, noun, selector)| {
+        let label = contradiction(selector.as_ref()?)?;
+        Some(Suspicion {
+            rule: Rule::ContradictorySelector,
+            field_ref: format!("{field_ref}.{field}"),
+            location: None,
+            message: format!(
+                "no {noun} is selected: the requirements on the label `{label}` exclude each other"
+            ),
+            mend: Some("remove one of them: an object must meet all".to_owned()),
+            is_harmless: false,
+        })
+    });
+    found.collect()
+}
+
+/// The first label by name that no object can have as `selector` wants it.
+fn contradiction(selector: &LabelSelector) -> Option<&str> {
+    let mut labels: BTreeMap<&str, Demands<'_>> = BTreeMap::new();
+    for (key, value) in selector.match_labels.iter().flatten() {
+        labels
+            .entry(key)
+            .or_default()
+            .allow(std::iter::once(value.as_str()));
+    }
+    for requirement in selector.match_expressions.iter().flatten() {
+        let demands = labels.entry(&requirement.key).or_default();
+        let values = requirement.values.iter().flatten().map(String::as_str);
+        match requirement.operator.as_str() {
+            "In" => demands.allow(values),
+            // A label that is not there has none of the values either.
+            "NotIn" => demands.refused.extend(values),
+            "Exists" => demands.is_there = true,
+            "DoesNotExist" => demands.is_absent = true,
+            _ => {}
+        }
+    }
+    let mut labels = labels.into_iter();
+    labels
+        .find(|(_, demands)| !demands.can_be_met())
+        .map(|(key, _)| key)
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn requirements_that_exclude_each_other_are_found() {
+        let found = |selector| {
+            let selector: LabelSelector = k8s_openapi::serde_json::from_value(selector).unwrap();
+            contradiction(&selector).map(str::to_owned)
+        };
+        let requirement = |operator: &str, values: &[&str]| json!({"key": "a", "operator": operator, "values": values});
+        for (requirements, is_found) in [
+            (vec![("In", &["b"][..]), ("NotIn", &["b"])], true),
+            (vec![("In", &["b", "c"]), ("NotIn", &["b"])], false),
+            (vec![("In", &["b"]), ("In", &["c"])], true),
+            (vec![("In", &["b", "c"]), ("In", &["c", "d"])], false),
+            (vec![("Exists", &[]), ("DoesNotExist", &[])], true),
+            (vec![("In", &["b"]), ("DoesNotExist", &[])], true),
+            (vec![("NotIn", &["b"]), ("DoesNotExist", &[])], false),
+            (vec![("NotIn", &["b"]), ("NotIn", &["c"])], false),
+        ] {
+            let all: Vec<_> = requirements
+                .iter()
+                .map(|(operator, values)| requirement(operator, values))
+                .collect();
+            let selector = json!({"matchExpressions": all});
+            assert_eq!(found(selector).is_some(), is_found, "{requirements:?}");
+        }
+        let by_labels = json!({"matchLabels": {"a": "b", "c": "d"}, "matchExpressions": [requirement("NotIn", &["b"])]});
+        assert_eq!(found(by_labels).as_deref(), Some("a"));
+        assert_eq!(found(json!({})), None);
+    }
+}
