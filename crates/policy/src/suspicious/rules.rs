@@ -61,7 +61,9 @@ fn own_params(policy: &CompiledPolicy, mapper: &RestMapper) -> Option<Suspicion>
         return None;
     }
     let targets = matching::targets(policy, mapper);
-    let mut definitions = targets.iter().filter(|target| {
+    // Of wildcards more is to be told: `crate::lockout` does.
+    let named = targets.iter().filter(|target| !target.by_wildcard);
+    let mut definitions = named.filter(|target| {
         let gvr = &target.resource.gvr;
         gvr.group == "apiextensions.k8s.io" && gvr.resource == "customresourcedefinitions"
     });
