@@ -1,7 +1,7 @@
 //! Lists with a schema, which may be maps or sets.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::schema::escape::escape;
@@ -25,7 +25,6 @@ pub(super) enum ListKind {
 ///
 /// Source: apiserver `pkg/cel/common/valuesunstructured.go`, `unstructuredList`, `unstructuredMapList`,
 /// `unstructuredSetList`.
-#[derive(Debug)]
 pub(super) struct TypedList {
     raw: List,
     items: Arc<ValueSchema>,
@@ -36,6 +35,15 @@ pub(super) struct TypedList {
     /// own from then on.
     members: Mutex<Option<Members>>,
     work: Arc<Work>,
+}
+
+/// Shows no state, as that of [`Work`].
+impl fmt::Debug for TypedList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("TypedList");
+        shown.field("raw", &self.raw).field("kind", &self.kind);
+        shown.field("schema", &self.schema).finish_non_exhaustive()
+    }
 }
 
 impl TypedList {
