@@ -124,9 +124,25 @@ fn nothing_to_check_is_told() {
     assert_eq!(code(&other), 2);
     assert!(stdout(&other).contains("passed over: 1 v1 Pod"));
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
-    let other = run(&["config/samples/late"]);
+    let other = run(&["tests/support"]);
     assert_eq!(code(&other), 0);
     assert!(stderr(&other).contains("no ValidatingAdmissionPolicy among the input"));
+}
+
+/// CRDs and webhook configurations are something to check without a policy beside them.
+#[test]
+fn crds_and_webhooks_are_checked_alone() {
+    let crd = run(&["config/samples/late"]);
+    assert_eq!(code(&crd), 0);
+    assert!(stdout(&crd).contains("1 CustomResourceDefinition in 2 files checked"));
+    assert_eq!(stderr(&crd), "");
+    let webhooks = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, \
+                    webhooks: [{name: a.b.c, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {url: \
+                    'https://a.b'}}]}";
+    let webhooks = run_with(&["-"], webhooks.as_bytes());
+    assert_eq!(code(&webhooks), 0, "{}", stdout(&webhooks));
+    assert!(stdout(&webhooks).contains("1 webhook in 1 file checked"));
+    assert_eq!(stderr(&webhooks), "");
 }
 
 #[test]

@@ -111,7 +111,8 @@ fn run_check(
         let _ = writeln!(err, "{told}");
     }
     let is_told = |found: &Finding| found.rule != Rule::PassedOver;
-    if report.summary.policies == 0 && !report.findings.iter().any(is_told) {
+    let n_checked = report.summary.policies + report.summary.webhooks + report.summary.crds;
+    if n_checked == 0 && !report.findings.iter().any(is_told) {
         let place = if subjects.selection.is_some() {
             "in the cluster, of those asked for"
         } else {

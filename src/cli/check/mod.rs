@@ -131,6 +131,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     }
     of_input.extend(crd::check(&input.crds));
     let own_crds = std::mem::take(&mut input.crds);
+    let n_crds = own_crds.len();
     let all_crds = own_crds.into_iter().chain(crds.crds);
     let all_crds = all_crds.map(|crd| crd.value);
     let (asked, served) = match cluster {
@@ -146,6 +147,7 @@ pub(super) fn run_beside<E: From<SchemaError>>(
     };
     let mut report = CheckReport::new(known.kubernetes(), options.profile, &input);
     report.expressions = options.version.map(|version| version.to_string());
+    report.summary.crds = n_crds;
     for invalid in input.invalid.iter().chain(&crds.invalid) {
         report.findings.extend(shape::invalid(invalid));
     }

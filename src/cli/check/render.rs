@@ -224,10 +224,12 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
         n => format!("{n} policies"),
     };
     let webhooks = (summary.webhooks > 0).then(|| count(summary.webhooks, "webhook"));
-    let checked = match webhooks {
-        Some(webhooks) if summary.policies == 0 => webhooks,
-        Some(webhooks) => format!("{policies} and {webhooks}"),
-        None => policies,
+    // Beside policies, CRDs are there for their schemas.
+    let checked = match (summary.policies, webhooks) {
+        (0, Some(webhooks)) => webhooks,
+        (0, None) if summary.crds > 0 => count(summary.crds, "CustomResourceDefinition"),
+        (_, Some(webhooks)) => format!("{policies} and {webhooks}"),
+        (_, None) => policies,
     };
     // Policies of a cluster are in no file.
     let of_files = match (&report.cluster, summary.files) {

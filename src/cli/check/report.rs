@@ -71,6 +71,8 @@ pub struct Summary {
     pub policies: usize,
     /// Webhooks checked.
     pub webhooks: usize,
+    /// `CustomResourceDefinitions` checked, which are those of the input.
+    pub crds: usize,
     /// Findings that are errors.
     pub errors: usize,
     /// Findings that are warnings.
