@@ -2,7 +2,7 @@
 //!
 //! kubectl runs `kubectl_complete-vap` with the words behind `kubectl vap`, and reads one completion a line, then a
 //! line with a colon and a number that says what the shell adds. Names that a cluster or a kubeconfig has are asked
-//! for by [`cluster`], within a short time.
+//! for by the part `cluster`, within a short time.
 //!
 //! Source: kubectl `pkg/cmd/plugin/plugin_completion.go`; cobra `completions.go`, `ShellCompDirective`.
 

@@ -1,7 +1,7 @@
 //! Mutants: policies that are changed in small ways, to see whether a case notices.
 //!
 //! Takes a policy, gives changed ones. A change of an expression is one of its text at a place, so that it can be shown;
-//! what does not compile is no mutant, and what provably decides alike ([`alike`]) is left out.
+//! what does not compile is no mutant, and what provably decides alike (`alike`) is left out.
 
 use std::fmt::Write as _;
 
