@@ -17,7 +17,7 @@ COPY src src
 COPY benches benches
 COPY tests tests
 COPY e2e/Cargo.toml e2e/Cargo.toml
-RUN mkdir -p e2e/src e2e/tests && touch e2e/src/lib.rs e2e/tests/corpus.rs
+RUN mkdir -p e2e/src e2e/tests && touch e2e/src/lib.rs e2e/tests/corpus.rs e2e/tests/outside.rs
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/src/target \
     target="$(uname -m)-unknown-linux-musl" \
