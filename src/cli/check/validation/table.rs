@@ -166,26 +166,7 @@ const POLICY_SPEC: &[Row] = &[
         Required("name the resources and operations that the policy is about"),
         "validateValidatingAdmissionPolicySpec",
     ),
-    row(
-        "matchConditions",
-        AtMost(MAX_MATCH_CONDITIONS),
-        "validateMatchConditions",
-    ),
-    row(
-        "matchConditions",
-        DistinctBy("name"),
-        "validateMatchConditions",
-    ),
-    row(
-        "matchConditions[].name",
-        Required("give it a name, which audit and errors show"),
-        "validateMatchCondition",
-    ),
-    row(
-        "matchConditions[].name",
-        Ask::Form(Form::LabelKey),
-        "ValidateQualifiedName",
-    ),
+    row("", Rows(MATCH_CONDITIONS), "validateMatchConditions"),
     row(
         "variables[].name",
         Special(special::variable_name),
@@ -244,59 +225,8 @@ const POLICY_SPEC: &[Row] = &[
     ),
 ];
 
-const WEBHOOK: &[Row] = &[
-    row(
-        "name",
-        Required("give it a name of three parts, such as check.pods.example.com"),
-        "IsFullyQualifiedName",
-    ),
-    row("name", Ask::Form(Form::Domain), "IsFullyQualifiedName"),
-    row("rules[]", Rows(RULE), "validateRuleWithOperations"),
-    row(
-        "failurePolicy",
-        OneOf(&["Fail", "Ignore"]),
-        "supportedFailurePolicies",
-    ),
-    row(
-        "matchPolicy",
-        OneOf(&["Exact", "Equivalent"]),
-        "supportedMatchPolicies",
-    ),
-    row(
-        "sideEffects",
-        Required("write None, or NoneOnDryRun where a dry run is told apart"),
-        "validateValidatingWebhook",
-    ),
-    row(
-        "sideEffects",
-        OneOf(&["None", "NoneOnDryRun"]),
-        "noSideEffectClasses",
-    ),
-    row(
-        "timeoutSeconds",
-        Special(webhook::timeout),
-        "validateValidatingWebhook",
-    ),
-    row(
-        "namespaceSelector",
-        Rows(LABEL_SELECTOR),
-        "ValidateLabelSelector",
-    ),
-    row(
-        "objectSelector",
-        Rows(LABEL_SELECTOR),
-        "ValidateLabelSelector",
-    ),
-    row(
-        "reinvocationPolicy",
-        OneOf(&["Never", "IfNeeded"]),
-        "supportedReinvocationPolicies",
-    ),
-    row(
-        "clientConfig",
-        Special(webhook::client_config),
-        "validateValidatingWebhook, ValidateWebhookURL, ValidateWebhookService",
-    ),
+/// The match conditions of a policy and of a webhook.
+const MATCH_CONDITIONS: &[Row] = &[
     row(
         "matchConditions",
         AtMost(MAX_MATCH_CONDITIONS),
@@ -317,6 +247,48 @@ const WEBHOOK: &[Row] = &[
         Ask::Form(Form::LabelKey),
         "ValidateQualifiedName",
     ),
+];
+
+const WEBHOOK: &[Row] = &[
+    row(
+        "name",
+        Required("give it a name of three parts, such as check.pods.example.com"),
+        "IsFullyQualifiedName",
+    ),
+    row("name", Ask::Form(Form::Domain), "IsFullyQualifiedName"),
+    row("rules[]", Rows(RULE), "validateRuleWithOperations"),
+    row(
+        "failurePolicy",
+        OneOf(&["Fail", "Ignore"]),
+        "supportedFailurePolicies",
+    ),
+    row("", Rows(SELECTION), "validateValidatingWebhook"),
+    row(
+        "sideEffects",
+        Required("write None, or NoneOnDryRun where a dry run is told apart"),
+        "validateValidatingWebhook",
+    ),
+    row(
+        "sideEffects",
+        OneOf(&["None", "NoneOnDryRun"]),
+        "noSideEffectClasses",
+    ),
+    row(
+        "timeoutSeconds",
+        Special(webhook::timeout),
+        "validateValidatingWebhook",
+    ),
+    row(
+        "reinvocationPolicy",
+        OneOf(&["Never", "IfNeeded"]),
+        "supportedReinvocationPolicies",
+    ),
+    row(
+        "clientConfig",
+        Special(webhook::client_config),
+        "validateValidatingWebhook, ValidateWebhookURL, ValidateWebhookService",
+    ),
+    row("", Rows(MATCH_CONDITIONS), "validateMatchConditions"),
     row(
         "admissionReviewVersions",
         Required("write [v1]"),
@@ -413,7 +385,8 @@ const PARAM_REF: &[Row] = &[
     ),
 ];
 
-const MATCH_RESOURCES: &[Row] = &[
+/// The matching of versions and labels, of rules and of a webhook.
+const SELECTION: &[Row] = &[
     row(
         "matchPolicy",
         OneOf(&["Exact", "Equivalent"]),
@@ -429,6 +402,10 @@ const MATCH_RESOURCES: &[Row] = &[
         Rows(LABEL_SELECTOR),
         "ValidateLabelSelector",
     ),
+];
+
+const MATCH_RESOURCES: &[Row] = &[
+    row("", Rows(SELECTION), "validateMatchResources"),
     row(
         "resourceRules[]",
         Rows(RULE),
