@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use super::api::Samples;
 use super::validation::{Violation, type_name};
+use crate::cel::base64;
 use crate::schema::Gvk;
 use crate::schema::decl_type::{DeclKind, DeclType};
 use crate::schema::escape::{escape, unescape};
@@ -308,7 +309,7 @@ impl Walk {
                 }
             }
             (DeclKind::Bytes, Json::String(text)) => {
-                if !is_base64(text) {
+                if base64::decode(text).is_err() {
                     self.add(path, "must be base64".to_owned());
                 }
             }
@@ -358,13 +359,6 @@ fn is_near(left: &str, right: &str) -> bool {
         (2, 2) => left_rest.first() == right_rest.get(1) && left_rest.get(1) == right_rest.first(),
         _ => false,
     }
-}
-
-fn is_base64(text: &str) -> bool {
-    let bare: String = text.chars().filter(|c| !matches!(c, '\n' | '\r')).collect();
-    let body = bare.trim_end_matches('=');
-    let is_digit = |c: char| c.is_ascii_alphanumeric() || c == '+' || c == '/';
-    bare.len().is_multiple_of(4) && bare.len() - body.len() <= 2 && body.chars().all(is_digit)
 }
 
 fn wanted(kind: &DeclKind) -> &'static str {
