@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use super::decide::ObjectId;
 use super::report::{AuditReport, PolicyAudit, Tally};
-use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted};
+use crate::cli::check::render::{
+    BOLD, RED, YELLOW, count, counts, finding, painted, policies, say,
+};
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
-use crate::cli::text::{clean, wrap};
+use crate::cli::text::clean;
 
 /// The objects that are named of those that could not be read.
 const MAX_UNREAD: usize = 10;
@@ -43,18 +45,6 @@ pub fn text(report: &AuditReport, terminal: Terminal) -> String {
     }
     let _ = writeln!(out, "{}", summary(report, terminal));
     out
-}
-
-/// A line, or as many as it takes.
-fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
-    let room = terminal
-        .width
-        .unwrap_or(usize::MAX)
-        .saturating_sub(indent.len())
-        .max(20);
-    for line in wrap(&clean(text), room, usize::MAX, "  ") {
-        let _ = writeln!(out, "{indent}{line}");
-    }
 }
 
 fn of_policy(policy: &PolicyAudit, say: &mut dyn FnMut(&str, &str)) {
@@ -138,7 +128,7 @@ fn more(mut say: impl FnMut(&str, &str), n: u64, n_shown: usize, indent: &str) {
 }
 
 fn objects(n: u64) -> String {
-    format!("{n} object{}", if n == 1 { "" } else { "s" })
+    count(n, "object")
 }
 
 fn id(id: &ObjectId) -> String {
@@ -169,32 +159,24 @@ fn summary(report: &AuditReport, terminal: Terminal) -> String {
         (summary.failing, "with failed evaluations", YELLOW),
         (summary.unread, "not audited", YELLOW),
     ];
-    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
-    let parts: Vec<String> = parts
-        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
-        .collect();
+    let parts = counts(parts, terminal);
     let came_to = if parts.is_empty() {
         painted("none with violations", GREEN, terminal)
     } else {
         parts.join(", ")
-    };
-    let n_policies = report.policies.len();
-    let policies = if n_policies == 1 {
-        "policy"
-    } else {
-        "policies"
     };
     let place = match &report.cluster {
         Some(server) => format!(" of {}", clean(server)),
         None => String::new(),
     };
     format!(
-        "{} by {n_policies} {policies}{place}, {} matched, {} evaluations: {came_to}",
+        "{} by {}{place}, {} matched, {} evaluations: {came_to}",
         painted(
             &format!("{} audited", objects(summary.objects)),
             BOLD,
             terminal
         ),
+        policies(report.policies.len()),
         summary.matched,
         summary.evaluations,
     )

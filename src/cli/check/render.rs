@@ -3,7 +3,7 @@
 //! What others wrote is made harmless and cut to fit; nothing is printed from here.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 
 use super::finding::{Finding, Location, Severity};
 use super::report::{CheckReport, SuppressedBy};
@@ -219,10 +219,7 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
     } else {
         format!(" ({} suppressed: {})", summary.suppressed, ways.join(", "))
     };
-    let policies = match summary.policies {
-        1 => "1 policy".to_owned(),
-        n => format!("{n} policies"),
-    };
+    let policies = policies(summary.policies);
     let webhooks = (summary.webhooks > 0).then(|| count(summary.webhooks, "webhook"));
     // Beside policies, CRDs are there for their schemas.
     let checked = match (summary.policies, webhooks) {
@@ -253,8 +250,41 @@ fn summary(report: &CheckReport, terminal: Terminal) -> String {
 }
 
 /// `n` of something whose plural ends in s.
-pub(in crate::cli) fn count(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
+pub(in crate::cli) fn count(n: impl Display, noun: &str) -> String {
+    let n = n.to_string();
+    let ending = if n == "1" { "" } else { "s" };
+    format!("{n} {noun}{ending}")
+}
+
+/// `n` policies.
+pub(in crate::cli) fn policies(n: usize) -> String {
+    match n {
+        1 => "1 policy".to_owned(),
+        n => format!("{n} policies"),
+    }
+}
+
+/// Those of the counts that are not 0, each with its words, in its colour.
+pub(in crate::cli) fn counts<'a>(
+    parts: impl IntoIterator<Item = (u64, &'a str, &'a str)>,
+    terminal: Terminal,
+) -> Vec<String> {
+    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
+    parts
+        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
+        .collect()
+}
+
+/// Adds a line, or as many as it takes.
+pub(in crate::cli) fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
+    let room = terminal
+        .width
+        .unwrap_or(usize::MAX)
+        .saturating_sub(indent.len())
+        .max(20);
+    for line in wrap(&clean(text), room, usize::MAX, "  ") {
+        let _ = writeln!(out, "{indent}{line}");
+    }
 }
 
 fn color(severity: Severity) -> &'static str {

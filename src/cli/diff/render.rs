@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use super::compare::{Cause, CauseKind, Effect};
 use super::report::{DiffReport, Group};
-use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted};
+use crate::cli::check::render::{
+    BOLD, RED, YELLOW, count, counts, finding, painted, policies, say,
+};
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::GREEN;
-use crate::cli::text::{clean, wrap};
+use crate::cli::text::clean;
 
 /// The subjects that are named of a group.
 const MAX_SUBJECTS: usize = 5;
@@ -127,18 +129,6 @@ fn more(out: &mut String, n: u64, indent: &str, terminal: Terminal) {
     }
 }
 
-/// A line, or as many as it takes.
-fn say(out: &mut String, text: &str, indent: &str, terminal: Terminal) {
-    let room = terminal
-        .width
-        .unwrap_or(usize::MAX)
-        .saturating_sub(indent.len())
-        .max(20);
-    for line in wrap(&clean(text), room, usize::MAX, "  ") {
-        let _ = writeln!(out, "{indent}{line}");
-    }
-}
-
 /// The last line.
 fn summary(report: &DiffReport, terminal: Terminal) -> String {
     let summary = &report.summary;
@@ -148,10 +138,7 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         (summary.same, "with the same decision", YELLOW),
         (summary.unread, "not compared", YELLOW),
     ];
-    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
-    let parts: Vec<String> = parts
-        .map(|(n, what, color)| painted(&format!("{n} {what}"), color, terminal))
-        .collect();
+    let parts = counts(parts, terminal);
     let came_to = match (parts.as_slice(), summary.objects + summary.cases) {
         ([], 0) => painted(
             "nothing to compare them by: name probes or objects",
@@ -161,15 +148,9 @@ fn summary(report: &DiffReport, terminal: Terminal) -> String {
         ([], _) => painted("no difference", GREEN, terminal),
         (parts, _) => parts.join(", "),
     };
-    let count = |n: u64, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
-    let policies = if summary.policies == 1 {
-        "policy"
-    } else {
-        "policies"
-    };
     format!(
-        "{} {policies} compared by {} and {}: {came_to}",
-        summary.policies,
+        "{} compared by {} and {}: {came_to}",
+        policies(summary.policies),
         count(summary.cases, "case"),
         count(summary.objects, "object")
     )

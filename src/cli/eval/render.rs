@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::report::{EvalReport, EvaluationReport, PolicyEval, Verdict};
 use crate::cli::check::finding::Severity;
-use crate::cli::check::render::{BOLD, RED, YELLOW, count, finding, painted};
+use crate::cli::check::render::{BOLD, RED, YELLOW, finding, painted, policies};
 use crate::cli::terminal::Terminal;
 use crate::cli::test::render::{GREEN, render_trace};
 use crate::cli::text::{clean, wrap};
@@ -181,7 +181,7 @@ fn summary(report: &EvalReport, terminal: Terminal) -> String {
     format!(
         "{}: {} asked for Kubernetes {}{of}",
         painted(word, color, terminal),
-        count(summary.policies, "policy").replace("policys", "policies"),
+        policies(summary.policies),
         report.kubernetes
     )
 }
