@@ -29,7 +29,7 @@ use vap_status_controller::library::environment::base_env;
 use vap_status_controller::library::limits::PER_CALL_LIMIT;
 use vap_status_controller::library::runtime::KubernetesRuntime;
 use vap_status_controller::policy::admission::{
-    Admission, AdmissionRequest, AuthorizerList, Object, ParamList, Surroundings,
+    Admission, AdmissionRequest, AuthorizerList, Object, ParamList, ReviewContext,
 };
 use vap_status_controller::policy::analysis::{Profile, type_check};
 use vap_status_controller::policy::compile::CompiledPolicy;
@@ -288,13 +288,13 @@ fn admission(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("admission");
     let admission = Admission::new(&policy());
     let params = ParamList::default();
-    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList(Vec::new())));
+    let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList(Vec::new())));
     for (name, n_bytes) in [("sample", 0), ("sample in an object of 1 MiB", 1 << 20)] {
         let object = Object::new(&large_deployment(n_bytes));
         let request = AdmissionRequest::create(Gvr::new("apps", "v1", "deployments"), object);
         let evaluate = || {
             let matched = (&request.gvr, &request.gvk);
-            admission.evaluate(&request, matched, None, None, &surroundings)
+            admission.evaluate(&request, matched, None, None, &context)
         };
         let decisions = evaluate().decisions;
         assert!(decisions.iter().all(|decision| decision.message.is_empty()));

@@ -17,7 +17,7 @@ use vap_status_controller::cli::check::{self, Options};
 use vap_status_controller::cli::input::{Input, Wanted};
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuditAnnotationAction, AuthorizerList, Evaluation,
-    EvaluationResult, Namespace, Object, ParamList, Surroundings, UserInfo,
+    EvaluationResult, Namespace, Object, ParamList, ReviewContext, UserInfo,
 };
 use vap_status_controller::schema::{Gvk, Gvr};
 
@@ -465,14 +465,14 @@ fn each_witness_of_the_own_policies_fails() {
         let namespace = namespace.is_object().then(|| Namespace::new(namespace));
         let params = object(&witness["params"]);
         let (no_params, namespaces) = (ParamList::default(), BTreeMap::new());
-        let surroundings =
-            Surroundings::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
+        let context =
+            ReviewContext::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
         let evaluation = Admission::new(&policy.value).evaluate(
             &asked,
             (&gvr, &gvk),
             params.as_ref(),
             namespace.as_ref(),
-            &surroundings,
+            &context,
         );
         assert!(has_error(&evaluation), "{found:#}\n{evaluation:#?}");
         n_tried += 1;

@@ -16,7 +16,7 @@ use super::context::Context;
 use super::event_source::EventSource;
 use super::reconcile::{Failure, Reconciled};
 use crate::status::exclusion::Exclusion;
-use crate::telemetry::metrics::Outcome;
+use crate::telemetry::metrics::ReconcileOutcome;
 
 /// A policy that is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) async fn leave(
     // Its probes are told so.
     context.probe_runner.add(name);
     let outcome = if !excluded.has_ours {
-        Outcome::Unchanged
+        ReconcileOutcome::Unchanged
     } else if let Some(deadline) = context.leadership.may_write() {
         let policies = context.policies();
         let cleared = deadline.within(clear::clear(&policies, &policy.metadata, true));
@@ -69,17 +69,17 @@ pub(crate) async fn leave(
                 context.metrics.status_written();
                 tracing::info!(policy = name, "cleared the status of an excluded policy");
                 context.store.put(*written, EventSource::Answered);
-                Outcome::Applied
+                ReconcileOutcome::Applied
             }
-            Written::Conflict => Outcome::Conflict,
-            Written::Gone => Outcome::Deleted,
+            Written::Conflict => ReconcileOutcome::Conflict,
+            Written::Gone => ReconcileOutcome::Deleted,
         }
     } else {
-        Outcome::Observed
+        ReconcileOutcome::Observed
     };
     Ok(Reconciled {
         outcome,
-        retries_with_backoff: outcome == Outcome::Conflict,
+        retries_with_backoff: outcome == ReconcileOutcome::Conflict,
     })
 }
 

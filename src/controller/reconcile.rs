@@ -22,7 +22,9 @@ use super::probe_runner::{self, Probed};
 use super::supervisor::WORK_LIMIT;
 use crate::status::condition::{ConditionStatus, ConditionType, Reason};
 use crate::status::{DesiredStatus, compute};
-use crate::telemetry::metrics::{ConditionSample, ErrorReason, Outcome, PolicySample, ProbeSample};
+use crate::telemetry::metrics::{
+    ConditionSample, ErrorReason, PolicySample, ProbeSample, ReconcileOutcome,
+};
 
 /// How long writes that were begun may take once the process is told to stop. A pod is killed some
 /// seconds later.
@@ -31,7 +33,7 @@ const MAX_ENDING: Duration = Duration::from_secs(5);
 /// How a reconciliation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reconciled {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReconcileOutcome,
     /// True if something is unavailable that has to be requested again.
     pub(crate) retries_with_backoff: bool,
 }
@@ -65,7 +67,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             .set_missing_policy(name, probe_runner::names(context, name));
         context.probe_runner.add(name);
         return Ok(Reconciled {
-            outcome: Outcome::Deleted,
+            outcome: ReconcileOutcome::Deleted,
             retries_with_backoff: false,
         });
     };
@@ -75,14 +77,14 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
     let Some(facts) = observe(context, &entry, &context.snapshot()).await? else {
         // Schemas are on their way, which gives a sign.
         return Ok(Reconciled {
-            outcome: Outcome::Unchanged,
+            outcome: ReconcileOutcome::Unchanged,
             retries_with_backoff: false,
         });
     };
     if facts.is_reading_params() && is_told(&entry.policy) {
         // What was said of this generation stands until the params are known, which gives a sign.
         return Ok(Reconciled {
-            outcome: Outcome::Unchanged,
+            outcome: ReconcileOutcome::Unchanged,
             retries_with_backoff: false,
         });
     }
@@ -94,14 +96,14 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         .set_policy(name, sample(&facts, &desired, probes));
     if desired.is_met_by(entry.policy.status.as_ref()) {
         return Ok(Reconciled {
-            outcome: Outcome::Unchanged,
+            outcome: ReconcileOutcome::Unchanged,
             retries_with_backoff: false,
         });
     }
     let Some(deadline) = context.leadership.may_write() else {
         // Whoever leads writes it; on becoming leader everything is looked at again.
         return Ok(Reconciled {
-            outcome: Outcome::Observed,
+            outcome: ReconcileOutcome::Observed,
             retries_with_backoff: false,
         });
     };
@@ -114,7 +116,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
             );
         }
         return Ok(Reconciled {
-            outcome: Outcome::Conflict,
+            outcome: ReconcileOutcome::Conflict,
             retries_with_backoff: true,
         });
     }
@@ -123,14 +125,14 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         // The watch tells of what it is now; should it be late, the policy comes back after a pause.
         Written::Conflict => {
             return Ok(Reconciled {
-                outcome: Outcome::Conflict,
+                outcome: ReconcileOutcome::Conflict,
                 retries_with_backoff: true,
             });
         }
         // The watch will say so.
         Written::Gone => {
             return Ok(Reconciled {
-                outcome: Outcome::Deleted,
+                outcome: ReconcileOutcome::Deleted,
                 retries_with_backoff: false,
             });
         }
@@ -143,7 +145,7 @@ pub(crate) async fn reconcile(context: &Arc<Context>, name: &str) -> Result<Reco
         context.queue.add(name);
     }
     Ok(Reconciled {
-        outcome: Outcome::Applied,
+        outcome: ReconcileOutcome::Applied,
         retries_with_backoff: false,
     })
 }
@@ -246,13 +248,13 @@ async fn process(context: &Arc<Context>, name: &str) {
             context.metrics.reconcile_failed(failure.reason());
             let pause = context.queue.failed(name, random());
             complain(context, name, &failure, pause.as_secs_f64());
-            Outcome::Failed
+            ReconcileOutcome::Failed
         }
         Err(_) => {
             context.metrics.reconcile_failed(ErrorReason::Panic);
             context.queue.failed(name, random());
             tracing::error!(policy = name, "a reconciliation panicked; please report it");
-            Outcome::Failed
+            ReconcileOutcome::Failed
         }
     };
     tracing::debug!(

@@ -20,7 +20,7 @@ use crate::policy::analysis::Profile;
 use crate::status::condition::ConditionType;
 use crate::status::exclusion::Exclusion;
 use crate::telemetry::Metrics;
-use crate::telemetry::metrics::{ErrorReason, Outcome};
+use crate::telemetry::metrics::{ErrorReason, ReconcileOutcome};
 
 const DOCUMENT: &str = "/openapi/v3/apis/apps/v1?hash=1";
 const STATUS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/a/status?\
@@ -118,7 +118,7 @@ fn writes(log: &Log) -> Vec<Seen> {
 
 const SOUND: &str = "object.spec.replicas <= 5";
 
-fn action(outcome: Outcome) -> Reconciled {
+fn action(outcome: ReconcileOutcome) -> Reconciled {
     Reconciled {
         outcome,
         retries_with_backoff: false,
@@ -130,7 +130,7 @@ async fn writes_our_fields_and_no_others() {
     let (context, log) = context("object.spec.replicsa <= 5", healthy);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Applied)
+        action(ReconcileOutcome::Applied)
     );
     let [write] = writes(&log).try_into().unwrap();
     assert_eq!(write.path, STATUS);
@@ -176,12 +176,12 @@ async fn our_own_write_is_no_reason_for_another() {
     let (context, log) = context(SOUND, healthy);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Applied)
+        action(ReconcileOutcome::Applied)
     );
     // Something else wants it looked at before the watch has told of the write.
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Unchanged)
+        action(ReconcileOutcome::Unchanged)
     );
     // The watch tells of it, and of the state before it.
     for version in ["8", "7"] {
@@ -191,7 +191,7 @@ async fn our_own_write_is_no_reason_for_another() {
     }
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Unchanged)
+        action(ReconcileOutcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
     // The document was read once.
@@ -211,7 +211,7 @@ async fn what_another_wrote_over_ours_is_written_once_more() {
     assert!(context.store.put(overwritten, EventSource::Watched));
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Applied)
+        action(ReconcileOutcome::Applied)
     );
     assert_eq!(writes(&log).len(), 2);
 }
@@ -224,7 +224,7 @@ async fn a_policy_that_is_gone_is_forgotten() {
     context.store.remove("a");
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Deleted)
+        action(ReconcileOutcome::Deleted)
     );
     assert!(!context.metrics.encode().unwrap().contains("policy=\"a\""));
     assert_eq!(writes(&log).len(), 1);
@@ -238,7 +238,7 @@ async fn a_policy_deleted_before_the_write_is_no_failure() {
     });
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Deleted)
+        action(ReconcileOutcome::Deleted)
     );
 }
 
@@ -282,7 +282,7 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
         _ => healthy(request),
     });
     let again = Reconciled {
-        outcome: Outcome::Conflict,
+        outcome: ReconcileOutcome::Conflict,
         retries_with_backoff: true,
     };
     assert_eq!(reconcile(&context, "a").await.unwrap(), again);
@@ -292,12 +292,12 @@ async fn a_policy_that_changed_before_the_write_is_looked_at_again() {
     context.store.put(changed, EventSource::Watched);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Applied)
+        action(ReconcileOutcome::Applied)
     );
     assert_eq!(writes(&log)[1].body["status"]["observedGeneration"], 3);
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Unchanged)
+        action(ReconcileOutcome::Unchanged)
     );
 }
 
@@ -402,7 +402,7 @@ async fn a_schema_that_cannot_be_had_leaves_a_standing_verdict_alone() {
     ));
     assert_eq!(
         reconcile(&context, "a").await.unwrap(),
-        action(Outcome::Unchanged)
+        action(ReconcileOutcome::Unchanged)
     );
     assert_eq!(writes(&log).len(), 1);
 }

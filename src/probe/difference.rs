@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::api::{Decision, Expect};
 use crate::policy;
-use crate::policy::admission::{Action, Binding, DeniedBy, Evaluation, EvaluationResult, Outcome};
+use crate::policy::admission::{
+    Action, Binding, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome,
+};
 
 /// How `outcome`, under `bindings`, differs from `expect`; `None` where it does not.
 #[must_use]
@@ -12,7 +14,7 @@ pub(super) fn of(
     expect: &Expect,
     policy: &str,
     bindings: &[Binding],
-    outcome: &Outcome,
+    outcome: &ReviewOutcome,
 ) -> Option<String> {
     if let Some(difference) = decision(expect, outcome) {
         return Some(difference);
@@ -31,7 +33,7 @@ pub(super) fn of(
 }
 
 /// Difference in the decision, or in the reason for it: nothing else need be said then.
-fn decision(expect: &Expect, outcome: &Outcome) -> Option<String> {
+fn decision(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let found = if outcome.is_allowed() {
         Decision::Allow
     } else {
@@ -105,7 +107,7 @@ fn quoted(texts: &[&str]) -> String {
     quoted.join(", ")
 }
 
-fn error(expect: &Expect, outcome: &Outcome) -> Option<String> {
+fn error(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.error.as_ref()?;
     let mut given: Vec<&str> = outcome.errors.iter().map(String::as_str).collect();
     if let Some(denial) = &outcome.denial
@@ -144,7 +146,7 @@ fn error(expect: &Expect, outcome: &Outcome) -> Option<String> {
 }
 
 /// How many validations say no.
-fn n_failing(outcome: &Outcome) -> usize {
+fn n_failing(outcome: &ReviewOutcome) -> usize {
     let evaluations = outcome.evaluations.iter();
     let failing = evaluations.flat_map(|evaluation| {
         let decisions = evaluation.decisions.iter().enumerate();
@@ -155,7 +157,7 @@ fn n_failing(outcome: &Outcome) -> usize {
     failing.collect::<BTreeSet<usize>>().len()
 }
 
-fn failing_validations(expect: &Expect, outcome: &Outcome) -> Option<String> {
+fn failing_validations(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.failing_validations?;
     let found = n_failing(outcome);
     (usize::try_from(expected) != Ok(found))
@@ -164,13 +166,13 @@ fn failing_validations(expect: &Expect, outcome: &Outcome) -> Option<String> {
 
 /// Reports whether the policy had a say: an evaluation got as far as the validations, or a binding denied for lack
 /// of params.
-fn has_policy_applied(outcome: &Outcome) -> bool {
+fn has_policy_applied(outcome: &ReviewOutcome) -> bool {
     outcome.denial.is_some() || outcome.evaluations.iter().any(has_applied)
 }
 
 /// Why the request was decided so, in a sentence.
 #[must_use]
-pub fn explain(outcome: &Outcome) -> String {
+pub fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_asked {
         return why.clone();
     }
@@ -234,7 +236,7 @@ fn has_applied(evaluation: &Evaluation) -> bool {
         .is_none_or(|conditions| conditions.matches)
 }
 
-fn applies(expect: &Expect, outcome: &Outcome) -> Option<String> {
+fn applies(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let expected = expect.applies?;
     let applies = outcome.evaluations.iter().any(has_applied);
     match (expected, applies) {
@@ -257,7 +259,11 @@ fn denies(evaluation: &Evaluation, bindings: &[Binding]) -> bool {
 }
 
 /// The messages of everything that denies the request, `with_errors` those of errors too.
-fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome, with_errors: bool) -> Vec<&'a str> {
+fn messages<'a>(
+    bindings: &[Binding],
+    outcome: &'a ReviewOutcome,
+    with_errors: bool,
+) -> Vec<&'a str> {
     let denial = outcome.denial.iter();
     let mut messages: Vec<&str> = denial
         .filter(|denial| with_errors || denial.by != DeniedBy::Error)
@@ -280,7 +286,7 @@ fn messages<'a>(bindings: &[Binding], outcome: &'a Outcome, with_errors: bool) -
     messages
 }
 
-fn message(expect: &Expect, bindings: &[Binding], outcome: &Outcome) -> Option<String> {
+fn message(expect: &Expect, bindings: &[Binding], outcome: &ReviewOutcome) -> Option<String> {
     let given = messages(bindings, outcome, expect.error.is_some());
     if let Some(wanted) = &expect.message
         && !given.contains(&wanted.as_str())
@@ -318,7 +324,7 @@ fn message(expect: &Expect, bindings: &[Binding], outcome: &Outcome) -> Option<S
     })
 }
 
-fn reason(expect: &Expect, outcome: &Outcome) -> Option<String> {
+fn reason(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let wanted = expect.reason.as_ref()?;
     let given = outcome
         .denial
@@ -329,7 +335,7 @@ fn reason(expect: &Expect, outcome: &Outcome) -> Option<String> {
 }
 
 /// Warnings may be given whole, or as the message at their end.
-fn warnings(expect: &Expect, outcome: &Outcome) -> Option<String> {
+fn warnings(expect: &Expect, outcome: &ReviewOutcome) -> Option<String> {
     let wanted = expect.warnings.as_ref()?;
     let fits = |given: &str, wanted: &str| {
         given == wanted
@@ -358,7 +364,7 @@ fn warnings(expect: &Expect, outcome: &Outcome) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-fn audit_annotations(expect: &Expect, policy: &str, outcome: &Outcome) -> Option<String> {
+fn audit_annotations(expect: &Expect, policy: &str, outcome: &ReviewOutcome) -> Option<String> {
     let differing: Vec<String> = expect
         .audit_annotations
         .iter()

@@ -18,8 +18,8 @@ use super::validation::Violation;
 use super::{difference, prepare, sample};
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
-    AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, Outcome,
-    ParamList, ParamSource, Recorder, Recording, Surroundings, UserInfo,
+    AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, ParamList,
+    ParamSource, Recorder, Recording, ReviewContext, ReviewOutcome, UserInfo,
 };
 use crate::policy::exempt;
 use crate::schema::resolver::SchemaResolver;
@@ -68,7 +68,7 @@ pub struct CaseResult {
     /// Result as reported in the status of the probe.
     pub status: CaseStatus,
     /// Actual decision; `None` where the case could not be evaluated.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ReviewOutcome>,
     /// The faults of the sample objects, by their fields in the probe, for which nothing was evaluated:
     /// `request.object.spec` is one of the case, `spec.inlineParams[0]` one of the probe.
     pub invalid: Vec<Violation>,
@@ -280,7 +280,7 @@ impl<'a> Prepared<'a> {
             Err(why) => return pending(case, &why),
         };
         let recorder = setting.records.then(|| Arc::new(Recorder::default()));
-        let result = |outcome: Outcome| CaseResult {
+        let result = |outcome: ReviewOutcome| CaseResult {
             status: judge(case, setting.admission.name(), &self.bindings, &outcome),
             outcome: Some(outcome),
             invalid: Vec::new(),
@@ -290,7 +290,7 @@ impl<'a> Prepared<'a> {
                 .unwrap_or_default(),
         };
         if request.is_exempt() {
-            return result(Outcome::not_asked(format!(
+            return result(ReviewOutcome::not_asked(format!(
                 "no API server asks a policy about {}",
                 exempt::name(&request.gvr)
             )));
@@ -301,20 +301,20 @@ impl<'a> Prepared<'a> {
             .clone()
             .unwrap_or_else(|| Arc::new(authorizer(&case.request)));
         let none = ParamList::default();
-        let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
-        surroundings.is_cancelled = is_cancelled.cloned();
-        surroundings.recorder.clone_from(&recorder);
+        let mut context = ReviewContext::new(&none, &namespaces, authorizer);
+        context.is_cancelled = is_cancelled.cloned();
+        context.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
-            surroundings.params = match &self.params {
+            context.params = match &self.params {
                 Params::Given(given) => given.clone(),
                 Params::Inline(list) => Ok(list),
             };
-            if let Err(why) = &surroundings.params {
+            if let Err(why) = &context.params {
                 return pending(case, why);
             }
         }
         let admission = setting.admission;
-        let mut outcome = admission.review(&request, &self.bindings, &surroundings);
+        let mut outcome = admission.review(&request, &self.bindings, &context);
         // A client is warned once of each thing.
         // Source: `k8s.io/apiserver` `pkg/endpoints/filters/warning.go`, `AddWarning`.
         let mut told = BTreeSet::new();
@@ -365,7 +365,7 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
 }
 
 /// Holds what was decided against what must be.
-fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &Outcome) -> CaseStatus {
+fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &ReviewOutcome) -> CaseStatus {
     let difference = difference::of(&case.expect, policy, bindings, outcome);
     let cost: u64 = outcome
         .evaluations

@@ -20,7 +20,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-pub use labels::{Code, ErrorReason, Lookup, Outcome, Source, Verb};
+pub use labels::{Code, ErrorReason, Lookup, ReconcileOutcome, Source, Verb};
 use labels::{
     ErrorLabels, LookupLabels, OutcomeLabels, RequestLabels, SourceErrorLabels, SourceLabels,
     TaskLabels, VerbLabels,
@@ -212,7 +212,7 @@ impl Metrics {
                     .get_or_create(&ErrorLabels { reason: *reason }),
             );
         }
-        for outcome in Outcome::ALL {
+        for outcome in ReconcileOutcome::ALL {
             drop(
                 metrics
                     .reconciles
@@ -274,7 +274,7 @@ impl Metrics {
     }
 
     /// Counts a reconciliation that took `seconds`.
-    pub fn reconciled(&self, outcome: Outcome, seconds: f64) {
+    pub fn reconciled(&self, outcome: ReconcileOutcome, seconds: f64) {
         self.reconcile_duration.observe(seconds);
         self.reconciles
             .get_or_create(&OutcomeLabels { outcome })

@@ -14,8 +14,8 @@ use serde_json::Value;
 use vap_status_controller::cli::input::decode;
 use vap_status_controller::policy::admission::{
     Admission, AdmissionRequest, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
-    AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, Outcome,
-    ParamList, StageCost, Surroundings, UserInfo,
+    AuthorizerRule, Binding, Equivalent, Evaluation, Namespace, Object, Operation, ParamList,
+    ReviewContext, ReviewOutcome, StageCost, UserInfo,
 };
 use vap_status_controller::schema::{Gvk, Gvr, RestMapper};
 
@@ -412,34 +412,34 @@ impl ReadyCase {
         })
     }
 
-    fn surroundings(&self) -> Surroundings<'_> {
+    fn context(&self) -> ReviewContext<'_> {
         static NO_PARAMS: std::sync::LazyLock<ParamList> =
             std::sync::LazyLock::new(ParamList::default);
         let authorizer: Arc<AuthorizerList> = Arc::clone(&self.authorizer);
-        let mut surroundings = Surroundings::new(&*NO_PARAMS, &self.namespace, authorizer);
-        surroundings.params = match &self.param_source {
+        let mut context = ReviewContext::new(&*NO_PARAMS, &self.namespace, authorizer);
+        context.params = match &self.param_source {
             Ok(source) => Ok(source),
             Err(error) => Err(error.clone()),
         };
         if let Some(budget) = self.budget {
-            surroundings.budget = budget;
+            context.budget = budget;
         }
-        surroundings
+        context
     }
 
-    fn review(&self) -> Outcome {
+    fn review(&self) -> ReviewOutcome {
         self.admission
-            .review(&self.request, &self.bindings, &self.surroundings())
+            .review(&self.request, &self.bindings, &self.context())
     }
 
     /// Evaluates the policy for each of the params, whatever it matches.
     pub(super) fn evaluate(&self) -> Vec<Evaluation> {
         let matched = (&self.request.gvr, &self.request.gvk);
-        let surroundings = self.surroundings();
+        let context = self.context();
         let namespace = self.namespace.as_ref();
         let one = |params| {
             self.admission
-                .evaluate(&self.request, matched, params, namespace, &surroundings)
+                .evaluate(&self.request, matched, params, namespace, &context)
         };
         if self.params.is_empty() || !self.has_param_kind {
             vec![one(None)]
@@ -676,7 +676,7 @@ fn authorizer(rules: Vec<Rule>) -> AuthorizerList {
 }
 
 impl AdmitLine {
-    fn set_outcome(&mut self, outcome: Outcome) {
+    fn set_outcome(&mut self, outcome: ReviewOutcome) {
         self.allowed = Some(outcome.is_allowed());
         self.definition = Some(MatchLine {
             matches: outcome.definition.matched.is_some(),

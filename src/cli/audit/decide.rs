@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cli::eval::world::{Ready, World};
 use crate::policy::admission::{
     AdmissionRequest, AuditAnnotationAction, AuthorizerList, Equivalent, EvaluationResult, Object,
-    Operation, Outcome, ParamList, ParamSource, Surroundings, UserInfo,
+    Operation, ParamList, ParamSource, ReviewContext, ReviewOutcome, UserInfo,
 };
 use crate::policy::matching;
 use crate::probe::api::{self, Request, Samples};
@@ -331,9 +331,9 @@ impl<'a> Auditor<'a> {
         };
         let none = ParamList::default();
         let authorizer = Arc::new(AuthorizerList(Vec::new()));
-        let mut surroundings = Surroundings::new(&none, &namespaces, authorizer);
+        let mut context = ReviewContext::new(&none, &namespaces, authorizer);
         if policy.param_kind.is_some() {
-            surroundings.params = match &policy.params {
+            context.params = match &policy.params {
                 Ok(list) => Ok(list as &dyn ParamSource),
                 Err(why) => {
                     if to.is_none() {
@@ -347,7 +347,7 @@ impl<'a> Auditor<'a> {
                 }
             };
         }
-        let outcome = admission.review(&converted, &policy.bindings, &surroundings);
+        let outcome = admission.review(&converted, &policy.bindings, &context);
         let is_asked = outcome.definition.error.is_some()
             || (to.is_some()
                 && outcome
@@ -420,7 +420,7 @@ fn failed(
     request: &AdmissionRequest,
     why: Failure,
 ) -> PolicyResult {
-    let mut result = result_of(index, policy, request.operation, &Outcome::default());
+    let mut result = result_of(index, policy, request.operation, &ReviewOutcome::default());
     result.errors.push(why);
     result
 }
@@ -430,7 +430,7 @@ pub(in crate::cli) fn result_of(
     index: usize,
     policy: &Ready<'_>,
     operation: Operation,
-    outcome: &Outcome,
+    outcome: &ReviewOutcome,
 ) -> PolicyResult {
     let fields = &policy.validations;
     let mut violations = Vec::new();

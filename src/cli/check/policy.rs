@@ -50,7 +50,7 @@ const MAX_GROUPS: usize = 5;
 
 /// The findings about one policy.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct PolicyCheck {
     /// The status that the controller would give it in a cluster that serves what is known here.
     pub status: DesiredStatus,
     /// The outcome of type checking.
@@ -122,7 +122,7 @@ pub fn check(
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     profile: Profile,
-) -> Outcome {
+) -> PolicyCheck {
     check_as(Subject::Policy, policy, bindings, known, profile)
 }
 
@@ -133,7 +133,7 @@ pub(super) fn check_as(
     bindings: &[Object<ValidatingAdmissionPolicyBinding>],
     known: &Known,
     profile: Profile,
-) -> Outcome {
+) -> PolicyCheck {
     let answers = panic::catch_unwind(AssertUnwindSafe(|| {
         let answers = answers(subject, &policy.value, known, profile);
         let mut absent = Vec::new();
@@ -159,7 +159,7 @@ pub(super) fn check_as(
             n_type_warnings: 0,
             conditions: Vec::new(),
         };
-        return Outcome {
+        return PolicyCheck {
             status,
             typed: TypeCheck::default(),
             costs: PolicyCosts::default(),
@@ -188,7 +188,7 @@ pub(super) fn check_as(
     suspicious::check_bindings(policy, bindings, known, &answers, &mut findings);
     coverage(policy, known, &answers, &mut findings);
     costs::notes(policy, &answers.compiled, &answers.costs, &mut findings);
-    Outcome {
+    PolicyCheck {
         status: answers.status,
         typed: answers.typed,
         costs: answers.costs,

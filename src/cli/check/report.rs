@@ -10,7 +10,7 @@ use super::costs::{self, CostReport};
 use super::finding::{Finding, Location, Severity};
 use super::fix::FixReport;
 use super::manage;
-use super::policy::{Outcome, finding};
+use super::policy::{PolicyCheck, finding};
 use super::settings::Settings;
 use super::suggestion::{nearest, nearest_only};
 use super::webhook;
@@ -209,14 +209,14 @@ impl CheckReport {
     }
 
     /// Adds a policy.
-    pub fn add(&mut self, policy: &Object<ValidatingAdmissionPolicy>, outcome: Outcome) {
-        self.findings.extend(outcome.findings);
-        let conditions = outcome.status.conditions.into_iter();
+    pub fn add(&mut self, policy: &Object<ValidatingAdmissionPolicy>, check: PolicyCheck) {
+        self.findings.extend(check.findings);
+        let conditions = check.status.conditions.into_iter();
         let warning = |warning: Warning| WarningReport {
             warning: warning.text(),
             field_ref: warning.field_ref,
         };
-        let warnings = warnings(&outcome.typed.findings);
+        let warnings = warnings(&check.typed.findings);
         self.policies.push(PolicyReport {
             name: policy.value.metadata.name.clone().unwrap_or_default(),
             file: policy.source.name.clone(),
@@ -231,8 +231,8 @@ impl CheckReport {
                 })
                 .collect(),
             expression_warnings: warnings.into_iter().map(warning).collect(),
-            checked_kinds: outcome.typed.checked.iter().map(message::kind).collect(),
-            unchecked_kinds: outcome
+            checked_kinds: check.typed.checked.iter().map(message::kind).collect(),
+            unchecked_kinds: check
                 .typed
                 .unchecked
                 .iter()
@@ -241,7 +241,7 @@ impl CheckReport {
                     reason: unchecked.reason.clone(),
                 })
                 .collect(),
-            costs: costs::report(&outcome.costs),
+            costs: costs::report(&check.costs),
         });
     }
 

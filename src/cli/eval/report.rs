@@ -9,7 +9,8 @@ use crate::cli::check::finding::{Finding, Severity};
 use crate::cli::exit::Exit;
 use crate::cli::test::trace::{self, Trace};
 use crate::policy::admission::{
-    Action, AdmissionRequest, Evaluation, EvaluationResult, NamespaceSource, Outcome, Unmatched,
+    Action, AdmissionRequest, Evaluation, EvaluationResult, NamespaceSource, ReviewOutcome,
+    Unmatched,
 };
 use crate::policy::expressions::Role;
 use crate::probe::run::CaseResult;
@@ -282,7 +283,7 @@ impl PolicyEval {
     }
 }
 
-fn verdict(outcome: &Outcome, unmatched: Option<Unmatched>) -> (Verdict, String) {
+fn verdict(outcome: &ReviewOutcome, unmatched: Option<Unmatched>) -> (Verdict, String) {
     if let Some(why) = &outcome.not_asked {
         return (Verdict::NotMatched, why.clone());
     }
@@ -348,7 +349,7 @@ fn verdict(outcome: &Outcome, unmatched: Option<Unmatched>) -> (Verdict, String)
 }
 
 /// Reports whether a validation is not true.
-fn failed(outcome: &Outcome) -> bool {
+fn failed(outcome: &ReviewOutcome) -> bool {
     let decisions = outcome.evaluations.iter().flat_map(|it| &it.decisions);
     decisions
         .into_iter()

@@ -5,7 +5,7 @@ use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use serde::Serialize;
 
 use crate::cli::input::Object;
-use crate::policy::admission::{Action, EvaluationResult, Outcome};
+use crate::policy::admission::{Action, EvaluationResult, ReviewOutcome};
 use crate::policy::compile::CompiledPolicy;
 use crate::policy::expressions::Role;
 use crate::policy::parts;
@@ -83,7 +83,7 @@ fn of_role(compiled: &CompiledPolicy, role: Role) -> Vec<usize> {
 }
 
 /// The expressions that the outcome is due to.
-fn deciding(outcome: &Outcome, compiled: &CompiledPolicy) -> Vec<usize> {
+fn deciding(outcome: &ReviewOutcome, compiled: &CompiledPolicy) -> Vec<usize> {
     let validations = of_role(compiled, Role::Validation);
     let mut found = Vec::new();
     for evaluation in &outcome.evaluations {

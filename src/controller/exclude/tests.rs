@@ -55,7 +55,10 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
         patches.map(|seen| seen.body.clone()).collect::<Vec<_>>()
     };
     let outcome = |done: Result<Reconciled, Failure>| done.unwrap().outcome;
-    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
+    assert_eq!(
+        outcome(reconcile(&context, "a").await),
+        ReconcileOutcome::Applied
+    );
     assert!(series(&context.metrics) > 0);
     assert_eq!(context.store.n_excluded(), 0);
 
@@ -63,7 +66,10 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     let excluded = labelled(&json!({"vendor": "x"}), "20", true);
     assert!(context.store.put(excluded, EventSource::Watched));
     assert_eq!(context.store.n_excluded(), 1);
-    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
+    assert_eq!(
+        outcome(reconcile(&context, "a").await),
+        ReconcileOutcome::Applied
+    );
     assert_eq!(series(&context.metrics), 0);
     let expect = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -72,14 +78,20 @@ async fn a_policy_that_becomes_excluded_loses_what_we_said_of_it_once() {
     });
     assert_eq!(patches().last(), Some(&expect));
     assert_eq!(patches().len(), 2);
-    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Unchanged);
+    assert_eq!(
+        outcome(reconcile(&context, "a").await),
+        ReconcileOutcome::Unchanged
+    );
     assert_eq!(patches().len(), 2);
 
     // It goes again: the policy is judged again.
     context
         .store
         .put(labelled(&json!({}), "30", false), EventSource::Watched);
-    assert_eq!(outcome(reconcile(&context, "a").await), Outcome::Applied);
+    assert_eq!(
+        outcome(reconcile(&context, "a").await),
+        ReconcileOutcome::Applied
+    );
     assert!(series(&context.metrics) > 0);
     assert_eq!(patches().len(), 3);
 }
@@ -90,7 +102,7 @@ async fn a_policy_that_was_never_judged_is_not_touched() {
     settings.exclusion = Exclusion::new(&["a*".parse().unwrap()], None);
     let (context, log) = context_with(settings, "true", healthy);
     let done = reconcile(&context, "a").await.unwrap();
-    assert_eq!(done.outcome, Outcome::Unchanged);
+    assert_eq!(done.outcome, ReconcileOutcome::Unchanged);
     assert_eq!(series(&context.metrics), 0);
     assert_eq!(log.lock().unwrap().len(), 0);
     assert!(context.store.param_kinds().is_empty());

@@ -25,7 +25,7 @@ use super::super::testing::{Log, Reply, Seen};
 use super::super::tests::{context, healthy, policy};
 use super::work;
 use crate::probe::api::PolicyProbe;
-use crate::telemetry::metrics::Outcome;
+use crate::telemetry::metrics::ReconcileOutcome;
 
 const AT_MOST_FIVE: &str = "object.spec.replicas <= 5";
 
@@ -127,7 +127,7 @@ fn until(holds: impl Fn() -> bool) -> impl Future<Output = ()> {
 async fn judged(context: &Arc<Context>) -> Reconciled {
     for _ in 0..20_000 {
         let done = reconcile(context, "a").await.unwrap();
-        if done.outcome != Outcome::Unchanged {
+        if done.outcome != ReconcileOutcome::Unchanged {
             return done;
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -291,7 +291,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
             .probes
             .put(probe(1, 6, "Implied"), EventSource::Watched);
         let applied = Reconciled {
-            outcome: Outcome::Applied,
+            outcome: ReconcileOutcome::Applied,
             retries_with_backoff: false,
         };
         assert_eq!(judged(&context).await, applied, "{status}");
@@ -314,7 +314,7 @@ async fn what_keeps_the_status_of_a_probe_from_being_written_costs_its_policy_no
         for _ in 0..3 {
             assert_eq!(
                 reconcile(&context, "a").await.unwrap().outcome,
-                Outcome::Unchanged
+                ReconcileOutcome::Unchanged
             );
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

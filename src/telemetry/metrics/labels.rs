@@ -36,7 +36,7 @@ macro_rules! label_values {
 
 label_values! {
     /// How a reconciliation ended.
-    Outcome {
+    ReconcileOutcome {
         /// The status said it all already.
         Unchanged = "unchanged",
         /// The status was written.
@@ -160,7 +160,7 @@ label_values! {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct OutcomeLabels {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ReconcileOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -66,7 +66,7 @@ fn a_policy_has_its_series_while_it_exists() {
 #[test]
 fn counters_count() {
     let metrics = Metrics::new();
-    metrics.reconciled(Outcome::Applied, 0.001);
+    metrics.reconciled(ReconcileOutcome::Applied, 0.001);
     metrics.reconcile_failed(ErrorReason::Timeout);
     metrics.status_written();
     metrics.check_panicked();

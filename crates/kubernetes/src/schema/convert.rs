@@ -15,7 +15,7 @@ use super::scalars::{int_or_string, is_int_or_string, string};
 use super::{escape, sizes};
 
 /// A type, or why there is none.
-pub(super) type Outcome = Result<Arc<DeclType>, SchemaError>;
+pub(super) type ConversionResult = Result<Arc<DeclType>, SchemaError>;
 
 /// Converts the schemas of one document.
 pub(super) struct Converter<'a, 'i> {
@@ -23,9 +23,9 @@ pub(super) struct Converter<'a, 'i> {
     references: References<'a>,
     interner: &'i mut Interner,
     /// The types of references that are met outside of any circle of theirs.
-    free: HashMap<RefId, Outcome>,
+    free: HashMap<RefId, ConversionResult>,
     /// The types of references within a circle, by the references of that circle on the way.
-    bound: HashMap<(RefId, Box<[RefId]>), Outcome>,
+    bound: HashMap<(RefId, Box<[RefId]>), ConversionResult>,
     /// The circle at work, and the parts of schemas that may still be converted for it.
     circle_left: (Option<u32>, u32),
     /// The parts of schemas that may still be converted for all circles.
@@ -83,7 +83,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// The type of the objects whose schema is the one at `idx`.
-    pub(super) fn root(&mut self, idx: usize) -> Outcome {
+    pub(super) fn root(&mut self, idx: usize) -> ConversionResult {
         let (name, schema) = self.schemas.get(idx).ok_or(SchemaError::UnknownKind)?;
         let mut schema = schema.map_err(Clone::clone)?;
         // Upstream remembers the root by its bare name, and references by their text: they are the
@@ -113,7 +113,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// The type of a structural schema, which refers to nothing.
-    pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> Outcome {
+    pub(super) fn structural(&mut self, schema: &'a Schema, is_resource: bool) -> ConversionResult {
         let place = if is_resource {
             Place::Resource
         } else {
@@ -139,7 +139,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// The type of a part of a schema.
-    fn part(&mut self, schema: &'a Schema, way: &mut Way) -> Outcome {
+    fn part(&mut self, schema: &'a Schema, way: &mut Way) -> ConversionResult {
         let Some(text) = schema.reference() else {
             return self.converted(schema, Place::Inline, way);
         };
@@ -168,7 +168,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// The type of what `id` refers to.
-    fn target_converted(&mut self, id: RefId, way: &mut Way) -> Outcome {
+    fn target_converted(&mut self, id: RefId, way: &mut Way) -> ConversionResult {
         let (_, schema) = self
             .references
             .target(id)
@@ -190,7 +190,7 @@ impl<'a, 'i> Converter<'a, 'i> {
     }
 
     /// The type of a schema, whose own reference does not count any more.
-    fn converted(&mut self, schema: &'a Schema, place: Place, way: &mut Way) -> Outcome {
+    fn converted(&mut self, schema: &'a Schema, place: Place, way: &mut Way) -> ConversionResult {
         if way.depth >= sizes::MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }

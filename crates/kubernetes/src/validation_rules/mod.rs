@@ -32,7 +32,7 @@ pub use definition::{DefinitionError, DefinitionVerdict, RuleCost, judge};
 pub use field_error::{FieldError, FieldErrorKind};
 pub use path::PathStep;
 pub use rule::ValidationRule;
-pub use validator::{Outcome, Validator};
+pub use validator::{ValidationResult, Validator};
 
 use crate::schema::SchemaError;
 

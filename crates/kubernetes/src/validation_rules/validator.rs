@@ -60,7 +60,7 @@ pub struct Validator {
 
 /// The errors of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ValidationResult {
     /// The errors; with any of them the object is refused. In the order of the names of fields, which upstream leaves
     /// to chance.
     pub errors: Vec<FieldError>,
@@ -119,8 +119,8 @@ impl Validator {
 
     /// Holds `object` against the rules, on an update with the object `before` it.
     #[must_use]
-    pub fn validate(&self, object: &Json, before: Option<&Json>) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub fn validate(&self, object: &Json, before: Option<&Json>) -> ValidationResult {
+        let mut outcome = ValidationResult::default();
         let Some(root) = &self.root else {
             outcome.is_complete = true;
             return outcome;

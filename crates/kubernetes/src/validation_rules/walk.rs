@@ -11,7 +11,7 @@ use super::correlation::{Correlated, Elements, MapList};
 use super::field_error::{FieldError, FieldErrorKind, go_json_string};
 use super::path::Path;
 use super::rule::ValidationRule;
-use super::validator::{Node, Outcome};
+use super::validator::{Node, ValidationResult};
 use crate::library::limits::{MAX_EVALUATED_MESSAGE_EXPRESSION_SIZE_BYTES, PER_CALL_LIMIT};
 use crate::typed_values::typed_within;
 use cel::eval::{Activation, Limits, Program};
@@ -82,7 +82,7 @@ pub(super) struct Walk {
     /// True once no further rule is to run.
     pub(super) is_over: bool,
     pub(super) work: Arc<Work>,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ValidationResult,
 }
 
 impl Walk {

@@ -9,7 +9,7 @@ use super::kinds::{of_kinds, operations};
 use super::makers::Makers;
 use super::need::Needs;
 use super::witness::Witness;
-use crate::admission::{Admission, AuthorizerList, Binding, ParamList, Surroundings};
+use crate::admission::{Admission, AuthorizerList, Binding, ParamList, ReviewContext};
 use crate::compile::CompiledPolicy;
 use crate::consequence::Consequence;
 use crate::{fails_closed, matching, param_kind};
@@ -72,9 +72,8 @@ pub fn scope_mismatch(
         if !makers.admission().matches_exactly(&request, &namespaces) {
             continue;
         }
-        let surroundings =
-            Surroundings::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
-        let Some(error) = Admission::params_error(&request, &bound, &surroundings) else {
+        let context = ReviewContext::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
+        let Some(error) = Admission::params_error(&request, &bound, &context) else {
             continue;
         };
         let kind = &gvk.kind;

@@ -22,7 +22,7 @@ use super::symbol::Reader;
 use crate::admission::trace::{Step, TRACED_CALL_LIMIT};
 use crate::admission::{
     Admission, AdmissionRequest, AuthorizerList, Namespace, Object, Operation, ParamList,
-    Surroundings, UserInfo,
+    ReviewContext, UserInfo,
 };
 use crate::compile::CompiledPolicy;
 use cel::value::EvalError;
@@ -333,12 +333,12 @@ impl<'a> Maker<'a> {
             return None;
         }
         let no_params = ParamList::default();
-        let surroundings =
-            Surroundings::new(&no_params, &namespaces, Arc::clone(&self.authorizer) as _);
+        let context =
+            ReviewContext::new(&no_params, &namespaces, Arc::clone(&self.authorizer) as _);
         let params = made.params.as_ref().map(Object::new);
         let (evaluation, steps) =
             self.admission
-                .trace(&request, params.as_ref(), namespace.as_ref(), &surroundings);
+                .trace(&request, params.as_ref(), namespace.as_ref(), &context);
         // Each that ended early may have cost as much as a call may.
         let is_over = |step: &&Step| step.result.as_ref().is_err_and(EvalError::ends_evaluation);
         let over = steps.iter().filter(is_over);

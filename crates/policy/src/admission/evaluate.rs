@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::Surroundings;
+use super::ReviewContext;
 use super::failure::FailurePolicy;
 use super::message;
 use super::namespace::Namespace;
@@ -77,7 +77,7 @@ impl Evaluator {
         (gvr, gvk): (&Gvr, &Gvk),
         params: Option<&Object>,
         namespace: Option<&Namespace>,
-        surroundings: &Surroundings<'_>,
+        context: &ReviewContext<'_>,
         trace: Option<&Arc<Trace>>,
     ) -> Evaluation {
         let mut evaluation = Evaluation {
@@ -97,9 +97,9 @@ impl Evaluator {
             namespace: Value::Null,
             authorizer: None,
             work: Arc::default(),
-            is_cancelled: surroundings.is_cancelled.clone(),
+            is_cancelled: context.is_cancelled.clone(),
             trace: trace.map(Arc::clone),
-            recorder: surroundings.recorder.clone(),
+            recorder: context.recorder.clone(),
         });
         // Stages differ in what they see. What an ended one saw is changed in place.
         let inputs = Arc::make_mut(&mut shared);
@@ -108,7 +108,7 @@ impl Evaluator {
             inputs.request = visible::request(request, &request.gvr, gvk);
         }
         if reads.authorizer {
-            inputs.authorizer = Some(visible::authorizer(request, &surroundings.authorizer));
+            inputs.authorizer = Some(visible::authorizer(request, &context.authorizer));
         }
         let scope = |inputs: &Arc<Inputs>| Scope::new(&self.programs, Arc::clone(inputs));
         if !self.programs.match_conditions.is_empty()
@@ -124,7 +124,7 @@ impl Evaluator {
         }
         inputs.namespace = namespace.map_or(Value::Null, |namespace| namespace.visible().clone());
         let validations = self.programs.validations.iter().map(Some);
-        let validated = stage::run(validations, || scope(&shared), surroundings.budget);
+        let validated = stage::run(validations, || scope(&shared), context.budget);
         evaluation.costs.validations = Some(validated.cost);
         let (results, remaining) = match (validated.evaluated, validated.remaining) {
             (Ok(results), Some(remaining)) => (results, remaining),
@@ -146,7 +146,7 @@ impl Evaluator {
             Arc::make_mut(&mut shared).namespace =
                 namespace.map_or(Value::Null, |namespace| namespace.whole().clone());
         }
-        let annotated = stage::run(annotations, || scope(&shared), surroundings.budget);
+        let annotated = stage::run(annotations, || scope(&shared), context.budget);
         evaluation.costs.audit_annotations = Some(annotated.cost);
         match annotated.evaluated {
             Ok(results) => evaluation.audit_annotations = self.audit_annotations(results),

@@ -2,7 +2,7 @@
 //!
 //! [`Admission`] is made once of a policy; [`Admission::review`] takes a request through match
 //! constraints, bindings, params, match conditions, variables, validations, messages and audit annotations
-//! to an [`Outcome`]. Nothing here reads a cluster: namespaces, params and the authorizer are asked through
+//! to an [`ReviewOutcome`]. Nothing here reads a cluster: namespaces, params and the authorizer are asked through
 //! traits.
 //!
 //! Source: `k8s.io/apiserver` `pkg/admission/plugin/policy/{generic,matching,validating}`,
@@ -42,7 +42,7 @@ pub use namespace::{Namespace, NamespaceSource};
 pub use object::{Labels, Object};
 pub use outcome::{
     Action, AuditAnnotation, AuditAnnotationAction, BindingMatch, ConditionsMatch, Costs, Decision,
-    DefinitionMatch, DeniedBy, Evaluation, EvaluationResult, Outcome, StageCost, Status,
+    DefinitionMatch, DeniedBy, Evaluation, EvaluationResult, ReviewOutcome, StageCost, Status,
 };
 pub(crate) use params::NOT_FOUND as PARAMS_NOT_FOUND;
 pub use params::{ParamList, ParamSource};
@@ -72,7 +72,7 @@ pub struct Admission {
 
 /// The sources that a review asks besides the policy and the request.
 #[derive(Clone)]
-pub struct Surroundings<'a> {
+pub struct ReviewContext<'a> {
     /// The objects of the policy's paramKind, or why they cannot be told, which is an error of the policy.
     /// Never asked where the policy has no paramKind.
     pub params: Result<&'a dyn ParamSource, String>,
@@ -89,8 +89,8 @@ pub struct Surroundings<'a> {
     pub recorder: Option<Arc<Recorder>>,
 }
 
-impl<'a> Surroundings<'a> {
-    /// Surroundings with the API server's budget.
+impl<'a> ReviewContext<'a> {
+    /// The context with the API server's budget.
     #[must_use]
     pub fn new(
         params: &'a dyn ParamSource,
@@ -108,9 +108,9 @@ impl<'a> Surroundings<'a> {
     }
 }
 
-impl fmt::Debug for Surroundings<'_> {
+impl fmt::Debug for ReviewContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Surroundings")
+        f.debug_struct("ReviewContext")
             .field("params", &self.params.as_ref().map(|_| ".."))
             .field("authorizer", &self.authorizer)
             .field("budget", &self.budget)
@@ -205,11 +205,11 @@ impl Admission {
     pub(crate) fn params_error(
         request: &AdmissionRequest,
         binding: &Binding,
-        surroundings: &Surroundings<'_>,
+        context: &ReviewContext<'_>,
     ) -> Option<String> {
-        let source = surroundings.params.as_ref().ok()?;
+        let source = context.params.as_ref().ok()?;
         if let Some(constraints) = binding.constraints() {
-            let matched = constraints.matches(request, surroundings.namespaces);
+            let matched = constraints.matches(request, context.namespaces);
             matched.ok().flatten()?;
         }
         params::collect(binding.param_ref(), *source, &request.namespace).err()
@@ -223,9 +223,9 @@ impl Admission {
         &self,
         request: &AdmissionRequest,
         bindings: &[Binding],
-        surroundings: &Surroundings<'_>,
-    ) -> Outcome {
-        review::review(self, request, bindings, surroundings)
+        context: &ReviewContext<'_>,
+    ) -> ReviewOutcome {
+        review::review(self, request, bindings, context)
     }
 
     /// Evaluates the policy for one of its params, whatever it matches and however it is bound.
@@ -239,10 +239,10 @@ impl Admission {
         matched: (&Gvr, &Gvk),
         params: Option<&Object>,
         namespace: Option<&Namespace>,
-        surroundings: &Surroundings<'_>,
+        context: &ReviewContext<'_>,
     ) -> Evaluation {
         self.evaluator
-            .evaluate(request, matched, params, namespace, surroundings, None)
+            .evaluate(request, matched, params, namespace, context, None)
     }
 
     /// [`Admission::evaluate`], with the result of each expression that was evaluated.
@@ -251,7 +251,7 @@ impl Admission {
         request: &AdmissionRequest,
         params: Option<&Object>,
         namespace: Option<&Namespace>,
-        surroundings: &Surroundings<'_>,
+        context: &ReviewContext<'_>,
     ) -> (Evaluation, Vec<trace::Step>) {
         let trace = Arc::new(trace::Trace::default());
         let evaluation = self.evaluator.evaluate(
@@ -259,7 +259,7 @@ impl Admission {
             (&request.gvr, &request.gvk),
             params,
             namespace,
-            surroundings,
+            context,
             Some(&trace),
         );
         (evaluation, trace.take())

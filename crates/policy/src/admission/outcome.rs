@@ -8,7 +8,7 @@ use kubernetes::schema::{Gvk, Gvr};
 
 /// Everything that reviewing a request by a policy and its bindings came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ReviewOutcome {
     /// Why the policy was not asked at all, where it was not. A review never says so: it is what asking comes
     /// to.
     pub not_asked: Option<String>,
@@ -28,7 +28,7 @@ pub struct Outcome {
     pub errors: Vec<String>,
 }
 
-impl Outcome {
+impl ReviewOutcome {
     /// The outcome for a request that the policy is not asked about.
     #[must_use]
     pub fn not_asked(why: String) -> Self {

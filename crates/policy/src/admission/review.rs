@@ -10,12 +10,12 @@ use super::namespace::Namespace;
 use super::object::Object;
 use super::outcome::{
     Action, AuditAnnotationAction, BindingMatch, Decision, DefinitionMatch, DeniedBy, Evaluation,
-    EvaluationResult, Outcome, Status,
+    EvaluationResult, ReviewOutcome, Status,
 };
 use super::request::AdmissionRequest;
 use super::rules::namespace_not_found;
 use super::text::{cut, go_json_list, go_quote, push_go_json};
-use super::{Admission, Surroundings, params};
+use super::{Admission, ReviewContext, params};
 use kubernetes::library::limits::MAX_AUDIT_ANNOTATION_VALUE_LENGTH;
 use kubernetes::schema::{Gvk, Gvr};
 
@@ -37,7 +37,7 @@ struct Denial {
 struct Review<'a> {
     admission: &'a Admission,
     request: &'a AdmissionRequest,
-    outcome: Outcome,
+    outcome: ReviewOutcome,
     denial: Option<Denial>,
     /// The values of audit annotations by key, without repeats.
     published: BTreeMap<String, Vec<String>>,
@@ -47,16 +47,16 @@ pub(super) fn review(
     admission: &Admission,
     request: &AdmissionRequest,
     bindings: &[Binding],
-    surroundings: &Surroundings<'_>,
-) -> Outcome {
+    context: &ReviewContext<'_>,
+) -> ReviewOutcome {
     let mut review = Review {
         admission,
         request,
-        outcome: Outcome::default(),
+        outcome: ReviewOutcome::default(),
         denial: None,
         published: BTreeMap::new(),
     };
-    if let Err(status) = review.run(bindings, surroundings) {
+    if let Err(status) = review.run(bindings, context) {
         review.note_error(&status.cause);
         review.outcome.denial = Some(status);
         return review.outcome;
@@ -70,10 +70,8 @@ impl Review<'_> {
     /// # Errors
     ///
     /// What ends the request at once, whatever else was found.
-    fn run(&mut self, bindings: &[Binding], surroundings: &Surroundings<'_>) -> Result<(), Status> {
-        let matched = self
-            .admission
-            .matches(self.request, surroundings.namespaces);
+    fn run(&mut self, bindings: &[Binding], context: &ReviewContext<'_>) -> Result<(), Status> {
+        let matched = self.admission.matches(self.request, context.namespaces);
         self.outcome.definition = DefinitionMatch {
             matched: matched.as_ref().ok().cloned().flatten(),
             error: matched.as_ref().err().cloned(),
@@ -87,7 +85,7 @@ impl Review<'_> {
             Ok(Some(matched)) => matched,
         };
         if self.admission.has_param_kind()
-            && let Err(error) = &surroundings.params
+            && let Err(error) = &context.params
         {
             self.configuration_error(error, None);
             return Ok(());
@@ -96,7 +94,7 @@ impl Review<'_> {
             let matches = match binding.constraints() {
                 None => Ok(true),
                 Some(constraints) => constraints
-                    .matches(self.request, surroundings.namespaces)
+                    .matches(self.request, context.namespaces)
                     .map(|matched| matched.is_some()),
             };
             self.outcome.bindings.push(BindingMatch {
@@ -107,7 +105,7 @@ impl Review<'_> {
             match matches {
                 Err(error) => self.configuration_error(&error, Some(binding)),
                 Ok(false) => {}
-                Ok(true) => self.evaluate(binding, (&gvr, &gvk), surroundings)?,
+                Ok(true) => self.evaluate(binding, (&gvr, &gvk), context)?,
             }
         }
         self.publish();
@@ -119,9 +117,9 @@ impl Review<'_> {
         &mut self,
         binding: &Binding,
         matched: (&Gvr, &Gvk),
-        surroundings: &Surroundings<'_>,
+        context: &ReviewContext<'_>,
     ) -> Result<(), Status> {
-        let params = match &surroundings.params {
+        let params = match &context.params {
             Ok(source) if self.admission.has_param_kind() => {
                 params::collect(binding.param_ref(), *source, &self.request.namespace)
             }
@@ -134,7 +132,7 @@ impl Review<'_> {
                 return Ok(());
             }
         };
-        let namespace = self.namespace(surroundings)?;
+        let namespace = self.namespace(context)?;
         let evaluations: Vec<_> = params
             .iter()
             .map(|params| {
@@ -143,7 +141,7 @@ impl Review<'_> {
                     matched,
                     params.as_ref(),
                     namespace.as_ref(),
-                    surroundings,
+                    context,
                 )
             })
             .collect();
@@ -160,11 +158,11 @@ impl Review<'_> {
         matched: (&Gvr, &Gvk),
         params: Option<&Object>,
         namespace: Option<&Namespace>,
-        surroundings: &Surroundings<'_>,
+        context: &ReviewContext<'_>,
     ) -> Evaluation {
-        let evaluation =
-            self.admission
-                .evaluate(self.request, matched, params, namespace, surroundings);
+        let evaluation = self
+            .admission
+            .evaluate(self.request, matched, params, namespace, context);
         Evaluation {
             binding: Some(binding.name().to_owned()),
             ..evaluation
@@ -172,14 +170,14 @@ impl Review<'_> {
     }
 
     /// The namespace of the request; a namespace itself has none.
-    fn namespace(&self, surroundings: &Surroundings<'_>) -> Result<Option<Namespace>, Status> {
+    fn namespace(&self, context: &ReviewContext<'_>) -> Result<Option<Namespace>, Status> {
         let gvk = &self.request.gvk;
         let is_namespace = gvk.group.is_empty() && gvk.version == "v1" && gvk.kind == "Namespace";
         let name = &self.request.namespace;
         if is_namespace || name.is_empty() {
             return Ok(None);
         }
-        let namespace = surroundings.namespaces.namespace(name);
+        let namespace = context.namespaces.namespace(name);
         let message = || namespace_not_found(name);
         namespace.map(Some).ok_or_else(|| Status {
             code: 404,
@@ -291,7 +289,7 @@ impl Review<'_> {
         });
     }
 
-    fn finish(mut self) -> Outcome {
+    fn finish(mut self) -> ReviewOutcome {
         self.outcome.denial = self.denial.take().map(|denial| {
             let policy = self.admission.name();
             let with = match &denial.binding {

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::admission::{
     Admission, AuthorizerList, Binding, Namespace, PARAMS_NOT_FOUND as NOT_FOUND, ParamList,
-    Surroundings,
+    ReviewContext,
 };
 use crate::compile::CompiledPolicy;
 use crate::expressions::PolicyExpression;
@@ -153,10 +153,10 @@ fn review(
         })
     );
     let no_params = ParamList::new(is_namespaced, Vec::new());
-    let mut surroundings =
-        Surroundings::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
+    let mut context =
+        ReviewContext::new(&no_params, &namespaces, Arc::new(AuthorizerList::default()));
     if params == Some(ParamKind::Late) {
-        surroundings.params = Err("the kind of the params is not served yet".to_owned());
+        context.params = Err("the kind of the params is not served yet".to_owned());
     }
     let mut found = Vec::new();
     for Needed {
@@ -165,7 +165,7 @@ fn review(
         is_vital,
     } in needed()
     {
-        let outcome = admission.review(&request, bindings, &surroundings);
+        let outcome = admission.review(&request, bindings, &context);
         let costs = outcome.evaluations.iter().map(|evaluation| {
             let is_over = evaluation.costs.is_over();
             if is_over {

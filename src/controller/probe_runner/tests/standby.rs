@@ -14,7 +14,7 @@ async fn a_standby_evaluates_and_writes_nothing() {
         .probes
         .put(probe(1, 6, "Implied"), EventSource::Watched);
     let observed = judged(&context).await;
-    assert_eq!(observed.outcome, Outcome::Observed);
+    assert_eq!(observed.outcome, ReconcileOutcome::Observed);
     let known = || {
         let known = context.probe_runner.lock();
         known.get("a").is_some_and(|known| known.outcome.is_some())

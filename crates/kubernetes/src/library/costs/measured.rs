@@ -13,7 +13,7 @@ use cel::stdlib::costs::measured_comparison;
 use cel::types::Type;
 use cel::value::{EvalError, Value, Work};
 
-type Outcome = Result<Value, EvalError>;
+type CallResult = Result<Value, EvalError>;
 
 type Measured = Result<u64, EvalError>;
 
@@ -32,7 +32,7 @@ pub(super) fn first_read_twice(args: &[Value]) -> u64 {
     clippy::unnecessary_wraps,
     reason = "costs by the result have one signature"
 )]
-pub(super) fn result_written(_: &[Value], result: &Outcome, _: &Work) -> Measured {
+pub(super) fn result_written(_: &[Value], result: &CallResult, _: &Work) -> Measured {
     Ok(scaled_up(result.as_ref().map_or(1, size_of), TWICE))
 }
 
@@ -49,7 +49,7 @@ pub(super) fn selector(args: &[Value]) -> u64 {
 /// The cost of going through all of the first argument, which is a part of the work of the evaluation.
 ///
 /// Source: k8s.io/apiserver `pkg/cel/library/cost.go`, `traversalCost`.
-pub(super) fn first_walked(args: &[Value], _: &Outcome, work: &Work) -> Measured {
+pub(super) fn first_walked(args: &[Value], _: &CallResult, work: &Work) -> Measured {
     let mut cost = 0_u64;
     let mut pending: Vec<Value> = args.first().cloned().into_iter().collect();
     while let Some(value) = pending.pop() {

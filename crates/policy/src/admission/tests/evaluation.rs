@@ -8,9 +8,9 @@ fn evaluate(spec: &Json) -> Evaluation {
     let request = deployment();
     let params = ParamList::default();
     let namespaces = default_namespace();
-    let surroundings = Surroundings::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
+    let context = ReviewContext::new(&params, &namespaces, Arc::new(AuthorizerList::default()));
     let matched = (&request.gvr, &request.gvk);
-    admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &surroundings)
+    admission(spec).evaluate(&request, matched, None, namespaces.as_ref(), &context)
 }
 
 /// A spec with `variables` and a validation `expression`.
@@ -134,11 +134,11 @@ fn an_object_of_any_size_costs_what_is_read_of_it() {
     });
     let request = AdmissionRequest::create(Gvr::new("", "v1", "configmaps"), Object::new(&object));
     let params = ParamList::default();
-    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+    let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
     let spec = json!({"validations": [{"expression": "object.metadata.name == 'a'"}]});
     let admission = admission(&spec);
     let matched = (&request.gvr, &request.gvk);
-    let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+    let evaluation = admission.evaluate(&request, matched, None, None, &context);
     assert_eq!(decision(&evaluation), &Decision::admit());
     assert_eq!(evaluation.costs.validations.unwrap().used, Ok(4));
 }
@@ -193,7 +193,7 @@ fn objects_equal_params_by_what_they_hold() {
         let gvr = Gvr::new("", "v1", "configmaps");
         let request = AdmissionRequest::create(gvr, Object::new(&same));
         let params = ParamList::default();
-        let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+        let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
         let matched = (&request.gvr, &request.gvk);
         let param = Object::new(param);
         for (expression, holds) in expressions {
@@ -202,8 +202,7 @@ fn objects_equal_params_by_what_they_hold() {
                 "validations": [{"expression": expression}],
             });
             let admission = admission(&spec);
-            let evaluation =
-                admission.evaluate(&request, matched, Some(&param), None, &surroundings);
+            let evaluation = admission.evaluate(&request, matched, Some(&param), None, &context);
             let holds = holds && is_same;
             let found = *decision(&evaluation) == Decision::admit();
             assert_eq!(found, holds, "{expression}: {evaluation:?}");
@@ -217,7 +216,7 @@ fn lists_of_extra_may_be_null() {
     let mut request = deployment();
     request.user_info.extra = [("k".to_owned(), None), ("l".to_owned(), Some(Vec::new()))].into();
     let params = ParamList::default();
-    let surroundings = Surroundings::new(&params, &None, Arc::new(AuthorizerList::default()));
+    let context = ReviewContext::new(&params, &None, Arc::new(AuthorizerList::default()));
     let matched = (&request.gvr, &request.gvk);
     for expression in [
         "request.userInfo.extra.l == []",
@@ -226,7 +225,7 @@ fn lists_of_extra_may_be_null() {
         "has(request.userInfo.extra.k)",
     ] {
         let admission = admission(&json!({"validations": [{"expression": expression}]}));
-        let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+        let evaluation = admission.evaluate(&request, matched, None, None, &context);
         assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
     }
 }
@@ -245,7 +244,7 @@ fn selectors_of_checks_are_no_errors() {
         },
         ..AuthorizerRule::default()
     }]);
-    let surroundings = Surroundings::new(&params, &None, Arc::new(authorizer));
+    let context = ReviewContext::new(&params, &None, Arc::new(authorizer));
     let matched = (&request.gvr, &request.gvk);
     for selector in ["a=b", "!", "a in (b", "", "a,b=c", "bad key=1"] {
         for function in ["fieldSelector", "labelSelector"] {
@@ -254,7 +253,7 @@ fn selectors_of_checks_are_no_errors() {
             );
             let expression = format!("{check}.allowed() && !{check}.errored()");
             let admission = admission(&json!({"validations": [{"expression": expression}]}));
-            let evaluation = admission.evaluate(&request, matched, None, None, &surroundings);
+            let evaluation = admission.evaluate(&request, matched, None, None, &context);
             assert_eq!(decision(&evaluation), &Decision::admit(), "{expression}");
         }
     }

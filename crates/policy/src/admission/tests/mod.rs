@@ -76,16 +76,16 @@ fn review(
     request: &AdmissionRequest,
     bindings: &[Binding],
     params: &ParamList,
-) -> Outcome {
+) -> ReviewOutcome {
     let namespaces = default_namespace();
     let authorizer = Arc::new(AuthorizerList::default());
-    let surroundings = Surroundings::new(params, &namespaces, authorizer);
-    admission(spec).review(request, bindings, &surroundings)
+    let context = ReviewContext::new(params, &namespaces, authorizer);
+    admission(spec).review(request, bindings, &context)
 }
 
 /// Holds what a request is denied with against `expect`; `None` is allowed.
 #[track_caller]
-fn check_denial(outcome: &Outcome, expect: Option<(u16, &str, &str)>) {
+fn check_denial(outcome: &ReviewOutcome, expect: Option<(u16, &str, &str)>) {
     let denial = outcome.denial.as_ref();
     let denial = denial.map(|d| (d.code, &*d.reason, &*d.message));
     assert_eq!(denial, expect);

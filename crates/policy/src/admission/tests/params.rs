@@ -32,7 +32,7 @@ fn config_maps() -> ParamList {
     )
 }
 
-fn evaluated(reference: &Json, params: &ParamList) -> (Outcome, Vec<Option<String>>) {
+fn evaluated(reference: &Json, params: &ParamList) -> (ReviewOutcome, Vec<Option<String>>) {
     let bindings = [binding(&json!({"paramRef": reference}))];
     let outcome = review(&spec(&json!({})), &deployment(), &bindings, params);
     let params = outcome
@@ -164,11 +164,11 @@ fn errors_of_the_policy_come_before_its_bindings() {
     let namespaces = default_namespace();
     let params = config_maps();
     let authorizer = Arc::new(AuthorizerList::default());
-    let mut surroundings = Surroundings::new(&params, &namespaces, authorizer);
-    surroundings.params = Err("not served".to_owned());
+    let mut context = ReviewContext::new(&params, &namespaces, authorizer);
+    context.params = Err("not served".to_owned());
     let review = |fields: &Json| {
         let admission = admission(&spec(fields));
-        admission.review(&deployment(), &[binding(&json!({}))], &surroundings)
+        admission.review(&deployment(), &[binding(&json!({}))], &context)
     };
     let message = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'p' denied request: failed to \
                    configure policy: not served";
