@@ -11,11 +11,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
 use super::api::{
-    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Decision, PolicyProbeSpec,
-    Request, Samples, Source,
+    AuthorizerSource, BindingSource, Case, CaseOutcome, CaseStatus, Decision, Expect,
+    PolicyProbeSpec, Request, Samples, Source,
 };
 use super::validation::Violation;
-use super::{difference, prepare, sample};
+use super::{difference, prepare, sample, webhook};
 use crate::policy::admission::{
     Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
     AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, ParamList,
@@ -28,6 +28,56 @@ use crate::schema::{GroupVersion, Gvk, Gvr};
 
 /// The name of the binding that `bindings: Implied` stands for.
 const IMPLIED: &str = "implied";
+
+/// The sort of object that an API server asks about the requests of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// A `ValidatingAdmissionPolicy`.
+    Policy,
+    /// A webhook of a configuration, as a policy with its rules, selectors and match conditions and without
+    /// validations: what is known is whether it is called.
+    Webhook,
+}
+
+impl TargetKind {
+    /// Reports whether no API server asks it about `resource`.
+    fn is_exempt(self, resource: &Gvr) -> bool {
+        match self {
+            Self::Policy => exempt::is_exempt(resource),
+            Self::Webhook => exempt::is_exempt_from_webhooks(resource),
+        }
+    }
+
+    /// The name in messages.
+    const fn noun(self) -> &'static str {
+        match self {
+            Self::Policy => "policy",
+            Self::Webhook => "webhook",
+        }
+    }
+
+    /// Why a request was decided so, in a sentence.
+    #[must_use]
+    pub fn explain(self, outcome: &ReviewOutcome) -> String {
+        match self {
+            Self::Policy => difference::explain(outcome),
+            Self::Webhook => webhook::explain(outcome),
+        }
+    }
+
+    fn difference(
+        self,
+        expect: &Expect,
+        policy: &str,
+        bindings: &[Binding],
+        outcome: &ReviewOutcome,
+    ) -> Option<String> {
+        match self {
+            Self::Policy => difference::of(expect, policy, bindings, outcome),
+            Self::Webhook => webhook::difference(expect, outcome),
+        }
+    }
+}
 
 /// Environment in which a probe is run.
 #[derive(Clone)]
@@ -50,6 +100,8 @@ pub struct Setting<'a> {
     pub schemas: &'a dyn SchemaResolver,
     /// Why the API server refuses the policy, if it does: then no case can pass.
     pub refusal: Option<&'a str>,
+    /// The sort of object that the policy stands for.
+    pub target: TargetKind,
     /// True to record the values of all parts of the expressions.
     pub records: bool,
 }
@@ -108,11 +160,16 @@ impl<'a> Runner<'a> {
         }
     }
 
+    fn refused(&self, case: &Case, why: &str) -> CaseResult {
+        let noun = self.setting.target.noun();
+        failed(case, &format!("the API server refuses the {noun}: {why}"))
+    }
+
     /// Runs one of the probe's cases.
     #[must_use]
     pub fn run(&self, case: &Case) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, &format!("the API server refuses the policy: {why}"));
+            return self.refused(case, why);
         }
         match &self.prepared {
             Ok(prepared) => {
@@ -136,7 +193,7 @@ impl<'a> Runner<'a> {
     #[must_use]
     pub fn run_with(&self, case: &Case, request: &CaseRequest) -> CaseResult {
         if let Some(why) = self.setting.refusal {
-            return failed(case, &format!("the API server refuses the policy: {why}"));
+            return self.refused(case, why);
         }
         match &self.prepared {
             Ok(prepared) => prepared.run(case, request, self.setting, self.is_cancelled.as_ref()),
@@ -281,7 +338,7 @@ impl<'a> Prepared<'a> {
         };
         let recorder = setting.records.then(|| Arc::new(Recorder::default()));
         let result = |outcome: ReviewOutcome| CaseResult {
-            status: judge(case, setting.admission.name(), &self.bindings, &outcome),
+            status: judge(case, setting, &self.bindings, &outcome),
             outcome: Some(outcome),
             invalid: Vec::new(),
             recording: recorder
@@ -289,9 +346,10 @@ impl<'a> Prepared<'a> {
                 .map(|recorder| recorder.take())
                 .unwrap_or_default(),
         };
-        if request.is_exempt() {
+        if setting.target.is_exempt(&request.gvr) {
             return result(ReviewOutcome::not_asked(format!(
-                "no API server asks a policy about {}",
+                "no API server asks a {} about {}",
+                setting.target.noun(),
                 exempt::name(&request.gvr)
             )));
         }
@@ -365,8 +423,16 @@ fn invalid_params(probe: &PolicyProbeSpec, setting: &Setting<'_>) -> Vec<Violati
 }
 
 /// Holds what was decided against what must be.
-fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &ReviewOutcome) -> CaseStatus {
-    let difference = difference::of(&case.expect, policy, bindings, outcome);
+fn judge(
+    case: &Case,
+    setting: &Setting<'_>,
+    bindings: &[Binding],
+    outcome: &ReviewOutcome,
+) -> CaseStatus {
+    let policy = setting.admission.name();
+    let difference = setting
+        .target
+        .difference(&case.expect, policy, bindings, outcome);
     let cost: u64 = outcome
         .evaluations
         .iter()
@@ -379,11 +445,12 @@ fn judge(case: &Case, policy: &str, bindings: &[Binding], outcome: &ReviewOutcom
         } else {
             CaseOutcome::Failed
         },
-        decision: Some(if outcome.is_allowed() {
-            Decision::Allow
-        } else {
-            Decision::Deny
-        }),
+        decision: match (outcome.is_allowed(), setting.target) {
+            (true, TargetKind::Policy) => Some(Decision::Allow),
+            // What a webhook says is not known.
+            (true, TargetKind::Webhook) => None,
+            (false, _) => Some(Decision::Deny),
+        },
         message: (outcome.denial.as_ref())
             .map(|denial| denial.cause.clone())
             .or_else(|| outcome.not_asked.clone()),

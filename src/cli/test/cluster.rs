@@ -14,9 +14,10 @@ use crate::policy;
 use crate::policy::admission::{self, Admission, Binding, Namespace, ParamList, ParamSource};
 use crate::policy::compile::CompiledPolicy;
 use crate::probe::api::{Case, CaseOutcome, PolicyProbeSpec};
-use crate::probe::run::{self, CaseRequest, CaseResult, Setting};
+use crate::probe::run::{self, CaseRequest, CaseResult, Setting, TargetKind};
 
 use super::refusal::Refusals;
+use super::target::Webhook;
 use crate::schema::Gvk;
 
 /// The namespace of objects that name none, as `kubectl apply` puts them there.
@@ -37,12 +38,18 @@ struct Policy<'a> {
     params: Result<ParamList, String>,
     /// Why the API server refuses it, if it does.
     refusal: Option<String>,
+    target: TargetKind,
     /// Compiled for the first of its probes.
     compiled: OnceLock<(CompiledPolicy, Admission)>,
 }
 
 impl<'a> FileCluster<'a> {
-    pub(super) fn new(input: &'a Input, known: &'a Known, refusals: &Refusals) -> Self {
+    pub(super) fn new(
+        input: &'a Input,
+        webhooks: &'a HashMap<String, Webhook<'_>>,
+        known: &'a Known,
+        refusals: &Refusals,
+    ) -> Self {
         let namespaces = input.namespaces.iter().map(|object| {
             let name = object.name().unwrap_or_default().to_owned();
             (name, Namespace::new(&object.value))
@@ -56,13 +63,26 @@ impl<'a> FileCluster<'a> {
                 params: params(input, known, param_kind.as_ref()),
                 param_kind,
                 refusal: refusals.get(name).cloned(),
+                target: TargetKind::Policy,
                 compiled: OnceLock::new(),
             };
             (name, of_policy)
         });
+        let of_webhooks = webhooks.iter().map(|(name, webhook)| {
+            let of_webhook = Policy {
+                object: &webhook.policy,
+                bindings: Ok(Vec::new()),
+                params: Ok(ParamList::default()),
+                param_kind: None,
+                refusal: refusals.get(name).cloned(),
+                target: TargetKind::Webhook,
+                compiled: OnceLock::new(),
+            };
+            (name.as_str(), of_webhook)
+        });
         Self {
             known,
-            policies: policies.collect(),
+            policies: policies.chain(of_webhooks).collect(),
             namespaces: namespaces.collect(),
         }
     }
@@ -152,6 +172,7 @@ impl<'a> FileCluster<'a> {
             mapper: &self.known.mapper,
             schemas: self.known,
             refusal: policy.refusal.as_deref(),
+            target: policy.target,
             records,
         }
     }

@@ -14,10 +14,10 @@ use crate::policy::admission::Admission;
 use crate::probe::api::BindingSource;
 use crate::probe::run::{self, CaseRequest};
 
-/// The probes of each policy.
+/// The probes of each policy; those of webhooks are about nothing that is measured.
 fn by_policy(probes: &[Probe]) -> BTreeMap<&str, Vec<&Probe>> {
     let mut found: BTreeMap<&str, Vec<&Probe>> = BTreeMap::new();
-    for probe in probes {
+    for probe in probes.iter().filter(|probe| probe.target.is_none()) {
         let of_policy = found.entry(&probe.spec.policy_name).or_default();
         of_policy.push(probe);
     }
