@@ -1,7 +1,8 @@
 //! The work queue: which policies are to be reconciled, each at most once at a time.
 //!
 //! A policy that changes while it is worked on is worked on once more afterwards. One that failed
-//! comes back after a growing pause.
+//! comes back after a growing pause. One that is broad, since its rules match hundreds of kinds by wildcards,
+//! takes as long as dozens of others, and lets these go first for a while.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +17,12 @@ const MIN_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
+/// How many documents a policy needs to be broad.
+const BROAD: usize = 32;
+
+/// How long broad policies let others go first.
+const MAX_YIELD: Duration = Duration::from_secs(2);
+
 /// The queue. Names are those of policies.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
@@ -26,6 +33,10 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<String>,
+    /// Those that let the others go first. What is not broad any more is passed over.
+    broad: VecDeque<String>,
+    /// How many that are not broad are worked on.
+    n_running: usize,
     items: HashMap<String, Item>,
     delayed: BTreeSet<(Instant, String)>,
 }
@@ -34,6 +45,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Item {
     is_waiting: bool,
+    /// True if it waits among those that let others go first, or is one of them that is worked on.
+    is_broad: bool,
     is_running: bool,
     /// True if it is to be worked on again.
     again: bool,
@@ -50,20 +63,37 @@ impl Queue {
         self.has_work.notify_one();
     }
 
+    /// Puts the name of a policy in that is checked against so many documents, unless it waits already.
+    pub(crate) fn add_of(&self, name: &str, n_documents: usize) {
+        if n_documents < BROAD {
+            self.add(name);
+        } else {
+            self.add_broad(name);
+        }
+    }
+
+    /// Puts the name of a broad policy in, unless it waits already.
+    fn add_broad(&self, name: &str) {
+        self.lock().add_broad(name);
+        self.has_work.notify_one();
+    }
+
     /// The next name, when there is one. It must be given back to [`Self::done`] or
     /// [`Self::failed`].
     pub(crate) async fn next(&self) -> String {
         loop {
             let due = {
                 let mut state = self.lock();
-                state.wake(Instant::now());
-                if let Some(name) = state.pop() {
-                    if !state.waiting.is_empty() {
+                let now = Instant::now();
+                state.wake(now);
+                if let Some(name) = state.pop(now) {
+                    if !state.is_empty() {
                         self.has_work.notify_one();
                     }
                     return name;
                 }
-                state.delayed.first().map(|(due, _)| *due)
+                let delayed = state.delayed.first().map(|(due, _)| *due);
+                delayed.into_iter().chain(state.broad_due()).min()
             };
             let has_work = self.has_work.notified();
             match due {
@@ -112,7 +142,8 @@ impl Queue {
 
     /// How many names wait, those after a failure not counted.
     pub(crate) fn len(&self) -> usize {
-        self.lock().waiting.len()
+        let state = self.lock();
+        state.waiting.len() + state.n_broad()
     }
 
     /// How many names wait or are worked on.
@@ -125,11 +156,12 @@ impl Queue {
     /// How many names wait, and for how many seconds the one that has waited longest has.
     pub(crate) fn backlog(&self) -> (usize, f64) {
         let state = self.lock();
-        // Names are worked on in the order in which they came.
-        let oldest = state.waiting.front();
-        let since = oldest.and_then(|name| state.items.get(name)?.waiting_since);
-        let seconds = since.map_or(0.0, |since| since.elapsed().as_secs_f64());
-        (state.waiting.len(), seconds)
+        // Names are worked on in the order in which they came, but for the broad ones.
+        let oldest = [state.waiting.front(), state.first_broad()];
+        let oldest = oldest.into_iter().flatten();
+        let since = oldest.filter_map(|name| state.items.get(name)?.waiting_since);
+        let seconds = (since.min()).map_or(0.0, |since| since.elapsed().as_secs_f64());
+        (state.waiting.len() + state.n_broad(), seconds)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -149,19 +181,43 @@ impl State {
         let item = self.items.entry(name.to_owned()).or_default();
         if item.is_running {
             item.again = true;
-        } else if !item.is_waiting {
+        } else if !item.is_waiting || item.is_broad {
             item.is_waiting = true;
-            item.waiting_since = Some(Instant::now());
+            item.is_broad = false;
+            item.waiting_since = item.waiting_since.or_else(|| Some(Instant::now()));
             self.waiting.push_back(name.to_owned());
         }
     }
 
-    fn pop(&mut self) -> Option<String> {
-        let name = self.waiting.pop_front()?;
+    fn add_broad(&mut self, name: &str) {
+        let item = self.items.entry(name.to_owned()).or_default();
+        if item.is_running {
+            item.again = true;
+        } else if !item.is_waiting {
+            item.is_waiting = true;
+            item.is_broad = true;
+            item.waiting_since = Some(Instant::now());
+            self.broad.push_back(name.to_owned());
+        }
+    }
+
+    fn pop(&mut self, now: Instant) -> Option<String> {
+        let is_due = |due: Instant| self.n_running == 0 || due <= now;
+        let name = match self.waiting.pop_front() {
+            Some(name) if !self.broad_due().is_some_and(|due| due <= now) => name,
+            Some(name) => {
+                self.waiting.push_front(name);
+                self.pop_broad()?
+            }
+            None if self.broad_due().is_some_and(is_due) => self.pop_broad()?,
+            None => return None,
+        };
         let item = self.items.entry(name.clone()).or_default();
         item.is_waiting = false;
         item.is_running = true;
         item.again = false;
+        item.waiting_since = None;
+        self.n_running += usize::from(!item.is_broad);
         // Whatever was to be tried again later is tried now.
         if let Some(due) = item.delayed_until.take() {
             self.delayed.remove(&(due, name.clone()));
@@ -169,11 +225,48 @@ impl State {
         Some(name)
     }
 
+    /// Reports whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.first_broad().is_none()
+    }
+
+    fn is_broad(&self, name: &str) -> bool {
+        let item = self.items.get(name);
+        item.is_some_and(|item| item.is_waiting && item.is_broad)
+    }
+
+    fn n_broad(&self) -> usize {
+        self.broad.iter().filter(|name| self.is_broad(name)).count()
+    }
+
+    fn first_broad(&self) -> Option<&String> {
+        self.broad.iter().find(|name| self.is_broad(name))
+    }
+
+    /// When the first of the broad ones lets others go first no longer.
+    fn broad_due(&self) -> Option<Instant> {
+        let first = self.items.get(self.first_broad()?)?;
+        Some(first.waiting_since? + MAX_YIELD)
+    }
+
+    fn pop_broad(&mut self) -> Option<String> {
+        loop {
+            let name = self.broad.pop_front()?;
+            if self.is_broad(&name) {
+                return Some(name);
+            }
+        }
+    }
+
     fn finish(&mut self, name: &str, n_failures: u32) {
         let Some(item) = self.items.get_mut(name) else {
             return;
         };
+        if item.is_running {
+            self.n_running = self.n_running.saturating_sub(usize::from(!item.is_broad));
+        }
         item.is_running = false;
+        item.is_broad = false;
         item.n_failures = n_failures;
         if item.again {
             self.add(name);
@@ -229,6 +322,53 @@ mod tests {
         assert_eq!(queue.len(), 2);
         assert_eq!(drain(&queue).await, ["a", "b"]);
         assert_eq!(queue.len(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn broad_policies_let_others_go_first_for_a_while() {
+        let queue = Queue::default();
+        queue.add_broad("wide");
+        queue.add_broad("wider");
+        queue.add("a");
+        queue.add("b");
+        assert_eq!((queue.len(), queue.n_unfinished()), (4, 4));
+        assert_eq!(drain(&queue).await, ["a", "b"]);
+        queue.done("a");
+        assert_eq!(drain(&queue).await, Vec::<String>::new());
+        queue.done("b");
+        assert_eq!(drain(&queue).await, ["wide", "wider"]);
+        queue.done("wide");
+        queue.done("wider");
+        assert!(queue.lock().items.is_empty());
+
+        // Not for good, however much there is to do.
+        queue.add_broad("wide");
+        queue.add("a");
+        assert_eq!(drain(&queue).await, ["a"]);
+        let start = Instant::now();
+        assert_eq!(queue.next().await, "wide");
+        assert_eq!(start.elapsed(), MAX_YIELD);
+        queue.add("b");
+        queue.add_broad("wider");
+        tokio::time::advance(MAX_YIELD).await;
+        assert_eq!(drain(&queue).await, ["wider", "b"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_broad_policy_that_changes_is_like_any_other() {
+        let queue = Queue::default();
+        queue.add("a");
+        assert_eq!(queue.next().await, "a");
+        queue.add_broad("wide");
+        queue.add("wide");
+        queue.add_broad("wide");
+        assert_eq!(queue.len(), 1);
+        assert_eq!(drain(&queue).await, ["wide"]);
+        queue.done("wide");
+        queue.done("a");
+        assert_eq!(drain(&queue).await, Vec::<String>::new());
+        let state = queue.lock();
+        assert!(state.items.is_empty() && state.n_running == 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -364,8 +364,8 @@ impl Refresher {
                 policies = touched.len(),
                 "served resources changed"
             );
-            for name in touched {
-                context.queue.add(&name);
+            for (n_documents, name) in touched {
+                context.queue.add_of(&name, n_documents);
             }
         } else {
             self.is_published = true;

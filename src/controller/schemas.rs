@@ -396,15 +396,15 @@ impl Shared {
         document.version.fetch_add(1, Ordering::Relaxed);
         // Who was judged without the document is judged again once it is there, or once it is known why not.
         let mut touched = Vec::new();
-        for (_, policy) in &document.waiting {
+        for (n_needed, policy) in &document.waiting {
             match parked.get_mut(policy) {
                 Some(parked) => {
                     parked.n_coming = parked.n_coming.saturating_sub(usize::from(was_coming));
                     if parked.n_coming == 0 {
-                        touched.push(policy.clone());
+                        touched.push((*n_needed, policy.clone()));
                     }
                 }
-                None => touched.push(policy.clone()),
+                None => touched.push((*n_needed, policy.clone())),
             }
         }
         if is_there {
@@ -414,8 +414,8 @@ impl Shared {
         drop(state);
         self.metrics.set_schema_documents(n_documents);
         self.changes.send_replace(());
-        for policy in touched {
-            self.queue.add(&policy);
+        for (n_needed, policy) in touched {
+            self.queue.add_of(&policy, n_needed);
         }
     }
 

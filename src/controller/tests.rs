@@ -318,7 +318,7 @@ async fn what_changes_during_a_check_is_looked_at_again() {
             context.set_snapshot(new);
             assert_eq!(
                 context.store.touched_by(&change, Profile::Truthful),
-                Vec::<String>::new()
+                Vec::new()
             );
         }
         healthy(request)

@@ -166,7 +166,8 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
         resources: [gv("example.com/v1")].into(),
         ..Change::default()
     };
-    assert_eq!(context.store.touched_by(&change, Profile::Truthful), ["a"]);
+    let touched = context.store.touched_by(&change, Profile::Truthful);
+    assert_eq!(touched, [(1, "a".to_owned())]);
 
     let mut served = snapshot(
         &[
@@ -185,6 +186,6 @@ async fn a_kind_that_only_a_probe_names_touches_its_policy() {
     reconcile(&context, "a").await.unwrap();
     assert_eq!(
         context.store.touched_by(&change, Profile::Truthful),
-        Vec::<String>::new()
+        Vec::new()
     );
 }
