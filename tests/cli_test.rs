@@ -77,7 +77,7 @@ fn webhooks_are_called_or_not() {
     assert_eq!(field, "webhooks[0].matchConditions[0].expression");
 }
 
-/// What is refused, or says nothing of a webhook, is no probe of one.
+/// A probe of what is refused, or of what webhooks do not have, is none.
 #[test]
 fn probes_of_webhooks_are_held_to_what_webhooks_have() {
     let report = report(&["tests/cli_test/webhooks_invalid.yaml"]);

@@ -31,7 +31,7 @@ pub(super) fn difference(expect: &Expect, outcome: &ReviewOutcome) -> Option<Str
     }
 }
 
-/// Whether the webhook is called, in a sentence.
+/// Says whether the webhook is called, in a sentence.
 pub(super) fn explain(outcome: &ReviewOutcome) -> String {
     if let Some(why) = &outcome.not_asked {
         return why.clone();
