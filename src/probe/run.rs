@@ -1,8 +1,9 @@
 //! Running a probe: each request through the policy, and what was decided against what must be.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use k8s_openapi::api::admissionregistration::v1::{
     ParamRef, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
@@ -147,7 +148,68 @@ impl<'a> Runner<'a> {
 
 /// The request of a case with complete objects, or what comes of the case without asking.
 #[derive(Debug)]
-pub struct CaseRequest(Result<(Request, AdmissionRequest), Box<CaseResult>>);
+pub struct CaseRequest(Result<Box<Asked>, Box<CaseResult>>);
+
+/// A request with all that is the same for all versions of a policy.
+#[derive(Debug)]
+struct Asked {
+    /// The request of the case with complete objects.
+    prepared: Request,
+    request: AdmissionRequest,
+    /// The namespace that the case brings.
+    given: Option<Namespace>,
+    /// The namespace of the request where nothing but its name is known, once it is asked for.
+    bare: Arc<OnceLock<Namespace>>,
+    /// The answers that the case gives.
+    authorizer: Arc<dyn Authorizer>,
+    /// The request as one for another kind, the first that a policy matched it as.
+    converted: OnceLock<(Gvk, Result<AdmissionRequest, String>)>,
+}
+
+impl Asked {
+    fn new(prepared: Request, request: AdmissionRequest) -> Self {
+        Self {
+            given: prepared.namespace_object.as_ref().map(Namespace::new),
+            bare: Arc::default(),
+            authorizer: Arc::new(authorizer(&prepared)),
+            converted: OnceLock::new(),
+            prepared,
+            request,
+        }
+    }
+
+    fn namespaces<'a>(&'a self, others: &'a dyn NamespaceSource) -> Namespaces<'a> {
+        Namespaces {
+            given: self.given.clone(),
+            of_request: &self.request.namespace,
+            bare: Arc::clone(&self.bare),
+            others,
+        }
+    }
+
+    /// The request with its objects of the kind `to`, as which a policy matches it, if it does.
+    ///
+    /// # Errors
+    /// Why they cannot be converted here.
+    fn as_kind(
+        &self,
+        to: Option<Gvk>,
+        schemas: &dyn SchemaResolver,
+    ) -> Result<Cow<'_, AdmissionRequest>, String> {
+        let Some(to) = to.filter(|to| *to != self.request.gvk) else {
+            return Ok(Cow::Borrowed(&self.request));
+        };
+        let convert = || {
+            let request = self.request.clone();
+            prepare::convert(&self.prepared, request, Some(to.clone()), schemas)
+        };
+        let (known, converted) = self.converted.get_or_init(|| (to.clone(), convert()));
+        if *known == to {
+            return converted.as_ref().map(Cow::Borrowed).map_err(Clone::clone);
+        }
+        convert().map(Cow::Owned)
+    }
+}
 
 /// A case that could not be evaluated.
 #[must_use]
@@ -257,7 +319,7 @@ impl<'a> Prepared<'a> {
         let prepared = prepare::objects(&case.request, self.samples, mapper, schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
-            Ok((prepared.into_owned(), request))
+            Ok(Box::new(Asked::new(prepared.into_owned(), request)))
         });
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
     }
@@ -269,13 +331,13 @@ impl<'a> Prepared<'a> {
         setting: &Setting<'_>,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        let (prepared, request) = match &request.0 {
-            Ok(ready) => ready,
+        let asked = match &request.0 {
+            Ok(asked) => asked,
             Err(result) => return (**result).clone(),
         };
-        let namespaces = case_namespaces(prepared, &request.namespace, setting.namespaces);
-        let to = setting.admission.matched_kind(request, &namespaces);
-        let request = match prepare::convert(prepared, request.clone(), to, setting.schemas) {
+        let namespaces = asked.namespaces(setting.namespaces);
+        let to = (setting.admission).matched_kind(&asked.request, &namespaces);
+        let request = match asked.as_kind(to, setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
@@ -295,13 +357,9 @@ impl<'a> Prepared<'a> {
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = case_namespaces(&case.request, &request.namespace, setting.namespaces);
-        let authorizer = self
-            .asks_cluster
-            .clone()
-            .unwrap_or_else(|| Arc::new(authorizer(&case.request)));
+        let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&asked.authorizer);
         let none = ParamList::default();
-        let mut context = ReviewContext::new(&none, &namespaces, authorizer);
+        let mut context = ReviewContext::new(&none, &namespaces, Arc::clone(authorizer));
         context.is_cancelled = is_cancelled.cloned();
         context.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
@@ -447,6 +505,8 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
 pub(crate) struct Namespaces<'a> {
     given: Option<Namespace>,
     of_request: &'a str,
+    /// That of the request, where neither the case nor what exists has it; once it is asked for.
+    bare: Arc<OnceLock<Namespace>>,
     others: &'a dyn NamespaceSource,
 }
 
@@ -459,6 +519,7 @@ pub(crate) fn case_namespaces<'a>(
     Namespaces {
         given: case.namespace_object.as_ref().map(Namespace::new),
         of_request,
+        bare: Arc::default(),
         others,
     }
 }
@@ -468,7 +529,10 @@ impl NamespaceSource for Namespaces<'_> {
         let given = self.given.namespace(name);
         given
             .or_else(|| self.others.namespace(name))
-            .or_else(|| (name == self.of_request).then(|| bare_namespace(name)))
+            .or_else(|| {
+                let is_it = name == self.of_request;
+                is_it.then(|| self.bare.get_or_init(|| bare_namespace(name)).clone())
+            })
     }
 }
 
