@@ -12,6 +12,7 @@
 //! `pkg/apis/admissionregistration/validation/validation.go`, `validateValidatingAdmissionPolicySpec`.
 
 mod kind;
+mod shared;
 
 use std::collections::HashMap;
 
@@ -26,6 +27,7 @@ use kubernetes::library::limits::{
 };
 use kubernetes::schema::Gvk;
 use kubernetes::schema::resolver::{Resolution, SchemaResolver};
+use shared::SharedCosts;
 
 /// The size of a large object that does occur, in bytes of JSON.
 pub const USUAL_OBJECT_BYTES: i64 = 64 * 1024;
@@ -269,6 +271,7 @@ impl PolicyCosts {
         let evaluated = evaluated_in(policy.expressions());
         let mut worst = vec![None; policy.n_expressions()];
         let mut stages: Vec<(Stage, Option<WorstCase>)> = Vec::new();
+        let mut shared = SharedCosts::default();
         let mut visits_left = MAX_VISITS;
         for gvk in kinds {
             let Some(object) = resolved(gvk) else {
@@ -278,7 +281,7 @@ impl PolicyCosts {
                 object: (gvk, &object),
                 params: params.as_ref().map(|(gvk, type_)| (*gvk, type_)),
             };
-            let costs = kind_costs(policy, &types, &mut visits_left);
+            let costs = kind_costs(policy, &types, &mut shared, &mut visits_left);
             for (known, costs) in worst.iter_mut().zip(&costs) {
                 add(known, costs.map(|costs| costs.of(gvk)));
             }
