@@ -527,12 +527,10 @@ pub(crate) fn case_namespaces<'a>(
 impl NamespaceSource for Namespaces<'_> {
     fn namespace(&self, name: &str) -> Option<Namespace> {
         let given = self.given.namespace(name);
-        given
-            .or_else(|| self.others.namespace(name))
-            .or_else(|| {
-                let is_it = name == self.of_request;
-                is_it.then(|| self.bare.get_or_init(|| bare_namespace(name)).clone())
-            })
+        given.or_else(|| self.others.namespace(name)).or_else(|| {
+            let is_it = name == self.of_request;
+            is_it.then(|| self.bare.get_or_init(|| bare_namespace(name)).clone())
+        })
     }
 }
 

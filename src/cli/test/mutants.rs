@@ -359,7 +359,8 @@ mod tests {
         let policy: ValidatingAdmissionPolicy = serde_json::from_value(policy).unwrap();
         let (found, n_alike) = of_policy(&CompiledPolicy::new(&policy));
         let found = found.into_iter();
-        let words = found.map(|mutant| format!("{} {}", mutant.change.field_ref, mutant.change.words));
+        let words =
+            found.map(|mutant| format!("{} {}", mutant.change.field_ref, mutant.change.words));
         (words.collect(), n_alike)
     }
 

@@ -120,8 +120,7 @@ fn deciding(
             found.extend(last_evaluated(&annotations, compiled, recording));
         } else {
             for (index, decision) in validations.iter().zip(&evaluation.decisions) {
-                if decision.action == Action::Deny
-                    || decision.evaluation != EvaluationResult::Admit
+                if decision.action == Action::Deny || decision.evaluation != EvaluationResult::Admit
                 {
                     found.push(*index);
                 }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::shared::{Estimated, Parts, SharedCosts, parts};
-use super::{Costs, object_sizes};
+use super::{Costs, N_SIZES, object_sizes};
 use crate::compile::CompiledPolicy;
 use crate::environment::{Declared, VariableTypes, policy_env};
 use crate::expressions::{ExpressionCheck, PolicyExpression, Role};
@@ -34,18 +35,22 @@ pub(super) struct KindTypes<'a> {
 /// where the expression does not check, or no visits of nodes are left.
 ///
 /// A variable is estimated where it is declared; what reads it pays for the reading only. The sizes of
-/// variables are known that are parts of the objects, or, where these are missing, empty.
+/// variables are known that are parts of the objects, or, where these are missing, empty. Of several kinds `shared`
+/// has what costs the same for them.
 pub(super) fn kind_costs(
     policy: &CompiledPolicy,
     types: &KindTypes<'_>,
-    shared: &mut SharedCosts,
+    mut shared: Option<&mut SharedCosts>,
     visits_left: &mut usize,
 ) -> Vec<Option<Costs>> {
-    let mut parts = all_parts(policy, types, shared);
+    let mut parts = match &mut shared {
+        Some(shared) => all_parts(policy, types, shared),
+        None => vec![None; policy.n_expressions()],
+    };
     let known: Vec<_> = parts
         .iter()
         .enumerate()
-        .map(|(n, parts)| shared.get(n, parts.as_ref()))
+        .map(|(n, parts)| shared.as_ref()?.get(n, parts.as_ref()))
         .collect();
     // What has to be checked anew needs the types of variables.
     let mut checking = (known.iter().any(Option::is_none)).then(|| Checking::new(policy, types));
@@ -72,7 +77,9 @@ pub(super) fn kind_costs(
                     n_visits: 0,
                 },
             };
-            shared.add(n, parts.get_mut(n).and_then(Option::take), estimated);
+            if let Some(shared) = &mut shared {
+                shared.add(n, parts.get_mut(n).and_then(Option::take), estimated);
+            }
             Some(estimated)
         });
         if let Some(estimated) = estimated
@@ -162,8 +169,7 @@ impl Checking {
         let name = variable.name.as_deref().unwrap_or_default();
         let type_ = checked.as_ref().map(CheckedAst::output_type);
         self.variables.add(name, type_.unwrap_or(Type::Dyn));
-        self.env
-            .set_variable("variables", self.variables.to_type());
+        self.env.set_variable("variables", self.variables.to_type());
         let declared = checked.and_then(|checked| {
             let ast = checked.ast();
             self.known.declared(ast, ast.root())
@@ -191,25 +197,31 @@ fn estimated(checked: &CheckedAst, known: &Known, visits_left: usize) -> Option<
     if n_visits > visits_left {
         return None;
     }
-    let shapes = object_sizes().flat_map(|n_bytes| {
-        (0..=MAX_FILLED_FROM).map(move |filled_from| ObjectShape {
-            n_bytes,
-            filled_from,
-        })
-    });
-    let sizes: Vec<_> = shapes
-        .map(|shape| sizes.clone().in_objects(shape))
-        .collect();
-    let sizes: Vec<_> = sizes.iter().map(|sizes| sizes as _).collect();
-    let of_shapes = estimate::estimate_each(checked, &sizes);
-    for (cost, of_size) in costs
-        .by_size
-        .iter_mut()
-        .zip(of_shapes.chunks(MAX_FILLED_FROM + 1))
-    {
-        let worst = of_size.iter().map(|estimate| estimate.max).max();
-        *cost = worst.unwrap_or(estimate.max).min(estimate.max);
+    let mut by_size = [0; N_SIZES];
+    let asks_within = Arc::new(AtomicBool::new(false));
+    let mut add = |filled_from: std::ops::RangeInclusive<usize>| {
+        let n_shapes = filled_from.clone().count();
+        let shapes = object_sizes().flat_map(|n_bytes| {
+            filled_from.clone().map(move |filled_from| ObjectShape {
+                n_bytes,
+                filled_from,
+            })
+        });
+        let shapes = shapes.map(|shape| sizes.clone().in_objects(shape).telling(&asks_within));
+        let shapes: Vec<_> = shapes.collect();
+        let shapes: Vec<_> = shapes.iter().map(|sizes| sizes as _).collect();
+        let of_shapes = estimate::estimate_each(checked, &shapes);
+        for (cost, of_size) in by_size.iter_mut().zip(of_shapes.chunks(n_shapes)) {
+            let worst = of_size.iter().map(|estimate| estimate.max).max();
+            *cost = worst.unwrap_or(estimate.max).max(*cost);
+        }
+    };
+    add(0..=1);
+    // Where no list is within another one, to fill those makes no difference.
+    if asks_within.load(Ordering::Relaxed) {
+        add(2..=MAX_FILLED_FROM);
     }
+    costs.by_size = by_size.map(|cost| cost.min(estimate.max));
     Some(Estimated {
         costs: Some(costs),
         n_visits,
@@ -362,7 +374,7 @@ mod tests {
     use kubernetes::schema::OpenApiDocument;
 
     fn alone(policy: &CompiledPolicy, types: &KindTypes<'_>) -> Vec<Option<Costs>> {
-        kind_costs(policy, types, &mut SharedCosts::default(), &mut 1_000_000)
+        kind_costs(policy, types, None, &mut 1_000_000)
     }
 
     /// The costs of `validation` for objects with at most 4 containers, whose names have at most 63 code

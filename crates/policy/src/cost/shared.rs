@@ -3,7 +3,7 @@
 //!
 //! Takes an expression and the type of a kind; knows nothing of how costs are estimated.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Costs;
@@ -92,7 +92,7 @@ pub(super) fn parts(
     object: &Arc<DeclType>,
     variables: &HashMap<&str, usize>,
 ) -> Option<Parts> {
-    let mut inner = HashSet::new();
+    let mut inner = vec![false; ast.len()];
     for (_, expr) in ast.iter() {
         if let Expr::Comprehension(fold) = expr {
             let names = [&fold.iter_var, &fold.accu_var];
@@ -102,11 +102,15 @@ pub(super) fn parts(
                 return None;
             }
         }
-        inner.extend(selection(ast, expr).map(|(operand, _)| operand));
+        if let Some((operand, _)) = selection(ast, expr)
+            && let Some(is_inner) = inner.get_mut(operand.index())
+        {
+            *is_inner = true;
+        }
     }
     let mut found = Vec::new();
     for (id, _) in ast.iter() {
-        if inner.contains(&id) {
+        if inner.get(id.index()).copied().unwrap_or_default() {
             continue;
         }
         let Some((root, fields)) = chain(ast, id) else {
