@@ -43,7 +43,7 @@ pub(super) struct Change {
     operation: Option<(usize, usize)>,
 }
 
-/// What becomes of a change.
+/// The fate of a change.
 enum Judged {
     /// It does not compile.
     Broken,
@@ -130,7 +130,7 @@ fn n_broken(compiled: &CompiledPolicy) -> usize {
     all.filter(|n| compiled.program(*n).is_none()).count()
 }
 
-/// What becomes of a change of `policy`, of whose expressions `n_broken_before` do not compile.
+/// The fate of a change of `policy`, of whose expressions `n_broken_before` do not compile.
 fn judged(
     known: &Alike<'_>,
     n_broken_before: usize,

@@ -220,9 +220,9 @@ type NamedSchema = (Box<str>, Schema, Option<Gvk>);
 
 /// The definitions that custom resources refer to, as upstream generates them.
 fn meta_schemas() -> Result<Vec<NamedSchema>, SchemaError> {
-    let error = |error: serde_json::Error| SchemaError::Document(error.to_string().into());
     static DEFINITIONS: LazyLock<Result<Map<String, Value>, String>> =
         LazyLock::new(|| serde_json::from_str(META).map_err(|error| error.to_string()));
+    let error = |error: serde_json::Error| SchemaError::Document(error.to_string().into());
     let definitions = DEFINITIONS.as_ref();
     let definitions = definitions.map_err(|why| SchemaError::Document(why.as_str().into()))?;
     let left = Cell::new(sizes::MAX_SCHEMAS);

@@ -11,7 +11,7 @@ use cel::ast::{Ast, Expr, ExprId, Literal};
 use kubernetes::schema::DeclType;
 use kubernetes::schema::escape::escape;
 
-/// What an expression reads of a kind.
+/// A part of a kind's objects, or a variable, that an expression reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Part {
     /// A part of `object` or `oldObject`: its type, behind so many fields. What is behind that follows from the type.
