@@ -1,5 +1,7 @@
 //! Running a probe: each request through the policy, and what was decided against what must be.
 
+mod asked;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,14 +19,15 @@ use super::api::{
 use super::validation::Violation;
 use super::{difference, prepare, sample, webhook};
 use crate::policy::admission::{
-    Admission, AdmissionRequest, Authorizer, AuthorizerAnswer, AuthorizerDecision, AuthorizerList,
-    AuthorizerRule, Binding, Equivalent, Namespace, NamespaceSource, Object, Operation, ParamList,
-    ParamSource, Recorder, Recording, ReviewContext, ReviewOutcome, UserInfo,
+    Admission, AdmissionRequest, Authorizer, Binding, Equivalent, NamespaceSource, Object,
+    Operation, ParamList, ParamSource, Recorder, Recording, ReviewContext, ReviewOutcome, UserInfo,
 };
 use crate::policy::exempt;
 use crate::schema::resolver::SchemaResolver;
 use crate::schema::rest_mapper::RestMapper;
 use crate::schema::{GroupVersion, Gvk, Gvr};
+use asked::Asked;
+pub(crate) use asked::case_namespaces;
 
 /// The name of the binding that `bindings: Implied` stands for.
 const IMPLIED: &str = "implied";
@@ -204,7 +207,7 @@ impl<'a> Runner<'a> {
 
 /// The request of a case with complete objects, or what comes of the case without asking.
 #[derive(Debug)]
-pub struct CaseRequest(Result<(Request, AdmissionRequest), Box<CaseResult>>);
+pub struct CaseRequest(Result<Box<Asked>, Box<CaseResult>>);
 
 /// A case that could not be evaluated.
 #[must_use]
@@ -314,7 +317,7 @@ impl<'a> Prepared<'a> {
         let prepared = prepare::objects(&case.request, self.samples, mapper, schemas);
         let request = prepared.and_then(|prepared| {
             let request = admission_request(&prepared, setting.mapper)?;
-            Ok((prepared.into_owned(), request))
+            Ok(Box::new(Asked::new(prepared.into_owned(), request)))
         });
         CaseRequest(request.map_err(|why| Box::new(pending(case, &why))))
     }
@@ -326,13 +329,13 @@ impl<'a> Prepared<'a> {
         setting: &Setting<'_>,
         is_cancelled: Option<&Arc<AtomicBool>>,
     ) -> CaseResult {
-        let (prepared, request) = match &request.0 {
-            Ok(ready) => ready,
+        let asked = match &request.0 {
+            Ok(asked) => asked,
             Err(result) => return (**result).clone(),
         };
-        let namespaces = case_namespaces(prepared, &request.namespace, setting.namespaces);
-        let to = setting.admission.matched_kind(request, &namespaces);
-        let request = match prepare::convert(prepared, request.clone(), to, setting.schemas) {
+        let namespaces = asked.namespaces(setting.namespaces);
+        let to = (setting.admission).matched_kind(&asked.request, &namespaces);
+        let request = match asked.as_kind(to, setting.schemas) {
             Ok(request) => request,
             Err(why) => return pending(case, &why),
         };
@@ -353,13 +356,9 @@ impl<'a> Prepared<'a> {
                 exempt::name(&request.gvr)
             )));
         }
-        let namespaces = case_namespaces(&case.request, &request.namespace, setting.namespaces);
-        let authorizer = self
-            .asks_cluster
-            .clone()
-            .unwrap_or_else(|| Arc::new(authorizer(&case.request)));
+        let authorizer = (self.asks_cluster.as_ref()).unwrap_or(&asked.authorizer);
         let none = ParamList::default();
-        let mut context = ReviewContext::new(&none, &namespaces, authorizer);
+        let mut context = ReviewContext::new(&none, &namespaces, Arc::clone(authorizer));
         context.is_cancelled = is_cancelled.cloned();
         context.recorder.clone_from(&recorder);
         if setting.param_kind.is_some() {
@@ -507,69 +506,6 @@ fn inline_params(params: &[Value], setting: &Setting<'_>) -> ParamList {
     );
     let of_kind = |object: &Object| kind.is_none_or(|kind| object.gvk() == kind);
     ParamList::new(is_namespaced, objects.into_iter().filter(of_kind).collect())
-}
-
-/// The namespace of a case, if it brings one, and those that exist; the namespace of the request exists
-/// in any case, as the API server would not have let the request come so far otherwise.
-pub(crate) struct Namespaces<'a> {
-    given: Option<Namespace>,
-    of_request: &'a str,
-    others: &'a dyn NamespaceSource,
-}
-
-/// The namespaces of a case.
-pub(crate) fn case_namespaces<'a>(
-    case: &Request,
-    of_request: &'a str,
-    others: &'a dyn NamespaceSource,
-) -> Namespaces<'a> {
-    Namespaces {
-        given: case.namespace_object.as_ref().map(Namespace::new),
-        of_request,
-        others,
-    }
-}
-
-impl NamespaceSource for Namespaces<'_> {
-    fn namespace(&self, name: &str) -> Option<Namespace> {
-        let given = self.given.namespace(name);
-        given
-            .or_else(|| self.others.namespace(name))
-            .or_else(|| (name == self.of_request).then(|| bare_namespace(name)))
-    }
-}
-
-fn bare_namespace(name: &str) -> Namespace {
-    Namespace::new(&json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
-    }))
-}
-
-/// The answers that a case gives.
-fn authorizer(request: &Request) -> AuthorizerList {
-    let rule = |rule: &super::api::AuthorizerRule| AuthorizerRule {
-        user: None,
-        verb: rule.verb.clone(),
-        group: rule.group.clone(),
-        version: None,
-        resource: rule.resource.clone(),
-        subresource: rule.sub_resource.clone(),
-        namespace: rule.namespace.clone(),
-        name: rule.name.clone(),
-        path: rule.path.clone(),
-        answer: AuthorizerAnswer {
-            decision: match rule.decision {
-                super::api::AuthorizerDecision::Allow => AuthorizerDecision::Allow,
-                super::api::AuthorizerDecision::Deny => AuthorizerDecision::Deny,
-                super::api::AuthorizerDecision::NoOpinion => AuthorizerDecision::NoOpinion,
-            },
-            reason: rule.reason.clone().unwrap_or_default(),
-            error: rule.error.clone(),
-        },
-    };
-    AuthorizerList(request.authorizer.iter().map(rule).collect())
 }
 
 /// The API groups of the resources and objects that the cases of a probe name: what is served of them

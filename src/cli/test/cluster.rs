@@ -30,6 +30,22 @@ pub(super) struct FileCluster<'a> {
     namespaces: BTreeMap<String, Namespace>,
 }
 
+/// The outcome of a probe.
+pub(super) struct Run {
+    /// The results of its cases.
+    pub(super) results: Vec<CaseResult>,
+    /// Their requests, for [`FileCluster::n_passed_with`]; nothing where the cases were not run.
+    pub(super) requests: Vec<CaseRequest>,
+}
+
+impl Run {
+    /// Reports whether all cases pass.
+    pub(super) fn passes(&self) -> bool {
+        let mut outcomes = self.results.iter().map(|result| result.status.outcome);
+        outcomes.all(|outcome| outcome == CaseOutcome::Passed)
+    }
+}
+
 /// A policy with what belongs to it.
 struct Policy<'a> {
     object: &'a Object<ValidatingAdmissionPolicy>,
@@ -88,10 +104,13 @@ impl<'a> FileCluster<'a> {
     }
 
     /// Runs the cases of a probe. An error of this program costs this probe, and is told.
-    pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
+    pub(super) fn run(&self, probe: &PolicyProbeSpec) -> Run {
         let pending = |why: &str| {
             let cases = probe.cases.iter();
-            cases.map(|case| run::pending(case, why)).collect()
+            Run {
+                results: cases.map(|case| run::pending(case, why)).collect(),
+                requests: Vec::new(),
+            }
         };
         let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
             return pending("the policy is not among the input");
@@ -108,21 +127,6 @@ impl<'a> FileCluster<'a> {
     ) -> Option<(&Object<ValidatingAdmissionPolicy>, &CompiledPolicy)> {
         let policy = self.policies.get(name)?;
         Some((policy.object, &policy.compiled.get()?.0))
-    }
-
-    /// The requests of the cases of a probe, for [`FileCluster::n_passed_with`]; nothing where the policy is not there.
-    pub(super) fn requests(&self, probe: &PolicyProbeSpec) -> Vec<CaseRequest> {
-        let Some(policy) = self.policies.get(probe.policy_name.as_str()) else {
-            return Vec::new();
-        };
-        let (_, admission) = policy.compiled();
-        let setting = self.setting(policy, admission, false);
-        let runner = run::Runner::new(probe, &setting, None);
-        probe
-            .cases
-            .iter()
-            .map(|case| runner.request(case))
-            .collect()
     }
 
     /// How many of the cases of a probe pass with another policy in the place of its own, until one does not.
@@ -144,9 +148,16 @@ impl<'a> FileCluster<'a> {
         cases.take_while(passes).count()
     }
 
-    fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Vec<CaseResult> {
+    fn run_for(&self, policy: &Policy<'_>, probe: &PolicyProbeSpec) -> Run {
         let (_, admission) = policy.compiled();
-        run::run(probe, &self.setting(policy, admission, true))
+        let setting = self.setting(policy, admission, true);
+        let runner = run::Runner::new(probe, &setting, None);
+        let ran = probe.cases.iter().map(|case| {
+            let request = runner.request(case);
+            (runner.run_with(case, &request), request)
+        });
+        let (results, requests) = ran.unzip();
+        Run { results, requests }
     }
 
     fn setting<'b>(

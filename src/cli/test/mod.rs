@@ -33,6 +33,7 @@ use super::input::{Input, Wanted};
 use super::parallel;
 use crate::policy;
 use cluster::FileCluster;
+use measure::Ran;
 use report::TestReport;
 
 /// Options of a test run.
@@ -94,19 +95,21 @@ pub fn run(options: &Options, stdin: &mut dyn Read) -> Result<TestReport, Broken
 
     let mut report = TestReport::new(known.kubernetes(), input.n_files, findings);
     let cluster = FileCluster::new(&input, &webhooks, &known, &refusals);
-    let results = parallel::map(&probes, |probe| cluster.run(&probe.spec));
-    for (probe, results) in probes.iter().zip(results) {
+    let runs = parallel::map(&probes, |probe| cluster.run(&probe.spec));
+    let ran = probes.iter().zip(&runs);
+    let ran: Vec<Ran<'_>> = ran.map(|(probe, run)| Ran { probe, run }).collect();
+    for Ran { probe, run } in &ran {
         let policy = cluster.policy(&probe.spec.policy_name);
         let nth = webhooks
             .get(&probe.spec.policy_name)
             .map(|webhook| webhook.n);
-        report.add(probe, &results, policy, nth);
+        report.add(probe, &run.results, policy, nth);
     }
     if options.coverage {
-        report.coverage = Some(measure::coverage(&input, &known, &cluster, &probes));
+        report.coverage = Some(measure::coverage(&input, &known, &cluster, &ran));
     }
     if options.mutants {
-        report.mutants = Some(measure::mutants(&cluster, &probes));
+        report.mutants = Some(measure::mutants(&cluster, &ran));
     }
     report.finish();
     Ok(report)
